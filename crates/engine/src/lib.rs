@@ -1,0 +1,5 @@
+//! What to keep, what to show, what to trim and what to compact.
+//!
+//! Everything here is a pure function of values: no I/O, no clock, no randomness, no async.
+
+pub mod view;

@@ -1,0 +1,1 @@
+//! Views: what the model sees of an output.

@@ -1,0 +1,74 @@
+//! JSON that is carried along and never interpreted.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// A piece of JSON kept as the text it came in: key order, number spelling and escapes survive.
+#[derive(Clone)]
+pub struct RawJson(Box<RawValue>);
+
+impl RawJson {
+    /// Takes `text` if it is one JSON value.
+    ///
+    /// ```
+    /// # use trimtab_model::RawJson;
+    /// assert_eq!(RawJson::parse("1.50").unwrap().as_str(), "1.50");
+    /// assert!(RawJson::parse("{").is_err());
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str::<Box<RawValue>>(text).map(Self)
+    }
+
+    /// The JSON text of any serialisable value; `null` where it cannot be written as JSON.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
+        serde_json::value::to_raw_value(value)
+            .map_or_else(|_| Self(RawValue::NULL.to_owned()), Self)
+    }
+
+    /// The text, exactly as it came.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The parsed value.
+    pub fn to_value(&self) -> serde_json::Value {
+        serde_json::from_str(self.0.get()).unwrap_or_default()
+    }
+}
+
+impl From<Box<RawValue>> for RawJson {
+    fn from(raw: Box<RawValue>) -> Self {
+        Self(raw)
+    }
+}
+
+impl PartialEq for RawJson {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for RawJson {}
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for RawJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self)
+    }
+}
+
+/// Fields of a message or part that we do not know, in the order they came.
+pub type Extra = Vec<(String, RawJson)>;

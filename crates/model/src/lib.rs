@@ -1,0 +1,38 @@
+//! What a conversation is.
+//!
+//! Everything in Trimtab speaks in the words of this crate: a [`Message`] is made of
+//! [`Part`]s; an assistant message with its calls and all their outputs is a round
+//! ([`rounds`]); a real user message up to the next one is a turn ([`turns`]); [`Usage`]
+//! is what the provider reports and an estimate is our figure before it does; a [`Ref`]
+//! is the handle to something in the store.
+//!
+//! There is no I/O here, no clock and no randomness.
+//!
+//! ```
+//! use trimtab_model::{Call, Message, turns};
+//!
+//! let log = [
+//!     Message::user("what is in the folder?"),
+//!     Message::assistant("").with_call(Call::new("c1", "list", "{}")),
+//!     Message::output("c1", "a.txt\nb.txt"),
+//!     Message::assistant("two files"),
+//!     Message::user("thanks"),
+//! ];
+//! assert_eq!(turns::boundaries(&log), [0, 4]);
+//! ```
+
+mod dialect;
+mod json;
+mod message;
+mod part;
+mod reference;
+pub mod rounds;
+pub mod turns;
+pub mod usage;
+
+pub use dialect::Dialect;
+pub use json::{Extra, RawJson};
+pub use message::{Kind, Message, Metadata, Role};
+pub use part::{Call, Media, MediaKind, Opaque, Output, Part, Reasoning, Text};
+pub use reference::Ref;
+pub use usage::Usage;

@@ -1,0 +1,287 @@
+//! Rounds: an assistant message with its calls, its reasoning and all their outputs.
+//!
+//! Call ids repeat across rounds in real logs, outputs arrive late, twice or not at all. An
+//! output answers the most recent call with its id; if that one is answered already, the
+//! output is a duplicate.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+
+use crate::Message;
+
+/// Where a part stands: message index, then part index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Index of the message.
+    pub message: usize,
+    /// Index of the part in it.
+    pub part: usize,
+}
+
+/// One call of a round, and what answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallPlace {
+    /// Where the call stands.
+    pub call: Place,
+    /// Where its output stands, if it has one.
+    pub output: Option<Place>,
+}
+
+/// An assistant message with calls, and where their outputs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// Index of the assistant message.
+    pub start: usize,
+    /// Its calls in order.
+    pub calls: Vec<CallPlace>,
+}
+
+/// What an output turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It answers call `call` of round `round`.
+    Answers {
+        /// Index into [`Pairing::rounds`].
+        round: usize,
+        /// Index into the calls of that round.
+        call: usize,
+    },
+    /// The call that it would answer has its output already.
+    Duplicate,
+    /// No call before it has its id.
+    Orphan,
+}
+
+/// Which output answers which call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pairing {
+    /// The rounds, in order.
+    pub rounds: Vec<Round>,
+    /// Every output with what it turned out to be, in order.
+    pub outputs: Vec<(Place, Answer)>,
+}
+
+/// Pairs the outputs of a log with its calls, by position and id.
+///
+/// An output that was written down just before its call, with nothing but other outputs in
+/// between, answers it too.
+///
+/// ```
+/// # use trimtab_model::{Call, Message, rounds};
+/// let log = [
+///     Message::assistant("").with_call(Call::new("call_0", "read", "{}")),
+///     Message::output("call_0", "first"),
+///     Message::assistant("").with_call(Call::new("call_0", "read", "{}")),
+///     Message::output("call_0", "second"),
+/// ];
+/// let pairing = rounds::pair(&log);
+/// let answered: Vec<_> = pairing.rounds.iter().map(|r| r.calls[0].output.unwrap().message).collect();
+/// assert_eq!(answered, [1, 3]);
+/// ```
+pub fn pair<M: Borrow<Message>>(messages: &[M]) -> Pairing {
+    let mut pairer = Pairer::default();
+    for (index, message) in messages.iter().enumerate() {
+        pairer.message(index, message.borrow());
+    }
+    pairer.pairing
+}
+
+/// The calls of one id in the newest round that has them, and how many are answered.
+struct Newest {
+    round: usize,
+    calls: Vec<usize>,
+    answered: usize,
+}
+
+#[derive(Default)]
+struct Pairer<'a> {
+    pairing: Pairing,
+    newest: HashMap<&'a str, Newest>,
+    /// Orphans directly before the current message: their call may be next.
+    early: Vec<usize>,
+    /// The ids of those orphans.
+    early_ids: Vec<&'a str>,
+}
+
+impl<'a> Pairer<'a> {
+    fn message(&mut self, index: usize, message: &'a Message) {
+        let early = std::mem::take(&mut self.early);
+        let early_ids = std::mem::take(&mut self.early_ids);
+        if message.has_calls() {
+            self.open_round(index, message);
+            for (&at, &id) in early.iter().zip(&early_ids) {
+                self.answer_early(at, id);
+            }
+        }
+        let only_outputs = message.outputs().count() == message.parts.len();
+        if only_outputs && !message.has_calls() {
+            self.early = early;
+            self.early_ids = early_ids;
+        }
+        for (part, output) in message.parts.iter().enumerate() {
+            if let Some(output) = output.as_output() {
+                self.output(
+                    Place {
+                        message: index,
+                        part,
+                    },
+                    &output.call_id,
+                    only_outputs,
+                );
+            }
+        }
+    }
+
+    fn open_round(&mut self, index: usize, message: &'a Message) {
+        let round = self.pairing.rounds.len();
+        let mut calls = Vec::new();
+        for (part, call) in message.parts.iter().enumerate() {
+            let Some(call) = call.as_call() else { continue };
+            let number = calls.len();
+            calls.push(CallPlace {
+                call: Place {
+                    message: index,
+                    part,
+                },
+                output: None,
+            });
+            match self.newest.get_mut(call.id.as_str()) {
+                Some(newest) if newest.round == round => newest.calls.push(number),
+                _ => {
+                    let newest = Newest {
+                        round,
+                        calls: vec![number],
+                        answered: 0,
+                    };
+                    self.newest.insert(&call.id, newest);
+                }
+            }
+        }
+        self.pairing.rounds.push(Round {
+            start: index,
+            calls,
+        });
+    }
+
+    fn output(&mut self, place: Place, id: &'a str, may_be_early: bool) {
+        let answer = self.claim(id, place);
+        if answer == Answer::Orphan && may_be_early {
+            self.early.push(self.pairing.outputs.len());
+            self.early_ids.push(id);
+        }
+        self.pairing.outputs.push((place, answer));
+    }
+
+    fn answer_early(&mut self, at: usize, id: &str) {
+        let Some(&(place, _)) = self.pairing.outputs.get(at) else {
+            return;
+        };
+        let answer = self.claim(id, place);
+        if let Some(entry) = self.pairing.outputs.get_mut(at) {
+            entry.1 = answer;
+        }
+    }
+
+    /// Gives the output at `place` to the next unanswered call of the newest round with `id`.
+    fn claim(&mut self, id: &str, place: Place) -> Answer {
+        let Some(newest) = self.newest.get_mut(id) else {
+            return Answer::Orphan;
+        };
+        let Some(&call) = newest.calls.get(newest.answered) else {
+            return Answer::Duplicate;
+        };
+        newest.answered += 1;
+        let round = newest.round;
+        let found = self
+            .pairing
+            .rounds
+            .get_mut(round)
+            .and_then(|r| r.calls.get_mut(call));
+        if let Some(found) = found {
+            found.output = Some(place);
+        }
+        Answer::Answers { round, call }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Call;
+
+    fn calls(ids: &[&str]) -> Message {
+        ids.iter().fold(Message::assistant(""), |message, id| {
+            message.with_call(Call::new(*id, "tool", "{}"))
+        })
+    }
+
+    fn answers(log: &[Message]) -> Vec<Answer> {
+        pair(log)
+            .outputs
+            .into_iter()
+            .map(|(_, answer)| answer)
+            .collect()
+    }
+
+    #[test]
+    fn parallel_calls_are_answered_in_any_order() {
+        let log = [
+            calls(&["a", "b"]),
+            Message::output("b", ""),
+            Message::output("a", ""),
+        ];
+        let expected = [
+            Answer::Answers { round: 0, call: 1 },
+            Answer::Answers { round: 0, call: 0 },
+        ];
+        assert_eq!(answers(&log), expected);
+    }
+
+    #[test]
+    fn the_second_output_for_one_call_is_a_duplicate() {
+        let log = [
+            calls(&["a"]),
+            Message::output("a", "1"),
+            Message::output("a", "2"),
+        ];
+        assert_eq!(answers(&log)[1], Answer::Duplicate);
+    }
+
+    #[test]
+    fn a_late_output_finds_its_round() {
+        let log = [
+            calls(&["a"]),
+            Message::user("hurry"),
+            calls(&["b"]),
+            Message::output("a", ""),
+            Message::output("b", ""),
+        ];
+        let expected = [
+            Answer::Answers { round: 0, call: 0 },
+            Answer::Answers { round: 1, call: 0 },
+        ];
+        assert_eq!(answers(&log), expected);
+    }
+
+    #[test]
+    fn an_output_written_just_before_its_call_answers_it() {
+        let log = [Message::output("a", ""), calls(&["a"])];
+        assert_eq!(answers(&log), [Answer::Answers { round: 0, call: 0 }]);
+        let log = [Message::output("a", ""), Message::user("x"), calls(&["a"])];
+        assert_eq!(answers(&log), [Answer::Orphan]);
+    }
+
+    #[test]
+    fn equal_ids_in_one_message_are_answered_in_order() {
+        let log = [
+            calls(&["", ""]),
+            Message::output("", "1"),
+            Message::output("", "2"),
+        ];
+        let expected = [
+            Answer::Answers { round: 0, call: 0 },
+            Answer::Answers { round: 0, call: 1 },
+        ];
+        assert_eq!(answers(&log), expected);
+    }
+}

@@ -1,0 +1,113 @@
+//! Turns: a real user message up to the next one.
+//!
+//! None of these functions assumes that a system message is present, or that the first
+//! message is the user's.
+
+use std::borrow::Borrow;
+
+use crate::Message;
+
+/// The index of each message that starts a turn.
+///
+/// ```
+/// # use trimtab_model::{Kind, Message, turns};
+/// let log = [
+///     Message::user("[summary of earlier work]").with_kind(Kind::Summary),
+///     Message::user("go on"),
+///     Message::assistant("done"),
+/// ];
+/// assert_eq!(turns::boundaries(&log), [1]);
+/// ```
+pub fn boundaries<M: Borrow<Message>>(messages: &[M]) -> Vec<usize> {
+    messages
+        .iter()
+        .enumerate()
+        .filter(|(_, message)| (*message).borrow().is_real_user())
+        .map(|(index, _)| index)
+        .collect()
+}
+
+/// True if a cut directly before `index` splits no turn.
+///
+/// Both ends of the history are safe, and so is an index beyond it.
+pub fn is_safe_boundary<M: Borrow<Message>>(messages: &[M], index: usize) -> bool {
+    index == 0
+        || messages
+            .get(index)
+            .is_none_or(|message| message.borrow().is_real_user())
+}
+
+/// The safe boundary nearest to `target`: the last turn start at or before it, else the next
+/// one after it, else 0.
+///
+/// Index 0 never wins backwards, because cutting there removes nothing. A history without
+/// any real user message has no turns to respect, and gives `target` itself.
+pub fn nearest_safe_boundary<M: Borrow<Message>>(messages: &[M], target: usize) -> usize {
+    if target >= messages.len() {
+        return messages.len();
+    }
+    if target == 0 {
+        return 0;
+    }
+    let starts = boundaries(messages);
+    if starts.is_empty() {
+        return target;
+    }
+    let before = starts
+        .iter()
+        .rev()
+        .find(|&&start| start <= target && start > 0);
+    let after = starts.iter().find(|&&start| start > target);
+    before.or(after).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Call, Kind};
+
+    fn log() -> Vec<Message> {
+        vec![
+            Message::user("q1"),
+            Message::assistant("").with_call(Call::new("c1", "read", "{}")),
+            Message::output("c1", "r1"),
+            Message::assistant("a1"),
+            Message::user("digest").with_kind(Kind::ToolSummary),
+            Message::user("q2"),
+            Message::assistant("a2"),
+        ]
+    }
+
+    #[test]
+    fn only_real_user_messages_start_a_turn() {
+        assert_eq!(boundaries(&log()), [0, 5]);
+    }
+
+    #[test]
+    fn the_nearest_boundary_is_looked_for_backwards_then_forwards() {
+        let log = log();
+        let nearest: Vec<usize> = (0..=8).map(|at| nearest_safe_boundary(&log, at)).collect();
+        assert_eq!(nearest, [0, 5, 5, 5, 5, 5, 5, 7, 7]);
+    }
+
+    #[test]
+    fn a_history_without_users_has_no_turn_to_respect() {
+        let log = [
+            Message::assistant("a"),
+            Message::assistant("b"),
+            Message::assistant("c"),
+        ];
+        assert_eq!(nearest_safe_boundary(&log, 1), 1);
+        assert_eq!(nearest_safe_boundary::<Message>(&[], 3), 0);
+    }
+
+    #[test]
+    fn both_ends_are_safe() {
+        let log = log();
+        let safe: Vec<bool> = (0..9).map(|at| is_safe_boundary(&log, at)).collect();
+        assert_eq!(
+            safe,
+            [true, false, false, false, false, true, false, true, true]
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! What a provider reports for one call.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Tokens of one call, with every provider's way of counting brought to one:
+/// the four figures do not overlap.
+///
+/// Anthropic counts cached tokens beside `input_tokens`; `OpenAI` (Chat Completions and
+/// Responses), Gemini and most compatible servers count them inside their prompt figure, so
+/// they are taken out of it here. Reasoning tokens are part of `output` for all of them but
+/// Gemini, which reports them apart and has them added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Prompt tokens that were neither read from nor written to a cache.
+    pub input: u64,
+    /// Prompt tokens written to the provider's cache.
+    pub cache_creation: u64,
+    /// Prompt tokens read from the provider's cache.
+    pub cache_read: u64,
+    /// Tokens of the answer, reasoning included.
+    pub output: u64,
+}
+
+impl Usage {
+    /// `input + cache_creation + cache_read + output`.
+    ///
+    /// ```
+    /// # use trimtab_model::Usage;
+    /// let usage = Usage { input: 10, cache_creation: 3, cache_read: 5, output: 7 };
+    /// assert_eq!(usage.total(), 25);
+    /// ```
+    pub fn total(&self) -> u64 {
+        self.prompt().saturating_add(self.output)
+    }
+
+    /// Everything that was sent: the size of the window as the provider saw it.
+    pub fn prompt(&self) -> u64 {
+        self.input
+            .saturating_add(self.cache_creation)
+            .saturating_add(self.cache_read)
+    }
+
+    /// Reads Anthropic's `usage` object: cached tokens stand beside `input_tokens`.
+    pub fn from_messages(usage: &Value) -> Self {
+        Self {
+            input: count(usage, "/input_tokens"),
+            cache_creation: count(usage, "/cache_creation_input_tokens"),
+            cache_read: count(usage, "/cache_read_input_tokens"),
+            output: count(usage, "/output_tokens"),
+        }
+    }
+
+    /// Reads the `usage` object of Chat Completions: cached tokens are inside `prompt_tokens`.
+    pub fn from_chat(usage: &Value) -> Self {
+        Self::inside(
+            count(usage, "/prompt_tokens"),
+            // DeepSeek reports its cache hits under a name of its own.
+            count(usage, "/prompt_tokens_details/cached_tokens")
+                .max(count(usage, "/prompt_cache_hit_tokens")),
+            count(usage, "/prompt_tokens_details/cache_write_tokens"),
+            count(usage, "/completion_tokens"),
+        )
+    }
+
+    /// Reads the `usage` object of Responses: cached tokens are inside `input_tokens`.
+    pub fn from_responses(usage: &Value) -> Self {
+        Self::inside(
+            count(usage, "/input_tokens"),
+            count(usage, "/input_tokens_details/cached_tokens"),
+            count(usage, "/input_tokens_details/cache_write_tokens"),
+            count(usage, "/output_tokens"),
+        )
+    }
+
+    /// Reads Gemini's `usageMetadata`: cached tokens are inside the prompt figure, thoughts
+    /// stand beside the candidates'.
+    pub fn from_gemini(usage: &Value) -> Self {
+        Self::inside(
+            count(usage, "/promptTokenCount"),
+            count(usage, "/cachedContentTokenCount"),
+            0,
+            count(usage, "/candidatesTokenCount")
+                .saturating_add(count(usage, "/thoughtsTokenCount")),
+        )
+    }
+
+    fn inside(prompt: u64, cache_read: u64, cache_creation: u64, output: u64) -> Self {
+        let cache_read = cache_read.min(prompt);
+        let cache_creation = cache_creation.min(prompt - cache_read);
+        let input = prompt - cache_read - cache_creation;
+        Self {
+            input,
+            cache_creation,
+            cache_read,
+            output,
+        }
+    }
+}
+
+fn count(usage: &Value, pointer: &str) -> u64 {
+    usage.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn anthropic_counts_cached_tokens_beside_input() {
+        let usage = Usage::from_messages(&json!({
+            "input_tokens": 10, "cache_creation_input_tokens": 3,
+            "cache_read_input_tokens": 5, "output_tokens": 7,
+        }));
+        assert_eq!((usage.prompt(), usage.total()), (18, 25));
+    }
+
+    #[test]
+    fn openai_counts_cached_tokens_inside_input() {
+        let chat = Usage::from_chat(&json!({
+            "prompt_tokens": 18, "completion_tokens": 7,
+            "prompt_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 3},
+        }));
+        let responses = Usage::from_responses(&json!({
+            "input_tokens": 18, "output_tokens": 7,
+            "input_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 3},
+        }));
+        assert_eq!(
+            chat,
+            Usage {
+                input: 10,
+                cache_creation: 3,
+                cache_read: 5,
+                output: 7
+            }
+        );
+        assert_eq!(chat, responses);
+    }
+
+    #[test]
+    fn gemini_counts_thoughts_beside_the_answer() {
+        let usage = Usage::from_gemini(&json!({
+            "promptTokenCount": 18, "cachedContentTokenCount": 5,
+            "candidatesTokenCount": 4, "thoughtsTokenCount": 3,
+        }));
+        assert_eq!((usage.cache_read, usage.output, usage.total()), (5, 7, 25));
+    }
+
+    #[test]
+    fn nonsense_figures_do_not_underflow() {
+        let usage = Usage::from_chat(&json!({
+            "prompt_tokens": 4, "prompt_tokens_details": {"cached_tokens": 9},
+        }));
+        assert_eq!((usage.input, usage.prompt()), (0, 4));
+        assert_eq!(Usage::from_messages(&json!(null)), Usage::default());
+    }
+}

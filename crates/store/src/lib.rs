@@ -1,0 +1,1 @@
+//! Where outputs, logs and journals live. The only crate that opens files or databases.

@@ -1,0 +1,81 @@
+//! Benchmarks as ratios.
+//!
+//! Machines are noisy and absolute times travel badly, so the candidates of a comparison run
+//! interleaved in one process and are reported beside a baseline.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// One comparison: the first candidate is the baseline.
+pub struct Comparison {
+    title: String,
+    rounds: usize,
+    candidates: Vec<Candidate>,
+}
+
+struct Candidate {
+    name: String,
+    run: Box<dyn FnMut()>,
+    times: Vec<Duration>,
+}
+
+impl Comparison {
+    /// A comparison whose candidates each run `rounds` times.
+    pub fn new(title: impl Into<String>, rounds: usize) -> Self {
+        Self {
+            title: title.into(),
+            rounds: rounds.max(1),
+            candidates: Vec::new(),
+        }
+    }
+
+    /// Adds a candidate; the first one is the baseline of all others.
+    #[must_use]
+    pub fn candidate<T>(
+        mut self,
+        name: impl Into<String>,
+        mut run: impl FnMut() -> T + 'static,
+    ) -> Self {
+        let run = Box::new(move || {
+            black_box(run());
+        });
+        self.candidates.push(Candidate {
+            name: name.into(),
+            run,
+            times: Vec::new(),
+        });
+        self
+    }
+
+    /// Runs everything interleaved, prints a table and gives each candidate's median.
+    #[expect(clippy::print_stdout, reason = "a benchmark's table is what it is for")]
+    pub fn run(mut self) -> Vec<Duration> {
+        for round in 0..=self.rounds {
+            for candidate in &mut self.candidates {
+                let start = Instant::now();
+                (candidate.run)();
+                // The first round only warms up.
+                if round > 0 {
+                    candidate.times.push(start.elapsed());
+                }
+            }
+        }
+        let medians: Vec<Duration> = self
+            .candidates
+            .iter_mut()
+            .map(|candidate| median(&mut candidate.times))
+            .collect();
+        println!("\n{}", self.title);
+        let baseline = medians.first().copied().unwrap_or_default();
+        for (candidate, time) in self.candidates.iter().zip(&medians) {
+            let ratio = time.as_secs_f64() / baseline.as_secs_f64().max(f64::MIN_POSITIVE);
+            println!("  {:<44} {:>12?}  {ratio:>8.2} x", candidate.name, time);
+        }
+        medians
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}

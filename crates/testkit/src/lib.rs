@@ -1,0 +1,3 @@
+//! What the tests and benchmarks of every crate share.
+
+pub mod bench;

@@ -1,0 +1,6 @@
+//! The context engine between an agent and its model.
+
+pub use trimtab_engine as engine;
+pub use trimtab_model as model;
+pub use trimtab_store as store;
+pub use trimtab_wire as wire;

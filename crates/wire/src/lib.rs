@@ -1,0 +1,1 @@
+//! Provider bytes to the model and back. Pure: bytes come in as values.
