@@ -2,4 +2,10 @@
 //!
 //! Everything here is a pure function of values: no I/O, no clock, no randomness, no async.
 
+pub mod journal;
+pub mod log;
+pub mod normalise;
+pub mod plan;
+pub mod verify;
 pub mod view;
+pub mod window;
