@@ -7,6 +7,7 @@
 
 mod emit;
 mod ids;
+mod round;
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

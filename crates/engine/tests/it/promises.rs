@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use trimtab_engine::journal::Journal;
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{
     Habit, HeadRepair, Normalised, Options, RepairKind, Source, Touch, normalise,
@@ -12,6 +13,7 @@ use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::verify::verify;
 use trimtab_engine::window::Projection;
 use trimtab_model::{Dialect, Kind, Message, Output, Part};
+use trimtab_testkit::cases;
 use trimtab_testkit::history::{any_history, valid_history};
 
 fn options() -> impl Strategy<Value = Options> {
@@ -26,17 +28,6 @@ fn options() -> impl Strategy<Value = Options> {
 
 fn shared(messages: Vec<Message>) -> Vec<Arc<Message>> {
     messages.into_iter().map(Arc::new).collect()
-}
-
-/// How many cases each property gets: `PROPTEST_CASES` if set, else this.
-fn cases(number: u32) -> ProptestConfig {
-    let asked = std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|cases| cases.parse().ok());
-    ProptestConfig {
-        cases: asked.unwrap_or(number),
-        ..ProptestConfig::default()
-    }
 }
 
 proptest! {
@@ -167,7 +158,7 @@ proptest! {
         more in any_history(20),
         options in options(),
     ) {
-        let mut projection = Projection::restore(options, log.into_iter().collect(), Default::default());
+        let mut projection = Projection::restore(options, log.into_iter().collect(), Journal::new());
         let before = projection.window().expect("valid before").clone();
         projection.carry_out(Plan::new(Reason::ByHand, edits));
         projection.window().expect("valid after the edits");
