@@ -1,7 +1,10 @@
 //! A call costs what is new since the last one: one more round and the next window, on a
 //! short log and on a long one.
 
-#![expect(clippy::expect_used, reason = "a benchmark may stop where a test would")]
+#![expect(
+    clippy::expect_used,
+    reason = "a benchmark may stop where a test would"
+)]
 
 use trimtab_engine::normalise::Options;
 use trimtab_engine::window::Projection;
