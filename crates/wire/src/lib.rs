@@ -9,3 +9,4 @@ mod marks;
 mod media;
 pub mod messages;
 pub mod responses;
+pub mod transcript;
