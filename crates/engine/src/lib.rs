@@ -2,4 +2,13 @@
 //!
 //! Everything here is a pure function of values: no I/O, no clock, no randomness, no async.
 
+pub mod budget;
+pub mod journal;
+pub mod log;
+pub mod normalise;
+pub mod plan;
+pub mod removal;
+pub mod trigger;
+pub mod verify;
 pub mod view;
+pub mod window;

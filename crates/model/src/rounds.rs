@@ -48,6 +48,8 @@ pub enum Answer {
     },
     /// The call that it would answer has its output already.
     Duplicate,
+    /// It answers a call that stands before the messages that were looked at.
+    ReachesBack,
     /// No call before it has its id.
     Orphan,
 }
@@ -79,7 +81,24 @@ pub struct Pairing {
 /// assert_eq!(answered, [1, 3]);
 /// ```
 pub fn pair<M: Borrow<Message>>(messages: &[M]) -> Pairing {
-    let mut pairer = Pairer::default();
+    pair_after(messages, |_| None)
+}
+
+/// Pairs the newest messages of a log, when the ones before them were paired already.
+///
+/// `before` tells whether the newest earlier call with an id is answered; none if there is
+/// no such call.
+pub fn pair_after<M: Borrow<Message>>(
+    messages: &[M],
+    before: impl Fn(&str) -> Option<bool>,
+) -> Pairing {
+    let mut pairer = Pairer {
+        before,
+        pairing: Pairing::default(),
+        newest: HashMap::new(),
+        early: Vec::new(),
+        early_ids: Vec::new(),
+    };
     for (index, message) in messages.iter().enumerate() {
         pairer.message(index, message.borrow());
     }
@@ -93,8 +112,8 @@ struct Newest {
     answered: usize,
 }
 
-#[derive(Default)]
-struct Pairer<'a> {
+struct Pairer<'a, F> {
+    before: F,
     pairing: Pairing,
     newest: HashMap<&'a str, Newest>,
     /// Orphans directly before the current message: their call may be next.
@@ -103,7 +122,7 @@ struct Pairer<'a> {
     early_ids: Vec<&'a str>,
 }
 
-impl<'a> Pairer<'a> {
+impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
     fn message(&mut self, index: usize, message: &'a Message) {
         let early = std::mem::take(&mut self.early);
         let early_ids = std::mem::take(&mut self.early_ids);
@@ -185,7 +204,11 @@ impl<'a> Pairer<'a> {
     /// Gives the output at `place` to the next unanswered call of the newest round with `id`.
     fn claim(&mut self, id: &str, place: Place) -> Answer {
         let Some(newest) = self.newest.get_mut(id) else {
-            return Answer::Orphan;
+            return match (self.before)(id) {
+                None => Answer::Orphan,
+                Some(true) => Answer::Duplicate,
+                Some(false) => Answer::ReachesBack,
+            };
         };
         let Some(&call) = newest.calls.get(newest.answered) else {
             return Answer::Duplicate;

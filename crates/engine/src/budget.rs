@@ -1,0 +1,316 @@
+//! What fills a window, and how much of it is left.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The answer that is reserved where nobody says how long it may be.
+pub const DEFAULT_MAX_OUTPUT: u64 = 8_192;
+/// How many answers make a window where nothing better is known.
+const ANSWERS_PER_WINDOW: u64 = 4;
+/// Where 003 cuts: this many tokens before the end of the window.
+pub const DEFAULT_RESERVE: u64 = 16_384;
+
+/// The regions that fill a window, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Regions {
+    /// System messages.
+    pub system: u64,
+    /// Tool definitions.
+    pub tools: u64,
+    /// Summaries and what was retained with them.
+    pub summary: u64,
+    /// Everything else that was said.
+    pub log: u64,
+    /// What the answer may take.
+    pub max_output: u64,
+}
+
+impl Regions {
+    /// What the whole call takes of the window.
+    pub fn total(&self) -> u64 {
+        [
+            self.system,
+            self.tools,
+            self.summary,
+            self.log,
+            self.max_output,
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+    }
+
+    /// What is left for the log: `window - system - summary - tools - max_output`.
+    ///
+    /// ```
+    /// # use trimtab_engine::budget::Regions;
+    /// let regions = Regions { system: 1_000, tools: 2_000, summary: 500, log: 0, max_output: 4_000 };
+    /// assert_eq!(regions.log_budget(32_000), 24_500);
+    /// ```
+    pub fn log_budget(&self, window: u64) -> u64 {
+        let others = Self { log: 0, ..*self };
+        window.saturating_sub(others.total())
+    }
+
+    /// True if the call does not fit: the regions together are more than `window`.
+    pub fn is_over(&self, window: u64) -> bool {
+        self.total() > window
+    }
+}
+
+/// The window to count on: the one that is known, else four answers.
+///
+/// Four answers is a guess; it is for callers that know nothing of their model, never a
+/// replacement for the catalogue.
+pub fn window_or_guess(window: Option<u64>, max_output: Option<u64>) -> u64 {
+    let known = |figure: &u64| *figure > 0;
+    let answer = max_output.filter(known).unwrap_or(DEFAULT_MAX_OUTPUT);
+    window
+        .filter(known)
+        .unwrap_or(answer.saturating_mul(ANSWERS_PER_WINDOW))
+}
+
+/// Where an effective limit comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitSource {
+    /// The window less the reserve.
+    Window,
+    /// The configured maximum.
+    MaxTokens,
+}
+
+/// The token limit of 003: the window less its reserve, else the configured maximum, else
+/// none. A reserve of zero is the default one.
+pub fn effective_limit(
+    window: Option<u64>,
+    reserve: u64,
+    max_tokens: Option<u64>,
+) -> Option<(u64, LimitSource)> {
+    let reserve = if reserve == 0 {
+        DEFAULT_RESERVE
+    } else {
+        reserve
+    };
+    let room = window
+        .and_then(|window| window.checked_sub(reserve))
+        .filter(|room| *room > 0);
+    let from_window = room.map(|room| (room, LimitSource::Window));
+    let configured = max_tokens
+        .filter(|max| *max > 0)
+        .map(|max| (max, LimitSource::MaxTokens));
+    from_window.or(configured)
+}
+
+/// How much of the newest messages to keep: what is asked for, at most half the limit.
+pub fn effective_keep(keep: u64, limit: Option<u64>) -> u64 {
+    limit.map_or(keep, |limit| keep.min(limit / 2))
+}
+
+/// The part of a window that no plan may remove.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Floor {
+    /// System messages.
+    pub system: u64,
+    /// Tool definitions.
+    pub tools: u64,
+    /// The newest turn: its user message and what must stay with it.
+    pub newest_turn: u64,
+    /// Calls that are waiting for their output.
+    pub open_calls: u64,
+    /// The least that an answer needs.
+    pub answer: u64,
+}
+
+/// What makes a window too large by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FloorPart {
+    /// System messages.
+    System,
+    /// Tool definitions.
+    Tools,
+    /// The newest turn.
+    NewestTurn,
+    /// Calls that are waiting for their output.
+    OpenCalls,
+    /// The answer's reserve.
+    Answer,
+}
+
+impl fmt::Display for FloorPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::System => "the system messages",
+            Self::Tools => "the tool definitions",
+            Self::NewestTurn => "the newest turn",
+            Self::OpenCalls => "the open calls",
+            Self::Answer => "the answer's reserve",
+        })
+    }
+}
+
+/// The floor alone is more than the budget: no plan can make the window fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloorTooLarge {
+    /// The largest part of the floor.
+    pub part: FloorPart,
+    /// Its size in tokens.
+    pub tokens: u64,
+    /// The size of the whole floor.
+    pub floor: u64,
+    /// What there is.
+    pub budget: u64,
+}
+
+impl fmt::Display for FloorTooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            part,
+            tokens,
+            floor,
+            budget,
+        } = self;
+        write!(
+            f,
+            "what must stay in the window takes {floor} of {budget} tokens; \
+             most of it is {part} with {tokens}"
+        )
+    }
+}
+
+impl std::error::Error for FloorTooLarge {}
+
+impl Floor {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.parts()
+            .into_iter()
+            .fold(0, |sum, (_, tokens)| sum.saturating_add(tokens))
+    }
+
+    /// An error that names the largest part if the floor is more than `budget`.
+    pub fn check(&self, budget: u64) -> Result<(), FloorTooLarge> {
+        let floor = self.total();
+        let largest = self.parts().into_iter().max_by_key(|(_, tokens)| *tokens);
+        match largest {
+            Some((part, tokens)) if floor > budget => Err(FloorTooLarge {
+                part,
+                tokens,
+                floor,
+                budget,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn parts(&self) -> [(FloorPart, u64); 5] {
+        [
+            (FloorPart::System, self.system),
+            (FloorPart::Tools, self.tools),
+            (FloorPart::NewestTurn, self.newest_turn),
+            (FloorPart::OpenCalls, self.open_calls),
+            (FloorPart::Answer, self.answer),
+        ]
+    }
+}
+
+/// What a window may take. Providers limit the bytes of a request too, and images reach that
+/// limit long before the tokens do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// In tokens, the answer's reserve taken off.
+    pub tokens: u64,
+    /// In bytes of the request, where the provider has such a limit.
+    pub bytes: Option<u64>,
+}
+
+/// By how much a window is over its budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Excess {
+    /// Tokens over.
+    pub tokens: u64,
+    /// Bytes over.
+    pub bytes: u64,
+}
+
+impl Budget {
+    /// By how much a window of that size is over; none if it fits.
+    pub fn excess(&self, tokens: u64, bytes: u64) -> Option<Excess> {
+        let excess = Excess {
+            tokens: tokens.saturating_sub(self.tokens),
+            bytes: self.bytes.map_or(0, |limit| bytes.saturating_sub(limit)),
+        };
+        (excess != Excess::default()).then_some(excess)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_full_formula_counts_the_answer() {
+        let regions = Regions {
+            log: 10,
+            max_output: 100,
+            ..Regions::default()
+        };
+        assert!(!regions.is_over(110));
+        assert!(regions.is_over(109));
+    }
+
+    #[test]
+    fn a_window_is_guessed_only_where_nothing_is_known() {
+        assert_eq!(window_or_guess(None, None), 32_768);
+        assert_eq!(window_or_guess(Some(0), Some(4_096)), 16_384);
+        assert_eq!(window_or_guess(Some(200_000), Some(4_096)), 200_000);
+    }
+
+    #[test]
+    fn a_reserve_larger_than_the_window_falls_back() {
+        assert_eq!(
+            effective_limit(Some(1_000), 200_000, Some(1_234)),
+            Some((1_234, LimitSource::MaxTokens))
+        );
+        assert_eq!(
+            effective_limit(Some(100_000), 0, None),
+            Some((83_616, LimitSource::Window))
+        );
+        assert_eq!(effective_limit(None, 0, None), None);
+    }
+
+    #[test]
+    fn the_floor_names_what_alone_is_too_large() {
+        let floor = Floor {
+            system: 10,
+            tools: 900,
+            newest_turn: 200,
+            ..Floor::default()
+        };
+        assert_eq!(floor.check(1_110), Ok(()));
+        let error = floor.check(1_000).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "what must stay in the window takes 1110 of 1000 tokens; \
+             most of it is the tool definitions with 900"
+        );
+    }
+
+    #[test]
+    fn bytes_are_a_budget_of_their_own() {
+        let budget = Budget {
+            tokens: 100,
+            bytes: Some(1_000),
+        };
+        assert_eq!(budget.excess(100, 1_000), None);
+        assert_eq!(
+            budget.excess(90, 1_500),
+            Some(Excess {
+                tokens: 0,
+                bytes: 500
+            })
+        );
+    }
+}

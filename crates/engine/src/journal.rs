@@ -1,0 +1,175 @@
+//! The journal: the plans that were carried out, append-only.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Message, Output, Part, Role};
+
+use crate::log::Log;
+use crate::normalise::{Slot, Source};
+use crate::plan::{Edit, Plan};
+
+/// One line of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+pub enum JournalEntry {
+    /// A plan was carried out.
+    Plan(Plan),
+    /// The newest plan that still held was taken back.
+    Undo,
+}
+
+/// The plans that were carried out, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Journal {
+    entries: Vec<JournalEntry>,
+}
+
+impl Journal {
+    /// An empty journal.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a line.
+    pub fn append(&mut self, entry: JournalEntry) {
+        self.entries.push(entry);
+    }
+
+    /// Every line, oldest first.
+    pub fn entries(&self) -> &[JournalEntry] {
+        &self.entries
+    }
+
+    /// The plans that hold: carried out and not taken back.
+    pub fn plans(&self) -> Vec<&Plan> {
+        let mut plans = Vec::new();
+        for entry in &self.entries {
+            match entry {
+                JournalEntry::Plan(plan) => plans.push(plan),
+                JournalEntry::Undo => {
+                    plans.pop();
+                }
+            }
+        }
+        plans
+    }
+
+    /// The log with every plan that holds applied, not yet normalised.
+    pub(crate) fn apply(&self, log: &Log) -> Vec<Slot> {
+        let mut changes = Changes::default();
+        for plan in self.plans() {
+            changes.take(plan);
+        }
+        changes.slots(log)
+    }
+}
+
+/// All edits of all plans, by position.
+#[derive(Default)]
+struct Changes<'a> {
+    shown: HashMap<(usize, usize), &'a Output>,
+    hidden: Vec<(usize, usize)>,
+    inserted: BTreeMap<usize, Vec<Arc<Message>>>,
+    reasoning_from: usize,
+}
+
+impl<'a> Changes<'a> {
+    fn take(&mut self, plan: &'a Plan) {
+        // What a plan inserts stands beside what it hides, so the hiding goes first.
+        for edit in &plan.edits {
+            if let Edit::Hide { from, to } = edit {
+                self.hidden.push((*from, *to));
+                self.inserted.retain(|at, _| !(*from < *at && at <= to));
+            }
+        }
+        for edit in &plan.edits {
+            match edit {
+                Edit::Show {
+                    message,
+                    part,
+                    output,
+                } => {
+                    self.shown.insert((*message, *part), output);
+                }
+                Edit::Insert { before, message } => {
+                    self.inserted
+                        .entry(*before)
+                        .or_default()
+                        .push(Arc::clone(message));
+                }
+                Edit::StripReasoning { before } => {
+                    self.reasoning_from = self.reasoning_from.max(*before);
+                }
+                Edit::Hide { .. } => {}
+            }
+        }
+    }
+
+    fn slots(mut self, log: &Log) -> Vec<Slot> {
+        let hidden = merged(std::mem::take(&mut self.hidden));
+        let mut runs = hidden.into_iter().peekable();
+        let mut slots = Vec::with_capacity(log.len());
+        for (at, message) in log.messages().iter().enumerate() {
+            self.push_inserted(at, &mut slots);
+            while runs.next_if(|(_, to)| *to <= at).is_some() {}
+            let hidden = runs.peek().is_some_and(|(from, _)| *from <= at);
+            if !hidden || message.role == Role::System {
+                slots.push(Slot {
+                    message: self.edited(at, message),
+                    source: Source::Log(at),
+                });
+            }
+        }
+        self.push_inserted(log.len(), &mut slots);
+        slots
+    }
+
+    fn push_inserted(&self, at: usize, slots: &mut Vec<Slot>) {
+        for message in self.inserted.get(&at).into_iter().flatten() {
+            slots.push(Slot {
+                message: Arc::clone(message),
+                source: Source::Inserted(at),
+            });
+        }
+    }
+
+    fn edited(&self, at: usize, message: &Arc<Message>) -> Arc<Message> {
+        let strips = at < self.reasoning_from
+            && message
+                .parts
+                .iter()
+                .any(|part| matches!(part, Part::Reasoning(_)));
+        let shows = (0..message.parts.len()).any(|part| self.shown.contains_key(&(at, part)));
+        if !strips && !shows {
+            return Arc::clone(message);
+        }
+        let mut edited = Message::clone(message);
+        for (part, slot) in edited.parts.iter_mut().enumerate() {
+            if let Some(output) = self.shown.get(&(at, part)) {
+                *slot = Part::Output((*output).clone());
+            }
+        }
+        if strips {
+            edited
+                .parts
+                .retain(|part| !matches!(part, Part::Reasoning(_)));
+        }
+        Arc::new(edited)
+    }
+}
+
+/// The runs in order, those that touch made one.
+fn merged(mut runs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    runs.sort_unstable();
+    let mut merged: Vec<(usize, usize)> = Vec::new();
+    for (from, to) in runs {
+        match merged.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}

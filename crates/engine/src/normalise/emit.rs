@@ -1,0 +1,202 @@
+//! Writes the entries of a window.
+
+use std::sync::Arc;
+
+use trimtab_model::rounds::{Answer, Pairing, Round};
+use trimtab_model::{Dialect, Kind, Message, Output, Part, Role};
+
+use super::ids::{Ids, Sent};
+use super::{
+    Entry, HEAD, Habit, HeadRepair, Normalised, Options, Repair, RepairKind, Settled, Slot, Source,
+    Touch,
+};
+
+pub(super) struct Emitter<'a> {
+    pub(super) options: Options,
+    pub(super) slots: &'a [Slot],
+    pub(super) pairing: &'a Pairing,
+    /// For each slot, what its outputs turned out to be, in order.
+    pub(super) answers: Vec<Vec<Answer>>,
+    /// For each slot, whether it was sent already as part of a round.
+    pub(super) done: Vec<bool>,
+    pub(super) ids: Ids<'a>,
+    begun: bool,
+    out: Normalised,
+}
+
+impl<'a> Emitter<'a> {
+    pub(super) fn new(
+        options: Options,
+        settled: &'a Settled,
+        slots: &'a [Slot],
+        pairing: &'a Pairing,
+    ) -> Self {
+        let mut answers = vec![Vec::new(); slots.len()];
+        for (place, answer) in &pairing.outputs {
+            if let Some(of_slot) = answers.get_mut(place.message) {
+                of_slot.push(*answer);
+            }
+        }
+        Self {
+            options,
+            slots,
+            pairing,
+            answers,
+            done: vec![false; slots.len()],
+            ids: Ids::new(options.dialect, &settled.sent),
+            begun: settled.begun,
+            out: Normalised::default(),
+        }
+    }
+
+    /// Writes all entries; `to_the_end` if nothing follows them in the window.
+    pub(super) fn run(&mut self, to_the_end: bool) {
+        let mut rounds = self.pairing.rounds.iter().enumerate().peekable();
+        for (at, slot) in self.slots.iter().enumerate() {
+            let round = rounds.next_if(|(_, round)| round.start == at);
+            if !slot.message.agent_visible() || self.done.get(at).copied().unwrap_or(true) {
+                continue;
+            }
+            match round {
+                Some((number, round)) if slot.message.role == Role::Assistant => {
+                    self.round(number, round, slot);
+                }
+                _ => self.plain(at, slot),
+            }
+        }
+        if to_the_end && !self.begun && self.options.head == HeadRepair::Insert {
+            self.insert_head(self.slots.last().map_or(Source::Log(0), |slot| slot.source));
+        }
+    }
+
+    pub(super) fn into_parts(self) -> (Normalised, Sent, bool) {
+        (self.out, self.ids.into_sent(), self.begun)
+    }
+
+    /// A message without calls: everything that belongs to a round is taken out of it.
+    fn plain(&mut self, at: usize, slot: &'a Slot) {
+        let message = &slot.message;
+        let mut answers = self
+            .answers
+            .get(at)
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect::<Vec<_>>();
+        let mut answers = answers.drain(..);
+        let dialect = self.options.dialect;
+        let kept = |part: &Part| match part {
+            Part::Output(_) | Part::Call(_) => false,
+            Part::Reasoning(_) => message.role == Role::Assistant,
+            _ => !is_refused_blank(part, dialect),
+        };
+        if message.parts.iter().all(kept) && message.role != Role::Tool {
+            return self.push_or_drop(slot, Arc::clone(message), Touch::Untouched);
+        }
+        let mut rest = Vec::new();
+        for part in &message.parts {
+            match part {
+                Part::Output(output) => {
+                    let answer = answers.next().unwrap_or(Answer::Orphan);
+                    self.output_taken_out(slot.source, output, answer);
+                }
+                part if kept(part) => rest.push(part.clone()),
+                _ => self.repair(slot.source, RepairKind::PartStripped),
+            }
+        }
+        if rest.is_empty() && message.outputs().next().is_some() {
+            return;
+        }
+        let mut changed = Message {
+            parts: rest,
+            ..Message::clone(message)
+        };
+        if changed.role == Role::Tool {
+            changed.role = Role::User;
+            changed.meta.kind = Some(Kind::Repair);
+        }
+        self.push_or_drop(slot, Arc::new(changed), Touch::Changed);
+    }
+
+    pub(super) fn answers_of(&self, at: usize) -> impl Iterator<Item = Answer> + use<> {
+        self.answers
+            .get(at)
+            .cloned()
+            .unwrap_or_default()
+            .into_iter()
+    }
+
+    /// Puts on record why an output is not where it was.
+    pub(super) fn output_taken_out(&mut self, source: Source, output: &Output, answer: Answer) {
+        let id = output.call_id.clone();
+        let kind = match answer {
+            Answer::Duplicate => RepairKind::DuplicateDropped { id },
+            Answer::Answers { round, .. } if self.is_sent(round) => return,
+            // One that reaches back is paired when the window is built from the front.
+            Answer::Orphan | Answer::ReachesBack | Answer::Answers { .. } => {
+                RepairKind::OrphanDropped { id }
+            }
+        };
+        self.repair(source, kind);
+    }
+
+    /// True if the round's calls are in the window: its outputs were moved, not lost.
+    fn is_sent(&self, round: usize) -> bool {
+        let start = self
+            .pairing
+            .rounds
+            .get(round)
+            .map_or(0, |round| round.start);
+        let sent =
+            |slot: &Slot| slot.message.agent_visible() && slot.message.role == Role::Assistant;
+        self.slots.get(start).is_some_and(sent) && !self.is_dropped(round)
+    }
+
+    pub(super) fn is_dropped(&self, round: usize) -> bool {
+        let unanswered = |round: &Round| round.calls.iter().any(|call| call.output.is_none());
+        self.options.habit == Habit::DropRound
+            && self.pairing.rounds.get(round).is_some_and(unanswered)
+    }
+
+    pub(super) fn push_or_drop(&mut self, slot: &Slot, message: Arc<Message>, touch: Touch) {
+        if message.is_empty() {
+            self.repair(slot.source, RepairKind::EmptyDropped);
+        } else {
+            self.push(slot.source, message, touch);
+        }
+    }
+
+    pub(super) fn push(&mut self, source: Source, message: Arc<Message>, touch: Touch) {
+        if message.role != Role::System && !self.begun {
+            if message.role != Role::User && self.options.head == HeadRepair::Insert {
+                self.insert_head(source);
+            }
+            self.begun = true;
+        }
+        self.out.entries.push(Entry {
+            message,
+            source,
+            touch,
+        });
+    }
+
+    fn insert_head(&mut self, source: Source) {
+        self.begun = true;
+        let message = Arc::new(Message::user(HEAD).with_kind(Kind::Repair));
+        self.out.entries.push(Entry {
+            message,
+            source,
+            touch: Touch::Made,
+        });
+        self.repair(source, RepairKind::HeadInserted);
+    }
+
+    pub(super) fn repair(&mut self, source: Source, kind: RepairKind) {
+        self.out.repairs.push(Repair { source, kind });
+    }
+}
+
+/// True for a blank text part in a dialect that refuses one even beside other parts.
+pub(super) fn is_refused_blank(part: &Part, dialect: Dialect) -> bool {
+    dialect == Dialect::Messages && part.is_blank()
+}

@@ -1,0 +1,123 @@
+//! Call ids that a dialect accepts.
+
+use std::collections::HashMap;
+
+use trimtab_model::Dialect;
+
+use crate::verify::{id_is_well_formed, ids_are_global};
+
+/// What an id without any character becomes.
+const NAMELESS: &str = "call";
+
+/// The ids that were sent, each with the number to try when it comes again.
+pub(super) type Sent = HashMap<String, u64>;
+
+/// Chooses the ids under which calls are sent.
+pub(super) struct Ids<'a> {
+    dialect: Dialect,
+    before: &'a Sent,
+    sent: Sent,
+}
+
+impl<'a> Ids<'a> {
+    pub(super) fn new(dialect: Dialect, before: &'a Sent) -> Self {
+        Self {
+            dialect,
+            before,
+            sent: Sent::new(),
+        }
+    }
+
+    /// The ids for the calls of one round, in order. One that the dialect accepts is kept.
+    pub(super) fn choose<'i>(&mut self, ids: impl Iterator<Item = &'i str>) -> Vec<String> {
+        let of_round = ids.map(|id| self.choose_one(id)).collect();
+        if !ids_are_global(self.dialect) {
+            self.sent.clear();
+        }
+        of_round
+    }
+
+    /// What was sent, for whoever goes on from here.
+    pub(super) fn into_sent(self) -> Sent {
+        self.sent
+    }
+
+    fn choose_one(&mut self, id: &str) -> String {
+        let spelled = spell(id, self.dialect);
+        let Some(next) = self.next_number(&spelled) else {
+            self.sent.insert(spelled.clone(), 2);
+            return spelled;
+        };
+        let mut number = next;
+        let mut free = format!("{spelled}_{number}");
+        while self.next_number(&free).is_some() {
+            number += 1;
+            free = format!("{spelled}_{number}");
+        }
+        self.sent.insert(spelled, number + 1);
+        self.sent.insert(free.clone(), 2);
+        free
+    }
+
+    /// The number to try for an id that was sent before; none if it is free.
+    fn next_number(&self, id: &str) -> Option<u64> {
+        self.sent.get(id).or_else(|| self.before.get(id)).copied()
+    }
+}
+
+fn spell(id: &str, dialect: Dialect) -> String {
+    if id.is_empty() {
+        return NAMELESS.to_owned();
+    }
+    if id_is_well_formed(id, dialect) {
+        return id.to_owned();
+    }
+    let legal = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    id.chars().map(legal).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(rounds: &[&[&str]], dialect: Dialect) -> Vec<Vec<String>> {
+        let before = Sent::new();
+        let mut ids = Ids::new(dialect, &before);
+        rounds
+            .iter()
+            .map(|round| ids.choose(round.iter().copied()))
+            .collect()
+    }
+
+    #[test]
+    fn an_accepted_id_is_kept() {
+        assert_eq!(
+            chosen(&[&["a", "f.x:0"], &["a"]], Dialect::Chat),
+            [vec!["a", "f.x:0"], vec!["a"]]
+        );
+    }
+
+    #[test]
+    fn ids_become_unique_in_the_window_where_the_dialect_wants_it() {
+        let rounds: [&[&str]; 4] = [&["a"], &["a"], &["a_2"], &["a"]];
+        assert_eq!(
+            chosen(&rounds, Dialect::Messages),
+            [["a"], ["a_2"], ["a_2_2"], ["a_3"]]
+        );
+    }
+
+    #[test]
+    fn ids_are_spelled_as_the_dialect_wants_it() {
+        assert_eq!(
+            chosen(&[&["functions.x:0"]], Dialect::Messages),
+            [["functions_x_0"]]
+        );
+        assert_eq!(chosen(&[&["", ""]], Dialect::Chat), [["call", "call_2"]]);
+    }
+}

@@ -1,0 +1,319 @@
+//! Normalising: the smallest repairs that make a history valid.
+//!
+//! Real histories have calls that were never answered, outputs without a call, outputs that
+//! came late, twice or out of order, ids that repeat, messages with nothing in them. What a
+//! provider accepts comes back untouched; what it would refuse is repaired, and every repair
+//! is on record. Normalising twice is normalising once.
+
+mod emit;
+mod ids;
+mod round;
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::rounds::{self, Answer, Pairing};
+use trimtab_model::{Dialect, Message};
+
+use emit::Emitter;
+use ids::Sent;
+
+/// The output that is put in for a call that has none.
+pub const ABORTED: &str = "aborted";
+/// The output that stands in for one which is archived: hidden from the model.
+pub const ARCHIVED: &str = "[tool output archived]";
+/// The user message that is put first where the history begins with something else.
+pub const HEAD: &str = "[The conversation starts here.]";
+
+/// What to do with a call that has no output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Habit {
+    /// Put in an output that says `aborted`.
+    #[default]
+    Synthesise,
+    /// Take the call out; a message with nothing left goes too.
+    Strip,
+    /// Take the whole round out, with the outputs it has.
+    DropRound,
+}
+
+/// What to do where the first message is not the user's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeadRepair {
+    /// Put a user message in front.
+    #[default]
+    Insert,
+    /// Leave it: some servers do not mind.
+    Keep,
+}
+
+/// How to normalise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// Whose rules the window must meet.
+    pub dialect: Dialect,
+    /// What to do with a call that has no output.
+    pub habit: Habit,
+    /// What to do where the first message is not the user's.
+    pub head: HeadRepair,
+}
+
+impl Options {
+    /// The default repairs for `dialect`.
+    pub fn for_dialect(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            ..Self::default()
+        }
+    }
+}
+
+/// Where a message of a window comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The message at this position of the log.
+    Log(usize),
+    /// A message that a plan inserted before this position of the log.
+    Inserted(usize),
+}
+
+impl Source {
+    /// The position in the log that it is, or that it stands before.
+    pub fn position(self) -> usize {
+        match self {
+            Self::Log(at) | Self::Inserted(at) => at,
+        }
+    }
+}
+
+/// A message on its way into the window.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// The message.
+    pub message: Arc<Message>,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+impl Borrow<Message> for Slot {
+    fn borrow(&self) -> &Message {
+        &self.message
+    }
+}
+
+/// A message of a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The message as it is sent.
+    pub message: Arc<Message>,
+    /// Where it comes from; for a message that a repair made, what it was made for.
+    pub source: Source,
+    /// What normalising did to it.
+    pub touch: Touch,
+}
+
+/// What normalising did to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Touch {
+    /// Nothing: it is sent as it came.
+    Untouched,
+    /// It was moved or lost a part.
+    Changed,
+    /// It was made.
+    Made,
+}
+
+/// One repair, on record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repair {
+    /// What was repaired.
+    pub source: Source,
+    /// How.
+    pub kind: RepairKind,
+}
+
+/// What a repair did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "repair", rename_all = "snake_case")]
+pub enum RepairKind {
+    /// An output was put in for a call that had none.
+    Synthesised {
+        /// The call's id.
+        id: String,
+    },
+    /// A call that had no output was taken out.
+    CallStripped {
+        /// The call's id.
+        id: String,
+    },
+    /// A round with an unanswered call was taken out.
+    RoundDropped,
+    /// An output without a call was taken out.
+    OrphanDropped {
+        /// The id it carried.
+        id: String,
+    },
+    /// A second output for one call was taken out.
+    DuplicateDropped {
+        /// The call's id.
+        id: String,
+    },
+    /// An output was moved to its place directly behind the call.
+    OutputMoved {
+        /// The call's id.
+        id: String,
+    },
+    /// A call got an id that its dialect accepts.
+    IdChanged {
+        /// The id as it came.
+        from: String,
+        /// The id that is sent.
+        to: String,
+    },
+    /// A part was taken out of a message where no provider accepts it.
+    PartStripped,
+    /// A message with nothing in it was taken out.
+    EmptyDropped,
+    /// A user message was put first.
+    HeadInserted,
+}
+
+/// A history made valid.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Normalised {
+    /// The messages to send.
+    pub entries: Vec<Entry>,
+    /// What was repaired, in order.
+    pub repairs: Vec<Repair>,
+}
+
+impl Normalised {
+    /// The messages alone.
+    pub fn messages(&self) -> Vec<Arc<Message>> {
+        self.entries
+            .iter()
+            .map(|entry| Arc::clone(&entry.message))
+            .collect()
+    }
+}
+
+/// Makes `messages` valid.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use trimtab_engine::normalise::{Options, normalise};
+/// # use trimtab_model::{Call, Message};
+/// let history = [
+///     Message::user("list the files"),
+///     Message::assistant("").with_call(Call::new("c1", "list", "{}")),
+///     Message::user("never mind"),
+/// ];
+/// let normalised = normalise(&history.map(Arc::new), Options::default());
+/// assert_eq!(normalised.entries[2].message.text(), "aborted");
+/// assert_eq!(normalised.entries[3].message.text(), "never mind");
+/// ```
+pub fn normalise(messages: &[Arc<Message>], options: Options) -> Normalised {
+    let slots: Vec<Slot> = messages
+        .iter()
+        .enumerate()
+        .map(|(at, message)| Slot {
+            message: Arc::clone(message),
+            source: Source::Log(at),
+        })
+        .collect();
+    normalise_after(&Settled::default(), &slots, options, Reach::End).normalised
+}
+
+/// What normalising needs to know of the part of a history that is settled: normalised
+/// before, and not looked at again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settled {
+    /// The ids of its calls; true if the newest call with that id is answered.
+    calls: HashMap<String, bool>,
+    /// The ids that were sent, where the dialect wants them unique.
+    sent: Sent,
+    /// True once a message other than a system message was sent.
+    begun: bool,
+}
+
+/// The result of normalising what comes after a settled part.
+pub(crate) struct After {
+    pub(crate) normalised: Normalised,
+    /// True if an output belongs to a call of the settled part: start over from the front.
+    pub(crate) reaches_back: bool,
+    /// What to add to the settled part if this one is settled too.
+    pub(crate) learnt: Settled,
+}
+
+/// Whether the slots reach to the end of the window.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// They do.
+    End,
+    /// More follows.
+    Middle,
+}
+
+pub(crate) fn normalise_after(
+    settled: &Settled,
+    slots: &[Slot],
+    options: Options,
+    reach: Reach,
+) -> After {
+    let pairing = settled.pair(slots);
+    let reaches_back = pairing
+        .outputs
+        .iter()
+        .any(|(_, answer)| *answer == Answer::ReachesBack);
+    let mut emitter = Emitter::new(options, settled, slots, &pairing);
+    emitter.run(reach == Reach::End);
+    let (normalised, sent, begun) = emitter.into_parts();
+    let calls = answered(slots, &pairing);
+    After {
+        normalised,
+        reaches_back,
+        learnt: Settled { calls, sent, begun },
+    }
+}
+
+impl Settled {
+    /// Pairs what comes after the settled part.
+    pub(crate) fn pair(&self, slots: &[Slot]) -> Pairing {
+        rounds::pair_after(slots, |id| self.calls.get(id).copied())
+    }
+
+    pub(crate) fn extend(&mut self, learnt: Self) {
+        self.calls.extend(learnt.calls);
+        self.sent.extend(learnt.sent);
+        self.begun |= learnt.begun;
+    }
+}
+
+/// For each call id, whether every call with it in the newest round that has it is answered.
+fn answered(slots: &[Slot], pairing: &Pairing) -> HashMap<String, bool> {
+    let mut calls = HashMap::new();
+    for round in &pairing.rounds {
+        let Some(slot) = slots.get(round.start) else {
+            continue;
+        };
+        let mut of_round: HashMap<&str, bool> = HashMap::new();
+        for (call, place) in slot.message.calls().zip(&round.calls) {
+            *of_round.entry(&call.id).or_insert(true) &= place.output.is_some();
+        }
+        calls.extend(
+            of_round
+                .into_iter()
+                .map(|(id, answered)| (id.to_owned(), answered)),
+        );
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests;

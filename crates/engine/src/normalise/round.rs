@@ -1,0 +1,231 @@
+//! Writes a round: the assistant's message, then an output for each of its calls.
+
+use std::sync::Arc;
+
+use trimtab_model::rounds::{Answer, Place, Round};
+use trimtab_model::{Call, Kind, Message, Output, Part, Role};
+
+use super::emit::{Emitter, is_refused_blank};
+use super::{ABORTED, ARCHIVED, Habit, RepairKind, Slot, Source, Touch};
+
+/// How a call of a round will be answered.
+enum Reply {
+    /// By an output that stands directly behind the round.
+    InPlace,
+    /// By an output that is somewhere else.
+    Moved(Place),
+    /// By an output that the model must not see.
+    Hidden,
+    /// Not at all.
+    Missing,
+}
+
+impl<'a> Emitter<'a> {
+    /// An assistant message with calls, and its outputs directly behind it.
+    pub(super) fn round(&mut self, number: usize, round: &Round, slot: &'a Slot) {
+        let in_place = self.in_place(number, round.start);
+        if self.is_dropped(number) {
+            self.repair(slot.source, RepairKind::RoundDropped);
+            return;
+        }
+        let replies = self.replies(round, in_place);
+        let calls: Vec<&Call> = slot.message.calls().collect();
+        let stripped =
+            |reply: &Reply| matches!(reply, Reply::Missing) && self.options.habit == Habit::Strip;
+        let kept: Vec<bool> = replies.iter().map(|reply| !stripped(reply)).collect();
+        let kept_ids = calls.iter().zip(&kept).filter(|(_, kept)| **kept);
+        let ids = self.ids.choose(kept_ids.map(|(call, _)| call.id.as_str()));
+        let mut ids = ids.into_iter();
+        let ids: Vec<Option<String>> = kept
+            .iter()
+            .map(|kept| if *kept { ids.next() } else { None })
+            .collect();
+
+        self.assistant(round.start, slot, &ids);
+        self.made_outputs(slot.source, &calls, &replies, &ids);
+        for at in round.start + 1..round.start + 1 + in_place {
+            self.outputs_in_place(at, &ids);
+        }
+        for (reply, id) in replies.iter().zip(&ids) {
+            if let (Reply::Moved(place), Some(id)) = (reply, id) {
+                self.moved_output(*place, id);
+            }
+        }
+    }
+
+    /// How many messages directly behind the round hold nothing but its outputs.
+    fn in_place(&self, number: usize, start: usize) -> usize {
+        let belongs = |(slot, answers): &(&Slot, &Vec<Answer>)| {
+            let message = &slot.message;
+            let ours = |answer: &Answer| matches!(answer, Answer::Answers { round, .. } if *round == number);
+            message.agent_visible()
+                && message.role == Role::Tool
+                && !message.parts.is_empty()
+                && answers.len() == message.parts.len()
+                && answers.iter().all(ours)
+        };
+        let behind = self.slots.iter().zip(&self.answers).skip(start + 1);
+        behind.take_while(belongs).count()
+    }
+
+    fn replies(&self, round: &Round, in_place: usize) -> Vec<Reply> {
+        let reply = |output: Option<Place>| {
+            let Some(place) = output else {
+                return Reply::Missing;
+            };
+            let visible = self
+                .slots
+                .get(place.message)
+                .is_some_and(|slot| slot.message.agent_visible());
+            if !visible {
+                Reply::Hidden
+            } else if (round.start + 1..=round.start + in_place).contains(&place.message) {
+                Reply::InPlace
+            } else {
+                Reply::Moved(place)
+            }
+        };
+        round.calls.iter().map(|call| reply(call.output)).collect()
+    }
+
+    /// The assistant's message, with the calls that are kept under their ids.
+    fn assistant(&mut self, at: usize, slot: &'a Slot, ids: &[Option<String>]) {
+        let message = &slot.message;
+        let dialect = self.options.dialect;
+        let same = message
+            .calls()
+            .zip(ids)
+            .all(|(call, id)| Some(&call.id) == id.as_ref())
+            && !message
+                .parts
+                .iter()
+                .any(|part| is_refused_blank(part, dialect) || part.as_output().is_some());
+        if same {
+            return self.push(slot.source, Arc::clone(message), Touch::Untouched);
+        }
+        let mut ids = ids.iter();
+        let mut answers = self.answers_of(at);
+        let mut parts = Vec::with_capacity(message.parts.len());
+        for part in &message.parts {
+            match part {
+                Part::Call(call) => {
+                    let Some(Some(id)) = ids.next() else {
+                        let id = call.id.clone();
+                        self.repair(slot.source, RepairKind::CallStripped { id });
+                        continue;
+                    };
+                    self.note_id_change(slot.source, &call.id, id);
+                    parts.push(Part::Call(Call {
+                        id: id.clone(),
+                        ..call.clone()
+                    }));
+                }
+                Part::Output(output) => {
+                    let answer = answers.next().unwrap_or(Answer::Orphan);
+                    self.output_taken_out(slot.source, output, answer);
+                }
+                part if is_refused_blank(part, dialect) => {
+                    self.repair(slot.source, RepairKind::PartStripped);
+                }
+                part => parts.push(part.clone()),
+            }
+        }
+        let changed = Message {
+            parts,
+            ..Message::clone(message)
+        };
+        self.push_or_drop(slot, Arc::new(changed), Touch::Changed);
+    }
+
+    fn note_id_change(&mut self, source: Source, from: &str, to: &str) {
+        if from != to {
+            let (from, to) = (from.to_owned(), to.to_owned());
+            self.repair(source, RepairKind::IdChanged { from, to });
+        }
+    }
+
+    /// Outputs for the calls that have none the model may see.
+    fn made_outputs(
+        &mut self,
+        source: Source,
+        calls: &[&Call],
+        replies: &[Reply],
+        ids: &[Option<String>],
+    ) {
+        for ((call, reply), id) in calls.iter().zip(replies).zip(ids) {
+            let (Some(id), Some(text)) = (id, made_text(reply)) else {
+                continue;
+            };
+            let mut output = Output::new(id.clone(), text);
+            output.tool = Some(call.name.clone());
+            let message =
+                Message::new(Role::Tool, vec![Part::Output(output)]).with_kind(Kind::Repair);
+            self.push(source, Arc::new(message), Touch::Made);
+            if matches!(reply, Reply::Missing) {
+                self.repair(
+                    source,
+                    RepairKind::Synthesised {
+                        id: call.id.clone(),
+                    },
+                );
+            }
+        }
+    }
+
+    fn outputs_in_place(&mut self, at: usize, ids: &[Option<String>]) {
+        let (Some(slot), Some(answers)) = (self.slots.get(at), self.answers.get(at)) else {
+            return;
+        };
+        if !slot.message.agent_visible() {
+            return;
+        }
+        if let Some(done) = self.done.get_mut(at) {
+            *done = true;
+        }
+        let sent_id = |answer: &Answer| match answer {
+            Answer::Answers { call, .. } => ids.get(*call)?.clone(),
+            _ => None,
+        };
+        let sent: Vec<Option<String>> = answers.iter().map(sent_id).collect();
+        let outputs = slot.message.outputs();
+        let same = outputs
+            .zip(&sent)
+            .all(|(output, id)| Some(&output.call_id) == id.as_ref());
+        if same {
+            return self.push(slot.source, Arc::clone(&slot.message), Touch::Untouched);
+        }
+        let mut changed = Message::clone(&slot.message);
+        for (part, id) in changed.parts.iter_mut().zip(sent) {
+            if let (Part::Output(output), Some(id)) = (part, id) {
+                output.call_id = id;
+            }
+        }
+        self.push(slot.source, Arc::new(changed), Touch::Changed);
+    }
+
+    fn moved_output(&mut self, place: Place, id: &str) {
+        let Some(slot) = self.slots.get(place.message) else {
+            return;
+        };
+        let Some(output) = slot.message.parts.get(place.part).and_then(Part::as_output) else {
+            return;
+        };
+        let from = output.call_id.clone();
+        let output = Output {
+            call_id: id.to_owned(),
+            ..output.clone()
+        };
+        let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
+        message.meta = slot.message.meta.clone();
+        self.push(slot.source, Arc::new(message), Touch::Changed);
+        self.repair(slot.source, RepairKind::OutputMoved { id: from });
+    }
+}
+
+fn made_text(reply: &Reply) -> Option<&'static str> {
+    match reply {
+        Reply::Missing => Some(ABORTED),
+        Reply::Hidden => Some(ARCHIVED),
+        Reply::InPlace | Reply::Moved(_) => None,
+    }
+}

@@ -1,0 +1,240 @@
+use trimtab_model::{Call, Kind, Output, Part, Role};
+
+use super::*;
+use crate::verify::verify;
+
+fn calls(ids: &[&str]) -> Message {
+    ids.iter().fold(Message::assistant(""), |message, id| {
+        message.with_call(Call::new(*id, "tool", "{}"))
+    })
+}
+
+fn hidden(mut message: Message) -> Message {
+    message.meta.agent_visible = Some(false);
+    message
+}
+
+/// One line a message: its role, then its calls and outputs by id, then its text.
+fn sketch(messages: &[Message], options: Options) -> Vec<String> {
+    let messages: Vec<Arc<Message>> = messages.iter().cloned().map(Arc::new).collect();
+    let normalised = normalise(&messages, options);
+    assert_eq!(verify(&normalised.messages(), options.dialect), []);
+    normalised
+        .entries
+        .iter()
+        .map(|entry| sketch_message(&entry.message))
+        .collect()
+}
+
+fn sketch_message(message: &Message) -> String {
+    let calls = message.calls().map(|call| format!(" call:{}", call.id));
+    let outputs = message
+        .outputs()
+        .map(|output| format!(" {}={}", output.call_id, output.text()));
+    let text = message
+        .parts
+        .iter()
+        .filter_map(Part::as_text)
+        .map(|text| format!(" {text}"));
+    let parts: String = calls.chain(outputs).chain(text).collect();
+    format!("{}{parts}", message.role.as_str())
+}
+
+fn chat() -> Options {
+    Options::for_dialect(Dialect::Chat)
+}
+
+#[test]
+fn an_open_call_gets_an_aborted_output_before_its_siblings() {
+    let log = [
+        Message::user("q"),
+        calls(&["a", "b"]),
+        Message::output("b", "done"),
+    ];
+    let expected = [
+        "user q",
+        "assistant call:a call:b",
+        "tool a=aborted",
+        "tool b=done",
+    ];
+    assert_eq!(sketch(&log, chat()), expected);
+}
+
+#[test]
+fn outputs_in_completion_order_stay_as_they_are() {
+    let log = [
+        Message::user("q"),
+        calls(&["a", "b"]),
+        Message::output("b", "2"),
+        Message::output("a", "1"),
+    ];
+    let normalised = normalise(&log.map(Arc::new), chat());
+    assert!(normalised.repairs.is_empty());
+    assert!(
+        normalised
+            .entries
+            .iter()
+            .all(|entry| entry.touch == Touch::Untouched)
+    );
+}
+
+#[test]
+fn a_late_output_moves_to_its_call_and_what_came_between_follows() {
+    let log = [
+        Message::user("q"),
+        calls(&["a"]),
+        Message::user("hurry"),
+        Message::output("a", "late"),
+    ];
+    let expected = ["user q", "assistant call:a", "tool a=late", "user hurry"];
+    assert_eq!(sketch(&log, chat()), expected);
+}
+
+#[test]
+fn orphans_and_duplicates_are_taken_out_with_a_record() {
+    let log = [
+        Message::user("q"),
+        Message::output("nobody", "x"),
+        calls(&["a"]),
+        Message::output("a", "1"),
+        Message::output("a", "2"),
+    ];
+    let normalised = normalise(&log.map(Arc::new), chat());
+    let kinds: Vec<&RepairKind> = normalised
+        .repairs
+        .iter()
+        .map(|repair| &repair.kind)
+        .collect();
+    let expected = [
+        &RepairKind::OrphanDropped {
+            id: "nobody".into(),
+        },
+        &RepairKind::DuplicateDropped { id: "a".into() },
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn ids_that_repeat_across_rounds_are_matched_by_position() {
+    let log = [
+        Message::user("q"),
+        calls(&["call_0"]),
+        Message::output("call_0", "1"),
+        calls(&["call_0"]),
+        Message::output("call_0", "2"),
+    ];
+    let as_it_came = [
+        "user q",
+        "assistant call:call_0",
+        "tool call_0=1",
+        "assistant call:call_0",
+        "tool call_0=2",
+    ];
+    assert_eq!(sketch(&log, chat()), as_it_came);
+    let unique = [
+        "user q",
+        "assistant call:call_0",
+        "tool call_0=1",
+        "assistant call:call_0_2",
+        "tool call_0_2=2",
+    ];
+    assert_eq!(
+        sketch(&log, Options::for_dialect(Dialect::Messages)),
+        unique
+    );
+}
+
+#[test]
+fn the_three_habits_differ_on_an_open_call() {
+    let talk = Message::assistant("let me see").with_call(Call::new("a", "tool", "{}"));
+    let log = [
+        Message::user("q"),
+        talk.with_call(Call::new("b", "tool", "{}")),
+        Message::output("b", "x"),
+    ];
+    let with = |habit| sketch(&log, Options { habit, ..chat() });
+    let stripped = ["user q", "assistant call:b let me see", "tool b=x"];
+    assert_eq!(with(Habit::Strip), stripped);
+    assert_eq!(with(Habit::DropRound), ["user q"]);
+}
+
+#[test]
+fn an_assistant_at_the_head_gets_a_user_in_front() {
+    let log = [Message::system("s"), Message::assistant("hello")];
+    let expected = [
+        "system s",
+        "user [The conversation starts here.]",
+        "assistant hello",
+    ];
+    assert_eq!(sketch(&log, chat()), expected);
+    assert_eq!(
+        sketch(&[], chat()),
+        ["user [The conversation starts here.]"]
+    );
+}
+
+#[test]
+fn an_archived_output_leaves_a_stub() {
+    let log = [
+        Message::user("q"),
+        calls(&["a", "b"]),
+        hidden(Message::output("a", "old")).with_kind(Kind::ToolResultArchived),
+        Message::output("b", "new"),
+    ];
+    let expected = [
+        "user q",
+        "assistant call:a call:b",
+        "tool a=[tool output archived]",
+        "tool b=new",
+    ];
+    assert_eq!(sketch(&log, chat()), expected);
+}
+
+#[test]
+fn empty_messages_and_lone_thoughts_go() {
+    let log = [
+        Message::user("q"),
+        Message::user("  "),
+        Message::new(Role::Assistant, vec![Part::reasoning("hm")]),
+        Message::assistant("a"),
+    ];
+    assert_eq!(sketch(&log, chat()), ["user q", "assistant a"]);
+}
+
+#[test]
+fn text_beside_an_output_in_a_tool_message_becomes_a_user_message() {
+    let mixed = Message::new(
+        Role::Tool,
+        vec![
+            Part::Output(Output::new("a", "1")),
+            Part::text("and a remark"),
+        ],
+    );
+    let log = [Message::user("q"), calls(&["a"]), mixed];
+    let expected = [
+        "user q",
+        "assistant call:a",
+        "tool a=1",
+        "user and a remark",
+    ];
+    assert_eq!(sketch(&log, chat()), expected);
+}
+
+#[test]
+fn an_output_inside_a_user_message_finds_its_call() {
+    let mixed = Message::new(
+        Role::User,
+        vec![
+            Part::Output(Output::new("a", "1")),
+            Part::text("next question"),
+        ],
+    );
+    let log = [Message::user("q"), calls(&["a"]), mixed];
+    let expected = [
+        "user q",
+        "assistant call:a",
+        "tool a=1",
+        "user next question",
+    ];
+    assert_eq!(sketch(&log, chat()), expected);
+}

@@ -1,0 +1,115 @@
+//! Edits and plans: the only way in which a window differs from its log.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Message, Output, Ref};
+
+/// One change of the window. Positions are those of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "edit", rename_all = "snake_case")]
+pub enum Edit {
+    /// An output is shown as something else: a shorter view or a placeholder.
+    Show {
+        /// Position of the message.
+        message: usize,
+        /// Index of the part in it.
+        part: usize,
+        /// What is shown instead.
+        output: Output,
+    },
+    /// A run of rounds is hidden, with what earlier plans inserted there. System messages stay.
+    Hide {
+        /// The first position that is hidden.
+        from: usize,
+        /// The first position behind the run.
+        to: usize,
+    },
+    /// A message of ours is put in: a summary, a retain, a digest, a note.
+    Insert {
+        /// The position that it stands before; the length of the log for its end.
+        before: usize,
+        /// The message.
+        message: Arc<Message>,
+    },
+    /// All reasoning before a position is left out, because its provider would refuse it.
+    StripReasoning {
+        /// The first position whose reasoning stays.
+        before: usize,
+    },
+}
+
+/// Why a plan was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Reason {
+    /// There was nothing to do.
+    Nothing,
+    /// A new output was larger than its view may be.
+    Admission,
+    /// Old outputs were over their budget.
+    OutputsOverBudget,
+    /// A trigger fired.
+    Triggered {
+        /// The trigger, in words.
+        trigger: String,
+    },
+    /// The provider said that the window was too large.
+    Overflow,
+    /// Somebody asked for it.
+    ByHand,
+}
+
+/// What was decided for one call.
+///
+/// The empty plan means: send it as it came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Why it was made.
+    pub reason: Reason,
+    /// What to change, in order.
+    pub edits: Vec<Edit>,
+    /// Estimate of the window before, in tokens.
+    pub tokens_before: u64,
+    /// Estimate of the window after, in tokens.
+    pub tokens_after: u64,
+    /// Where everything is that it takes out.
+    pub refs: Vec<Ref>,
+}
+
+impl Plan {
+    /// The plan that changes nothing.
+    pub fn nothing(tokens: u64) -> Self {
+        Self {
+            reason: Reason::Nothing,
+            edits: Vec::new(),
+            tokens_before: tokens,
+            tokens_after: tokens,
+            refs: Vec::new(),
+        }
+    }
+
+    /// A plan that is not sized yet.
+    pub fn new(reason: Reason, edits: Vec<Edit>) -> Self {
+        let refs = edits.iter().filter_map(taken_out).cloned().collect();
+        Self {
+            reason,
+            edits,
+            tokens_before: 0,
+            tokens_after: 0,
+            refs,
+        }
+    }
+
+    /// True if it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.edits.is_empty()
+    }
+}
+
+fn taken_out(edit: &Edit) -> Option<&Ref> {
+    match edit {
+        Edit::Show { output, .. } => output.stored.as_ref(),
+        _ => None,
+    }
+}

@@ -1,0 +1,265 @@
+//! The window: log and journal, normalised and verified.
+//!
+//! A window is a pure function of its log and journal. It is built step by step: the front
+//! of it settles, and a call costs what is new since the last one, not the whole log.
+
+use std::fmt;
+use std::sync::Arc;
+
+use trimtab_model::rounds::Answer;
+use trimtab_model::{Message, Role};
+
+use crate::journal::{Journal, JournalEntry};
+use crate::log::Log;
+use crate::normalise::{Entry, Options, Reach, Repair, Settled, Slot, Source, normalise_after};
+use crate::plan::Plan;
+use crate::verify::{Fault, Verified, Verifier};
+
+/// How many of the newest messages never settle, so that a late output among them finds its
+/// call without starting over.
+const UNSETTLED: usize = 64;
+
+/// What is sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    entries: Vec<Entry>,
+    repairs: Vec<Repair>,
+}
+
+impl Window {
+    /// The messages with where they come from.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The messages in the order in which they are sent.
+    pub fn messages(&self) -> impl ExactSizeIterator<Item = &Arc<Message>> {
+        self.entries.iter().map(|entry| &entry.message)
+    }
+
+    /// What normalising repaired.
+    pub fn repairs(&self) -> &[Repair] {
+        &self.repairs
+    }
+}
+
+/// The window is not valid. Normalising repairs whatever a log can hold, so this is a fault
+/// of ours; the caller should send what it had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// What is wrong.
+    pub faults: Vec<Fault>,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the window is not valid")?;
+        self.faults
+            .iter()
+            .try_for_each(|fault| write!(f, "; {fault}"))
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// A log with its journal, and the window that they make.
+///
+/// ```
+/// # use trimtab_engine::{normalise::Options, window::Projection};
+/// # use trimtab_model::Message;
+/// let mut projection = Projection::new(Options::default());
+/// projection.admit(Message::user("hello"));
+/// projection.admit(Message::assistant("hi"));
+/// assert_eq!(projection.window().unwrap().messages().len(), 2);
+/// ```
+#[derive(Debug, Default)]
+pub struct Projection {
+    options: Options,
+    log: Log,
+    journal: Journal,
+    /// The log with the journal's edits, not yet normalised.
+    slots: Vec<Slot>,
+    front: Front,
+    window: Window,
+}
+
+/// The part of the window that is settled.
+#[derive(Debug, Default)]
+struct Front {
+    settled: Settled,
+    verified: Verified,
+    slots: usize,
+    entries: usize,
+    repairs: usize,
+    faults: Vec<Fault>,
+}
+
+impl Projection {
+    /// An empty log and journal.
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            ..Self::default()
+        }
+    }
+
+    /// A log and journal that were kept.
+    pub fn restore(options: Options, log: Log, journal: Journal) -> Self {
+        let slots = journal.apply(&log);
+        Self {
+            options,
+            log,
+            journal,
+            slots,
+            ..Self::default()
+        }
+    }
+
+    /// The messages as they came.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// The plans that were carried out.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Appends a message to the log and gives its position.
+    pub fn admit(&mut self, message: impl Into<Arc<Message>>) -> usize {
+        let message = message.into();
+        let at = self.log.append(Arc::clone(&message));
+        self.slots.push(Slot {
+            message,
+            source: Source::Log(at),
+        });
+        at
+    }
+
+    /// Carries out a plan. The window after it is a new one: a switch point.
+    pub fn carry_out(&mut self, plan: Plan) {
+        if !plan.is_empty() {
+            self.append_to_journal(JournalEntry::Plan(plan));
+        }
+    }
+
+    /// Takes the newest plan back; false if there is none.
+    pub fn undo(&mut self) -> bool {
+        let any = !self.journal.plans().is_empty();
+        if any {
+            self.append_to_journal(JournalEntry::Undo);
+        }
+        any
+    }
+
+    fn append_to_journal(&mut self, entry: JournalEntry) {
+        self.journal.append(entry);
+        self.slots = self.journal.apply(&self.log);
+        self.front = Front::default();
+    }
+
+    /// The window as it would be sent now.
+    pub fn window(&mut self) -> Result<&Window, Invalid> {
+        let faults = self.build();
+        if faults.is_empty() {
+            Ok(&self.window)
+        } else {
+            Err(Invalid { faults })
+        }
+    }
+
+    fn build(&mut self) -> Vec<Fault> {
+        self.settle();
+        let after = loop {
+            let tail = self.slots.get(self.front.slots..).unwrap_or_default();
+            let after = normalise_after(&self.front.settled, tail, self.options, Reach::End);
+            if !after.reaches_back {
+                break after;
+            }
+            self.front = Front::default();
+        };
+        self.forget_tail();
+        let mut verifier = Verifier::resume(self.options.dialect, &self.front.verified);
+        for entry in &after.normalised.entries {
+            verifier.push(&entry.message);
+        }
+        let mut faults = self.front.faults.clone();
+        faults.extend(verifier.finish());
+        self.window.entries.extend(after.normalised.entries);
+        self.window.repairs.extend(after.normalised.repairs);
+        faults
+    }
+
+    /// Settles what is old enough, so that it is not looked at again.
+    fn settle(&mut self) {
+        let tail = self.slots.get(self.front.slots..).unwrap_or_default();
+        if tail.len() < 2 * UNSETTLED {
+            return;
+        }
+        let Some(cut) = settling_point(&self.front.settled, tail) else {
+            return;
+        };
+        let old = tail.get(..cut).unwrap_or_default();
+        let after = normalise_after(&self.front.settled, old, self.options, Reach::Middle);
+        if after.reaches_back {
+            self.front = Front::default();
+            return;
+        }
+        self.forget_tail();
+        let mut verifier = Verifier::resume(self.options.dialect, &self.front.verified);
+        for entry in &after.normalised.entries {
+            verifier.push(&entry.message);
+        }
+        let (read, faults) = verifier.pause();
+        self.window.entries.extend(after.normalised.entries);
+        self.window.repairs.extend(after.normalised.repairs);
+        self.front.settled.extend(after.learnt);
+        self.front.verified.extend(read);
+        self.front.faults.extend(faults);
+        self.front.slots += cut;
+        self.front.entries = self.window.entries.len();
+        self.front.repairs = self.window.repairs.len();
+    }
+
+    fn forget_tail(&mut self) {
+        self.window.entries.truncate(self.front.entries);
+        self.window.repairs.truncate(self.front.repairs);
+    }
+}
+
+/// The newest place in `tail`, at least [`UNSETTLED`] messages from its end, where a cut
+/// separates no output from its call.
+fn settling_point(settled: &Settled, tail: &[Slot]) -> Option<usize> {
+    let pairing = settled.pair(tail);
+    let mut splits = vec![0i64; tail.len() + 1];
+    let mut forbid = |from: usize, to: usize| {
+        if let Some(at) = splits.get_mut(from) {
+            *at += 1;
+        }
+        if let Some(at) = splits.get_mut(to) {
+            *at -= 1;
+        }
+    };
+    for (place, answer) in &pairing.outputs {
+        match answer {
+            Answer::Answers { round, .. } => {
+                let start = pairing.rounds.get(*round).map_or(0, |round| round.start);
+                let (from, to) = (start.min(place.message), start.max(place.message));
+                forbid(from + 1, to + 1);
+            }
+            // Its call may be the next message.
+            Answer::Orphan => forbid(place.message + 1, place.message + 2),
+            Answer::Duplicate | Answer::ReachesBack => {}
+        }
+    }
+    let mut open = 0;
+    let newest = tail.len().saturating_sub(UNSETTLED);
+    let mut point = None;
+    for (cut, (slot, splits)) in tail.iter().zip(splits).enumerate().take(newest + 1) {
+        open += splits;
+        if cut > 0 && open == 0 && slot.message.role != Role::Tool {
+            point = Some(cut);
+        }
+    }
+    point
+}

@@ -1,0 +1,3 @@
+//! Behaviour of the engine as a whole.
+
+mod promises;

@@ -1,0 +1,212 @@
+//! The promise *Valid*, and the record of every repair, over any history.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use trimtab_engine::journal::Journal;
+use trimtab_engine::log::Log;
+use trimtab_engine::normalise::{
+    Habit, HeadRepair, Normalised, Options, RepairKind, Source, Touch, normalise,
+};
+use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::verify::verify;
+use trimtab_engine::window::Projection;
+use trimtab_model::{Dialect, Kind, Message, Output, Part};
+use trimtab_testkit::cases;
+use trimtab_testkit::history::{any_history, valid_history};
+
+fn options() -> impl Strategy<Value = Options> {
+    let dialects = prop::sample::select(Dialect::ALL.to_vec());
+    let habits = prop::sample::select(vec![Habit::Synthesise, Habit::Strip, Habit::DropRound]);
+    (dialects, habits).prop_map(|(dialect, habit)| Options {
+        dialect,
+        habit,
+        head: HeadRepair::Insert,
+    })
+}
+
+fn shared(messages: Vec<Message>) -> Vec<Arc<Message>> {
+    messages.into_iter().map(Arc::new).collect()
+}
+
+proptest! {
+    #![proptest_config(cases(8_000))]
+
+    #[test]
+    fn a_normalised_history_is_valid(log in any_history(24), options in options()) {
+        let normalised = normalise(&shared(log), options);
+        prop_assert_eq!(verify(&normalised.messages(), options.dialect), vec![]);
+    }
+
+    #[test]
+    fn normalising_twice_is_normalising_once(log in any_history(24), options in options()) {
+        let once = normalise(&shared(log), options);
+        let twice = normalise(&once.messages(), options);
+        prop_assert_eq!(twice.messages(), once.messages());
+        prop_assert_eq!(twice.repairs, vec![]);
+    }
+
+    #[test]
+    fn nothing_is_lost_without_a_record(log in any_history(24), options in options()) {
+        let log = shared(log);
+        let normalised = normalise(&log, options);
+        for (at, message) in log.iter().enumerate().filter(|(_, m)| m.agent_visible()) {
+            let lost = lost_parts(at, message, &normalised);
+            let records = records_of(at, &normalised);
+            prop_assert!(lost <= records, "message {at}: {lost} parts lost, {records} on record");
+        }
+    }
+}
+
+/// How many parts of a message are nowhere in the window.
+fn lost_parts(at: usize, message: &Message, normalised: &Normalised) -> usize {
+    let sent: Vec<&Part> = normalised
+        .entries
+        .iter()
+        .filter(|entry| entry.source == Source::Log(at) && entry.touch != Touch::Made)
+        .flat_map(|entry| &entry.message.parts)
+        .collect();
+    let content = |part: &Part| match part {
+        Part::Call(call) => format!("call {} {}", call.name, call.arguments),
+        Part::Output(output) => format!("output {}", output.text()),
+        other => format!("{other:?}"),
+    };
+    let mut sent: Vec<String> = sent.into_iter().map(content).collect();
+    let is_lost = |part: &&Part| match sent.iter().position(|text| *text == content(part)) {
+        Some(found) => {
+            sent.swap_remove(found);
+            false
+        }
+        None => true,
+    };
+    message.parts.iter().filter(is_lost).count()
+}
+
+/// How many parts the records of a message account for.
+fn records_of(at: usize, normalised: &Normalised) -> usize {
+    let counts = |kind: &RepairKind| match kind {
+        RepairKind::RoundDropped | RepairKind::EmptyDropped => usize::MAX / 64,
+        RepairKind::CallStripped { .. }
+        | RepairKind::OrphanDropped { .. }
+        | RepairKind::DuplicateDropped { .. }
+        | RepairKind::PartStripped => 1,
+        _ => 0,
+    };
+    let of_message = normalised
+        .repairs
+        .iter()
+        .filter(|repair| repair.source == Source::Log(at));
+    of_message.map(|repair| counts(&repair.kind)).sum()
+}
+
+proptest! {
+    #![proptest_config(cases(2_000))]
+
+    #[test]
+    fn a_valid_history_comes_back_untouched(log in valid_history(12), options in options()) {
+        let log = shared(log);
+        let normalised = normalise(&log, options);
+        prop_assert_eq!(normalised.messages(), log);
+        prop_assert!(normalised.entries.iter().all(|entry| entry.touch == Touch::Untouched));
+        prop_assert_eq!(normalised.repairs, vec![]);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1_000))]
+
+    #[test]
+    fn a_window_built_step_by_step_is_the_window_built_at_once(
+        parts in prop::collection::vec(any_history(120), 1..5),
+        options in options(),
+    ) {
+        let mut projection = Projection::new(options);
+        for part in parts {
+            for message in part {
+                projection.admit(message);
+            }
+            let at_once = normalise(projection.log().messages(), options);
+            let window = projection.window().expect("the window is valid");
+            prop_assert_eq!(window.entries(), &at_once.entries[..]);
+            prop_assert_eq!(window.repairs(), &at_once.repairs[..]);
+        }
+    }
+
+    #[test]
+    fn a_valid_window_only_grows_at_its_end(log in valid_history(60), options in options()) {
+        let mut projection = Projection::new(options);
+        let mut before: Vec<Arc<Message>> = Vec::new();
+        for message in log {
+            let user = message.is_real_user();
+            projection.admit(message);
+            // Only a window that ends with the user is sent.
+            if !user {
+                continue;
+            }
+            let window = projection.window().expect("the window is valid");
+            let now: Vec<Arc<Message>> = window.messages().cloned().collect();
+            prop_assert_eq!(&now[..before.len()], &before[..]);
+            before = now;
+        }
+    }
+
+    #[test]
+    fn any_edits_give_a_valid_window_and_undo_gives_the_old_one(
+        log in any_history(40),
+        edits in prop::collection::vec(edit(), 1..5),
+        more in any_history(20),
+        options in options(),
+    ) {
+        let mut projection = Projection::restore(options, log.into_iter().collect(), Journal::new());
+        let before = projection.window().expect("valid before").clone();
+        projection.carry_out(Plan::new(Reason::ByHand, edits));
+        projection.window().expect("valid after the edits");
+
+        let journal = serde_json::to_string(projection.journal()).expect("a journal is JSON");
+        let journal = serde_json::from_str(&journal).expect("and is read back");
+        let log: Log = projection.log().messages().iter().cloned().collect();
+        let mut restored = Projection::restore(options, log, journal);
+        prop_assert_eq!(restored.window().expect("valid after a restart"), projection.window().expect("valid"));
+
+        prop_assert!(projection.undo());
+        prop_assert_eq!(projection.window().expect("valid after undo"), &before);
+        for message in more {
+            projection.admit(message.clone());
+            restored.admit(message);
+        }
+        projection.window().expect("valid after more");
+        restored.window().expect("valid after more");
+    }
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    prop_oneof![
+        (0..40usize, 0..3usize).prop_map(|(message, part)| Edit::Show {
+            message,
+            part,
+            output: Output::new("a", "[trimmed]"),
+        }),
+        (0..40usize, 0..40usize).prop_map(|(one, other)| Edit::Hide {
+            from: one.min(other),
+            to: one.max(other)
+        }),
+        (0..41usize).prop_map(|before| Edit::Insert {
+            before,
+            message: Arc::new(Message::user("summary").with_kind(Kind::Summary)),
+        }),
+        (0..40usize).prop_map(|before| Edit::StripReasoning { before }),
+    ]
+}
+
+#[test]
+fn repairs_name_distinct_places() {
+    let log = shared(vec![Message::output("x", "1"), Message::output("y", "2")]);
+    let normalised = normalise(&log, Options::default());
+    let places: HashSet<_> = normalised
+        .repairs
+        .iter()
+        .map(|repair| repair.source)
+        .collect();
+    assert_eq!(places.len(), 2);
+}
