@@ -148,17 +148,24 @@ impl Calibration {
         for (factor, gain) in self.factors.iter_mut().zip(gain) {
             *factor = (*factor + gain * error).clamp(0.0, FACTOR_LIMIT);
         }
-        let limits = prior();
-        for ((row, gain), limit) in self.covariance.iter_mut().zip(gain).zip(limits) {
-            for ((value, spread), limit) in row.iter_mut().zip(spread).zip(limit) {
-                let kept = (*value - gain * spread) / MEMORY;
-                // Forgetting must not make it less certain than it was at the start.
-                *value = kept.clamp(-SPREAD_GUESS, limit.max(kept.min(limit)));
+        for (row, gain) in self.covariance.iter_mut().zip(gain) {
+            for (value, spread) in row.iter_mut().zip(spread) {
+                *value -= gain * spread;
             }
         }
+        self.forget();
         let surprise = (error * error - unknown).max(LEAST_NOISE * LEAST_NOISE);
         self.noise += NOISE_STEP * (surprise.min(OUTLIER * NOISE * NOISE) - self.noise);
         self.learned = self.learned.saturating_add(1);
+    }
+
+    /// Grows less certain again, but never less than at the start.
+    fn forget(&mut self) {
+        let limit = prior();
+        let full = (0..CLASSES).any(|i| at(&self.covariance, i) > at(&limit, i) * MEMORY);
+        if !full {
+            self.covariance = self.covariance.map(|row| row.map(|value| value / MEMORY));
+        }
     }
 
     fn estimate(&self, classes: &[f64; CLASSES]) -> f64 {
@@ -187,6 +194,12 @@ fn prior() -> [[f64; CLASSES]; CLASSES] {
         }
     }
     covariance
+}
+
+/// A value on the diagonal.
+fn at(matrix: &[[f64; CLASSES]; CLASSES], i: usize) -> f64 {
+    let value = matrix.get(i).and_then(|row| row.get(i));
+    value.copied().unwrap_or_default()
 }
 
 fn dot(a: &[f64; CLASSES], b: &[f64; CLASSES]) -> f64 {

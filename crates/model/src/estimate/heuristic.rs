@@ -84,7 +84,8 @@ pub struct Heuristic {
     pub skips_hidden: bool,
 }
 
-const CALL_TYPE: u32 = "function".len() as u32;
+/// Bytes of `function`.
+const CALL_TYPE: u32 = 8;
 
 impl Heuristic {
     /// `refs`: bytes of the text projection, four to a token, rounded up.
@@ -170,7 +171,7 @@ impl Heuristic {
 
     /// The tokens of a text that is not a message.
     pub fn text(&self, text: &str) -> u64 {
-        self.convert(self.units(Length::of(text), self.unit))
+        self.convert(units(Length::of(text), self.unit))
     }
 
     /// The tokens of a message.
@@ -196,7 +197,7 @@ impl Heuristic {
         let counted: u64 = self
             .counted
             .iter()
-            .map(|&(what, unit)| self.part(sizes, what, unit))
+            .map(|&(what, unit)| counted_units(sizes, what, unit))
             .sum();
         let overhead = u64::from(self.per_message) * u64::from(sizes.messages);
         let media = u64::from(sizes.media);
@@ -211,59 +212,49 @@ impl Heuristic {
     /// The tokens of the tool definitions: name, description and the JSON of the parameters,
     /// converted once over all tools. Understands the definitions of all three dialects.
     pub fn tools<'a>(&self, tools: impl IntoIterator<Item = &'a Value>) -> u64 {
-        let units = tools.into_iter().map(|tool| {
-            let name = self.units(
-                Length::of(field(tool, "name").as_str().unwrap_or_default()),
-                self.unit,
-            );
-            let description = self.units(
-                Length::of(field(tool, "description").as_str().unwrap_or_default()),
-                self.unit,
-            );
+        let length = |value: &Value| match value {
+            Value::Null => 0,
+            Value::String(text) => units(Length::of(text), self.unit),
             // The length of compact JSON does not depend on the order of its keys.
-            let parameters = match parameters(tool) {
-                Value::Null => 0,
-                schema => self.units(Length::of(&schema.to_string()), self.unit),
-            };
-            name + description + parameters + u64::from(self.per_tool)
+            schema => units(Length::of(&schema.to_string()), self.unit),
+        };
+        let tool_units = tools.into_iter().map(|tool| {
+            length(field(tool, "name"))
+                + length(field(tool, "description"))
+                + length(parameters(tool))
+                + u64::from(self.per_tool)
         });
-        self.convert(units.sum())
-    }
-
-    fn part(&self, sizes: &Sizes, what: Counted, unit: Unit) -> u64 {
-        match what {
-            Counted::Text => self.units(sizes.text, unit),
-            Counted::Reasoning => self.units(sizes.reasoning, unit),
-            Counted::Name => self.units(sizes.names, unit),
-            Counted::Arguments => self.units(sizes.arguments, unit),
-            Counted::Tags => u64::from(sizes.tags),
-            Counted::CallId => u64::from(sizes.call_ids),
-            Counted::CallType => u64::from(sizes.calls) * u64::from(CALL_TYPE),
-            Counted::OutputCallId => u64::from(sizes.output_ids),
-        }
-    }
-
-    #[expect(
-        clippy::unused_self,
-        reason = "reads as one family with the other steps"
-    )]
-    fn units(&self, length: Length, unit: Unit) -> u64 {
-        u64::from(match unit {
-            Unit::Bytes => length.bytes,
-            Unit::Chars => length.chars,
-        })
+        self.convert(tool_units.sum())
     }
 
     fn convert(&self, units: u64) -> u64 {
-        let (scaled, denominator) = (
-            units.saturating_mul(u64::from(self.numerator)),
-            u64::from(self.denominator.max(1)),
-        );
+        let scaled = units.saturating_mul(u64::from(self.numerator));
+        let denominator = u64::from(self.denominator.max(1));
         match self.rounding {
             Rounding::Up => scaled.div_ceil(denominator),
             Rounding::Down => scaled / denominator,
         }
     }
+}
+
+fn counted_units(sizes: &Sizes, what: Counted, unit: Unit) -> u64 {
+    match what {
+        Counted::Text => units(sizes.text, unit),
+        Counted::Reasoning => units(sizes.reasoning, unit),
+        Counted::Name => units(sizes.names, unit),
+        Counted::Arguments => units(sizes.arguments, unit),
+        Counted::Tags => u64::from(sizes.tags),
+        Counted::CallId => u64::from(sizes.call_ids),
+        Counted::CallType => u64::from(sizes.calls) * u64::from(CALL_TYPE),
+        Counted::OutputCallId => u64::from(sizes.output_ids),
+    }
+}
+
+fn units(length: Length, unit: Unit) -> u64 {
+    u64::from(match unit {
+        Unit::Bytes => length.bytes,
+        Unit::Chars => length.chars,
+    })
 }
 
 /// A field of a tool definition, which Chat Completions keeps one level deeper.
@@ -280,3 +271,6 @@ fn parameters(tool: &Value) -> &Value {
         schema => schema,
     }
 }
+
+#[cfg(test)]
+mod tests;
