@@ -18,19 +18,58 @@ const DEPTH: usize = 24;
 
 /// Keys whose values are a code.
 const CODES: [&str; 14] = [
-    "code", "type", "error_type", "status", "reason", "error_code", "__type", "param",
-    "stop_reason", "finish_reason", "error_name", "statuscode", "status_code", "event",
+    "code",
+    "type",
+    "error_type",
+    "status",
+    "reason",
+    "error_code",
+    "__type",
+    "param",
+    "stop_reason",
+    "finish_reason",
+    "error_name",
+    "statuscode",
+    "status_code",
+    "event",
 ];
 /// Keys under which stands what the model or the user said.
 const CONTENT: [&str; 22] = [
-    "content", "contents", "choices", "output", "input", "inputs", "messages", "delta", "text",
-    "arguments", "candidates", "instructions", "tools", "prompt", "system", "body", "request",
-    "parts", "data", "documents", "content_block", "output_text",
+    "content",
+    "contents",
+    "choices",
+    "output",
+    "input",
+    "inputs",
+    "messages",
+    "delta",
+    "text",
+    "arguments",
+    "candidates",
+    "instructions",
+    "tools",
+    "prompt",
+    "system",
+    "body",
+    "request",
+    "parts",
+    "data",
+    "documents",
+    "content_block",
+    "output_text",
 ];
 /// Keys under which stands an error, also in an answer that is none otherwise.
 const ERRORS: [&str; 10] = [
-    "error", "errors", "base_resp", "detail", "details", "error_msg", "error_message", "errormsg",
-    "msg", "fault",
+    "error",
+    "errors",
+    "base_resp",
+    "detail",
+    "details",
+    "error_msg",
+    "error_message",
+    "errormsg",
+    "msg",
+    "fault",
 ];
 
 /// What was found.
@@ -53,7 +92,10 @@ pub(super) enum Scope {
 
 /// Reads a body.
 pub(super) fn read(body: &[u8], scope: Scope) -> Text {
-    let mut text = Text { empty: body.iter().all(u8::is_ascii_whitespace), ..Text::default() };
+    let mut text = Text {
+        empty: body.iter().all(u8::is_ascii_whitespace),
+        ..Text::default()
+    };
     let body = capped(body);
     let body = body.trim();
     if let Ok(value) = serde_json::from_str::<Value>(body) {
@@ -73,14 +115,20 @@ fn capped(body: &[u8]) -> String {
     let tail = body.len().checked_sub(TAIL).filter(|start| *start > HEAD);
     match (body.get(..HEAD), tail.and_then(|start| body.get(start..))) {
         (Some(head), Some(tail)) => {
-            format!("{}\n{}", String::from_utf8_lossy(head), String::from_utf8_lossy(tail))
+            format!(
+                "{}\n{}",
+                String::from_utf8_lossy(head),
+                String::from_utf8_lossy(tail)
+            )
         }
         _ => String::from_utf8_lossy(body).into_owned(),
     }
 }
 
 fn is_stream(body: &str) -> bool {
-    ["data:", "event:", ":", "id:", "retry:"].iter().any(|start| body.starts_with(start))
+    ["data:", "event:", ":", "id:", "retry:"]
+        .iter()
+        .any(|start| body.starts_with(start))
 }
 
 impl Text {
@@ -113,10 +161,19 @@ impl Text {
 
     /// Text that is not JSON as a whole, but may have JSON in it.
     fn plain(&mut self, text: &str, depth: usize) {
-        let text = if text.trim_start().starts_with('<') { without_tags(text) } else { text.into() };
+        let text = if text.trim_start().starts_with('<') {
+            without_tags(text)
+        } else {
+            text.into()
+        };
         let start = text.find(['{', '[']).filter(|_| depth < DEPTH);
-        let (before, json) = start.and_then(|at| text.split_at_checked(at)).unwrap_or((&text, ""));
-        match serde_json::Deserializer::from_str(json).into_iter::<Value>().next() {
+        let (before, json) = start
+            .and_then(|at| text.split_at_checked(at))
+            .unwrap_or((&text, ""));
+        match serde_json::Deserializer::from_str(json)
+            .into_iter::<Value>()
+            .next()
+        {
             Some(Ok(value)) if value.is_object() => {
                 self.line(&clean(before));
                 self.value(&value, Scope::Error, depth + 1);
