@@ -29,7 +29,7 @@ use crate::{
     Stored, Stream,
 };
 use disk::{Dir, Fault};
-use rows::{BlobRow, RefRow, SessionRow, signed};
+use rows::{BlobRow, RefRow, SessionRow};
 use schema::{Access, DATABASE, from_sqlite};
 use stored::{Place, StoredImage};
 
@@ -319,21 +319,22 @@ impl Store for FolderStore {
 
     fn touch(&self, session: &SessionId) -> Result<()> {
         let now = self.now();
-        self.writing(|db| rows::used(db, session, now).map(|_| ()))
+        self.writing(|db| rows::save_session(db, &rows::used(db, session, now)?))
     }
 
     fn link(&self, child: &SessionId, parent: &SessionId) -> Result<()> {
         let now = self.now();
         self.writing(|db| {
             let above = rows::used(db, parent, now)?;
-            let below = rows::used(db, child, now)?;
-            if below.parent == Some(above.row) {
-                return Ok(());
+            rows::save_session(db, &above)?;
+            let mut below = rows::used(db, child, now)?;
+            if below.parent != Some(above.row) {
+                let ring = rows::up(db, parent)?.iter().any(|row| row.row == below.row);
+                may_link(child, parent, ring, below.parent.is_some())?;
+                below.parent = Some(above.row);
+                below.owner = above.owner;
             }
-            let ring = rows::up(db, parent)?.iter().any(|row| row.row == below.row);
-            may_link(child, parent, ring, below.parent.is_some())?;
-            let link = "UPDATE sessions SET parent = ?2, owner = ?3 WHERE id = ?1";
-            rows::run(db, link, [below.row, above.row, above.owner])
+            rows::save_session(db, &below)
         })
     }
 
@@ -351,19 +352,9 @@ impl Store for FolderStore {
         let now = self.now();
         let packed: Vec<_> = entries.iter().map(|entry| streams::pack(entry)).collect();
         self.writing(|db| {
-            let actual = streams::position(db, session, stream)?;
-            if actual != expected {
-                let stream = stream.as_str();
-                return Err(Error::Conflict {
-                    stream,
-                    expected,
-                    actual,
-                });
-            }
-            let session = rows::used(db, session, now)?;
-            for (position, entry) in (signed(expected)..).zip(&packed) {
-                streams::insert(db, (session.row, stream, position), entry)?;
-            }
+            let mut session = rows::used(db, session, now)?;
+            streams::append(db, &mut session, (stream, expected), &packed)?;
+            rows::save_session(db, &session)?;
             Ok(expected + packed.len() as u64)
         })
     }
@@ -398,4 +389,3 @@ impl fmt::Debug for FolderStore {
             .finish_non_exhaustive()
     }
 }
-

@@ -160,8 +160,10 @@ impl FolderStore {
         for _ in 0..ATTEMPTS {
             let now = self.now();
             let named = self.writing(|db| {
-                let session = rows::used(db, session, now)?;
-                insert(db, &session, labels, incoming, now)
+                let mut session = rows::used(db, session, now)?;
+                let reference = insert(db, &mut session, labels, incoming)?;
+                rows::save_session(db, &session)?;
+                Ok(reference)
             });
             if !matches!(named, Ok(None)) {
                 incoming.iter_mut().for_each(Incoming::leave_file);
@@ -203,10 +205,9 @@ impl FolderStore {
 /// Inserts what is missing and the ref; none if some bytes have to be made durable first.
 fn insert(
     db: &Connection,
-    session: &SessionRow,
+    session: &mut SessionRow,
     labels: &Labels,
     incoming: &mut [Incoming<'_>],
-    now: u64,
 ) -> Result<Option<Ref>> {
     let mut blobs = Vec::new();
     for bytes in &mut *incoming {
@@ -220,14 +221,15 @@ fn insert(
     };
     let id = session.secret.ref_id(&labels.call, &whole.scan.digest);
     if rows::reference(db, session.row, &id)?.is_none() {
+        session.puts += 1;
         let row = RefRow {
             session: session.row,
             id: id.clone(),
-            number: session.puts + 1,
+            number: session.puts,
             blob: *blob,
             text: blobs.get(1).copied(),
             labels: labels.clone(),
-            created: now,
+            created: session.used,
         };
         rows::insert_reference(db, &row)?;
     }

@@ -25,7 +25,10 @@ pub(super) struct SessionRow {
     pub owner: i64,
     pub created: u64,
     pub used: u64,
+    /// How many outputs it has been given.
     pub puts: i64,
+    /// How many entries its streams have, by the stream's number.
+    pub positions: [i64; 2],
 }
 
 pub(super) struct RefRow {
@@ -45,7 +48,8 @@ pub(super) struct BlobRow {
 }
 
 const SESSION: &str =
-    "SELECT id, name, secret, parent, owner, created, used, puts, seal FROM sessions";
+    "SELECT id, name, secret, parent, owner, created, used, puts, log, journal, seal
+     FROM sessions";
 const REF: &str = "SELECT session, id, number, blob, text, call, tool, media_type, created, seal
      FROM refs";
 
@@ -83,48 +87,92 @@ pub(super) fn up(db: &Connection, id: &SessionId) -> Result<Vec<SessionRow>> {
     Ok(chain)
 }
 
-/// The session, made if it is new, and marked as used.
+/// The sessions right below one.
+pub(super) fn children(db: &Connection, row: i64) -> Result<Vec<SessionRow>> {
+    all(
+        db,
+        &format!("{SESSION} WHERE parent = ?1"),
+        [row],
+        session_from,
+    )
+}
+
+/// The session, new if need be, in use now. To be saved.
 pub(super) fn used(db: &Connection, id: &SessionId, now: u64) -> Result<SessionRow> {
     if let Some(mut row) = session(db, id)? {
         row.used = row.used.max(now);
-        let update = "UPDATE sessions SET used = ?2 WHERE id = ?1 AND used < ?2";
-        run(db, update, params![row.row, signed(now)])?;
         return Ok(row);
     }
     let secret = Secret::random()?;
-    let insert = "INSERT INTO sessions (name, secret, created, used, puts, seal)
-         VALUES (?1, ?2, ?3, ?3, 0, ?4)";
-    let seal = session_seal(id.as_str(), &secret);
-    let values = params![id.as_str(), secret.as_bytes(), signed(now), seal];
-    run(db, insert, values)?;
-    session(db, id)?.ok_or(Error::NotFound)
+    let insert = "INSERT INTO sessions (name, secret, created, used, puts, log, journal, seal)
+         VALUES (?1, ?2, 0, 0, 0, 0, 0, x'')";
+    run(db, insert, params![id.as_str(), secret.as_bytes()])?;
+    let row = db.last_insert_rowid();
+    Ok(SessionRow {
+        row,
+        id: id.clone(),
+        secret,
+        parent: None,
+        owner: row,
+        created: now,
+        used: now,
+        puts: 0,
+        positions: [0, 0],
+    })
+}
+
+pub(super) fn save_session(db: &Connection, row: &SessionRow) -> Result<()> {
+    let update = "UPDATE sessions SET parent = ?2, owner = ?3, created = ?4, used = ?5, puts = ?6,
+         log = ?7, journal = ?8, seal = ?9 WHERE id = ?1";
+    let [log, journal] = row.positions;
+    let values = params![
+        row.row,
+        row.parent,
+        row.owner,
+        signed(row.created),
+        signed(row.used),
+        row.puts,
+        log,
+        journal,
+        session_seal(row),
+    ];
+    run(db, update, values)
 }
 
 fn session_from(row: &Row<'_>) -> rusqlite::Result<Option<SessionRow>> {
-    let id: i64 = row.get(0)?;
-    let name = text(row, 1)?;
     let secret: Option<[u8; 32]> = row.get::<_, Bytes>(2)?.try_into().ok();
-    let seal: Bytes = row.get(8)?;
-    let Some((name, secret)) = name.zip(secret.map(Secret::from_bytes)) else {
+    let Some((name, secret)) = text(row, 1)?.zip(secret.map(Secret::from_bytes)) else {
         return Ok(None);
     };
-    if seal != session_seal(&name, &secret) {
-        return Ok(None);
-    }
-    Ok(Some(SessionRow {
-        row: id,
+    let found = SessionRow {
+        row: row.get(0)?,
         id: SessionId::known(name),
         secret,
         parent: row.get(3)?,
-        owner: row.get::<_, Option<i64>>(4)?.unwrap_or(id),
+        owner: row.get(4)?,
         created: unsigned(row.get(5)?),
         used: unsigned(row.get(6)?),
         puts: row.get(7)?,
-    }))
+        positions: [row.get(8)?, row.get(9)?],
+    };
+    let seal: Bytes = row.get(10)?;
+    Ok((seal == session_seal(&found)).then_some(found))
 }
 
-fn session_seal(name: &str, secret: &Secret) -> [u8; 8] {
-    digest::seal(&[name.as_bytes(), secret.as_bytes()])
+fn session_seal(row: &SessionRow) -> [u8; 8] {
+    let [log, journal] = row.positions;
+    let parent = row.parent.unwrap_or(-1);
+    let times = [signed(row.created), signed(row.used)];
+    let rest = [row.row, parent, row.owner, row.puts, log, journal];
+    let numbers = numbers(times.iter().chain(&rest));
+    digest::seal(&[&numbers, row.id.as_str().as_bytes(), row.secret.as_bytes()])
+}
+
+fn numbers<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> Bytes {
+    numbers
+        .into_iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect()
 }
 
 // Refs
@@ -163,9 +211,7 @@ pub(super) fn insert_reference(db: &Connection, row: &RefRow) -> Result<()> {
         ":created": signed(row.created),
         ":seal": ref_seal(row),
     };
-    run(db, insert, values)?;
-    let count = "UPDATE sessions SET puts = ?2 WHERE id = ?1";
-    run(db, count, params![row.session, row.number])
+    run(db, insert, values)
 }
 
 fn ref_from(row: &Row<'_>) -> rusqlite::Result<Option<RefRow>> {
@@ -192,17 +238,8 @@ fn ref_from(row: &Row<'_>) -> rusqlite::Result<Option<RefRow>> {
 }
 
 fn ref_seal(row: &RefRow) -> [u8; 8] {
-    let numbers = [
-        row.session,
-        row.number,
-        row.blob,
-        row.text.unwrap_or(-1),
-        signed(row.created),
-    ];
-    let numbers: Vec<u8> = numbers
-        .iter()
-        .flat_map(|number| number.to_le_bytes())
-        .collect();
+    let text = row.text.unwrap_or(-1);
+    let numbers = numbers(&[row.session, row.number, row.blob, text, signed(row.created)]);
     let Labels {
         call,
         tool,

@@ -25,13 +25,15 @@ const SCHEMA: &str = "
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         name TEXT NOT NULL UNIQUE,
         secret BLOB NOT NULL,
-        -- The session above, and the one at the top; none: this one.
+        -- The session above, and the one at the top of the tree, if only itself.
         parent INTEGER,
         owner INTEGER,
         created INTEGER NOT NULL,
         used INTEGER NOT NULL,
-        -- How many outputs it has been given: the next one's number.
+        -- How many outputs it has been given, and how many entries its streams have.
         puts INTEGER NOT NULL,
+        log INTEGER NOT NULL,
+        journal INTEGER NOT NULL,
         seal BLOB NOT NULL
     ) STRICT;
     CREATE TABLE refs (
@@ -179,6 +181,7 @@ pub(super) fn open_for(path: &Path, access: Access) -> Result<Connection> {
              PRAGMA synchronous = FULL;
              PRAGMA fullfsync = ON;
              PRAGMA secure_delete = FAST;
+             PRAGMA cell_size_check = ON;
              PRAGMA journal_size_limit = 67108864;";
         connection.execute_batch(prepare).map_err(from_sqlite)?;
     }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::image::compress;
-use super::rows::{self, signed, unsigned};
+use super::rows::{self, SessionRow, signed, unsigned};
 use super::stored::decompress;
 use crate::digest;
 use crate::{Error, Result, SessionId, Stream};
@@ -64,7 +64,31 @@ fn seal((session, stream, position): Place, digest: &[u8; 32]) -> [u8; 8] {
     digest::seal(&[&place, digest])
 }
 
-pub(super) fn insert(db: &Connection, place: Place, entry: &Packed) -> Result<()> {
+/// Appends entries if the stream is where the caller believes it to be; moves its position in
+/// `session`, which is to be saved.
+pub(super) fn append(
+    db: &Connection,
+    session: &mut SessionRow,
+    (stream, expected): (Stream, u64),
+    entries: &[Packed],
+) -> Result<()> {
+    let actual = position_in(session, stream);
+    if unsigned(*actual) != expected {
+        return Err(Error::Conflict {
+            stream: stream.as_str(),
+            expected,
+            actual: unsigned(*actual),
+        });
+    }
+    let first = *actual;
+    *actual += signed(entries.len() as u64);
+    for (position, entry) in (first..).zip(entries) {
+        insert(db, (session.row, stream, position), entry)?;
+    }
+    Ok(())
+}
+
+fn insert(db: &Connection, place: Place, entry: &Packed) -> Result<()> {
     let insert = "INSERT INTO entries (session, stream, position, byte_size, seal, bytes)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let (session, stream, position) = place;
@@ -80,15 +104,19 @@ pub(super) fn insert(db: &Connection, place: Place, entry: &Packed) -> Result<()
     rows::run(db, insert, values)
 }
 
+fn position_in(session: &mut SessionRow, stream: Stream) -> &mut i64 {
+    let [log, journal] = &mut session.positions;
+    match stream {
+        Stream::Log => log,
+        Stream::Journal => journal,
+    }
+}
+
 pub(super) fn position(db: &Connection, session: &SessionId, stream: Stream) -> Result<u64> {
-    let Some(session) = rows::session(db, session)? else {
-        return Ok(0);
-    };
-    let select = "SELECT max(position) + 1 FROM entries WHERE session = ?1 AND stream = ?2";
-    let next = rows::one(db, select, params![session.row, stream.number()], |row| {
-        row.get::<_, Option<i64>>(0).map(Some)
-    })?;
-    Ok(unsigned(next.flatten().unwrap_or(0)))
+    let session = rows::session(db, session)?;
+    Ok(session.map_or(0, |mut session| {
+        unsigned(*position_in(&mut session, stream))
+    }))
 }
 
 pub(super) fn read(
@@ -98,9 +126,10 @@ pub(super) fn read(
     from: u64,
     limit: usize,
 ) -> Result<Vec<Vec<u8>>> {
-    let Some(session) = rows::session(db, session)? else {
+    let Some(mut session) = rows::session(db, session)? else {
         return Ok(Vec::new());
     };
+    let left = unsigned(*position_in(&mut session, stream)).saturating_sub(from);
     let select = "SELECT position, byte_size, seal, bytes FROM entries
          WHERE session = ?1 AND stream = ?2 AND position >= ?3 ORDER BY position LIMIT ?4";
     let limit = signed(limit as u64);
@@ -115,8 +144,11 @@ pub(super) fn read(
         expected += 1;
         Ok(whole)
     });
-    entries.map_err(|error| match error {
-        Error::Damaged { .. } => Error::damaged(format!("the {}", stream.as_str())),
-        error => error,
-    })
+    let damaged = || Error::damaged(format!("the {}", stream.as_str()));
+    match entries {
+        // The session knows how many there must be.
+        Ok(entries) if (entries.len() as u64) < left.min(unsigned(limit)) => Err(damaged()),
+        Err(Error::Damaged { .. }) => Err(damaged()),
+        entries => entries,
+    }
 }

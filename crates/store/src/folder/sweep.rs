@@ -157,11 +157,10 @@ fn remove_session(db: &Connection, session: &SessionId, gone: &mut Gone) -> Resu
     })?);
     rows::run(db, "DELETE FROM refs WHERE session = ?1", [session])?;
     rows::run(db, "DELETE FROM entries WHERE session = ?1", [session])?;
-    rows::run(
-        db,
-        "UPDATE sessions SET parent = NULL WHERE parent = ?1",
-        [session],
-    )?;
+    for mut child in rows::children(db, session)? {
+        child.parent = None;
+        rows::save_session(db, &child)?;
+    }
     rows::run(db, "DELETE FROM sessions WHERE id = ?1", [session])
 }
 

@@ -270,4 +270,3 @@ impl Search<'_> {
         self.found
     }
 }
-

@@ -2,7 +2,7 @@ use trimtab_store::{Error, Form, LineRange, Query};
 
 use super::{World, session};
 
-pub fn foreign_refs_are_not_found(world: &World) {
+pub(crate) fn foreign_refs_are_not_found(world: &World) {
     let (s, t) = (session("s"), session("t"));
     let found = world.put(&s, "c1", "secret");
     world.put(&t, "c1", "secret");
@@ -38,7 +38,7 @@ pub fn foreign_refs_are_not_found(world: &World) {
     assert_eq!(world.store.get(&s, found.id()).unwrap(), b"secret");
 }
 
-pub fn those_below_redeem_refs(world: &World) {
+pub(crate) fn those_below_redeem_refs(world: &World) {
     let (top, middle, leaf) = (session("top"), session("middle"), session("leaf"));
     let found = world.put(&top, "c1", "of the top");
     world.store.link(&middle, &top).unwrap();
@@ -75,7 +75,7 @@ pub fn those_below_redeem_refs(world: &World) {
     );
 }
 
-pub fn links_that_cannot_be(world: &World) {
+pub(crate) fn links_that_cannot_be(world: &World) {
     let (a, b, c) = (session("a"), session("b"), session("c"));
     world.store.link(&b, &a).unwrap();
     world.store.link(&b, &a).unwrap();
@@ -86,7 +86,7 @@ pub fn links_that_cannot_be(world: &World) {
     }
 }
 
-pub fn parents_are_found(world: &World) {
+pub(crate) fn parents_are_found(world: &World) {
     let (a, b) = (session("a"), session("b"));
     assert_eq!(world.store.parent(&b).unwrap(), None);
     world.store.link(&b, &a).unwrap();

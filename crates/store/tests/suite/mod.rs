@@ -1,11 +1,11 @@
 //! What every backend must hold. A new backend joins with one line in `backends.rs`.
 
-pub mod collecting;
-pub mod linking;
-pub mod outputs;
-pub mod reading;
-pub mod searching;
-pub mod streams;
+pub(crate) mod collecting;
+pub(crate) mod linking;
+pub(crate) mod outputs;
+pub(crate) mod reading;
+pub(crate) mod searching;
+pub(crate) mod streams;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,43 +14,43 @@ use trimtab_model::Ref;
 use trimtab_store::{Put, SessionId, Store};
 
 /// When the test's clock starts, in milliseconds since 1970.
-pub const START: u64 = 1_700_000_000_000;
+pub(crate) const START: u64 = 1_700_000_000_000;
 
 /// A fresh store with a clock that only the test moves.
-pub struct World {
-    pub store: Box<dyn Store>,
-    pub time: Arc<AtomicU64>,
+pub(crate) struct World {
+    pub(crate) store: Box<dyn Store>,
+    pub(crate) time: Arc<AtomicU64>,
     /// True if the backend can spill outputs to files.
-    pub keeps_files: bool,
+    pub(crate) keeps_files: bool,
     /// Removed at the end.
     #[allow(dead_code, reason = "held for its drop")]
-    pub folder: Option<tempfile::TempDir>,
+    pub(crate) folder: Option<tempfile::TempDir>,
 }
 
 impl World {
-    pub fn put(&self, session: &SessionId, call: &str, bytes: impl AsRef<[u8]>) -> Ref {
+    pub(crate) fn put(&self, session: &SessionId, call: &str, bytes: impl AsRef<[u8]>) -> Ref {
         let put = Put::new(call, bytes.as_ref()).tool("bash");
         self.store.put(session, put).unwrap()
     }
 
-    pub fn advance(&self, millis: u64) {
+    pub(crate) fn advance(&self, millis: u64) {
         self.time.fetch_add(millis, Ordering::Relaxed);
     }
 }
 
-pub fn session(name: &str) -> SessionId {
+pub(crate) fn session(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
 
 /// Text of `lines` numbered lines, the same each time.
-pub fn text(lines: usize) -> String {
+pub(crate) fn text(lines: usize) -> String {
     (0..lines)
         .map(|n| format!("line {n}: value {}\n", n * 7919 % 1000))
         .collect()
 }
 
 /// Bytes that do not compress.
-pub fn noise(len: usize) -> Vec<u8> {
+pub(crate) fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = std::iter::from_fn(move || {
         state ^= state << 13;

@@ -4,7 +4,7 @@ use trimtab_store::{Collect, Error, FRAME, Form, Put};
 
 use super::{START, World, noise, session, text};
 
-pub fn every_size_comes_back(world: &World) {
+pub(crate) fn every_size_comes_back(world: &World) {
     let s = session("s");
     let sizes = [
         0,
@@ -28,7 +28,7 @@ pub fn every_size_comes_back(world: &World) {
     }
 }
 
-pub fn large_outputs_span_the_index(world: &World) {
+pub(crate) fn large_outputs_span_the_index(world: &World) {
     let s = session("s");
     let bytes = text(1_000_000).into_bytes();
     assert!(bytes.len() > 17 * 1024 * 1024);
@@ -52,7 +52,7 @@ pub fn large_outputs_span_the_index(world: &World) {
     assert_eq!(at, bytes.len());
 }
 
-pub fn a_reader_gives_the_same_ref(world: &World) {
+pub(crate) fn a_reader_gives_the_same_ref(world: &World) {
     let s = session("s");
     for bytes in [
         Vec::new(),
@@ -88,7 +88,7 @@ impl Read for Slow<'_> {
     }
 }
 
-pub fn refs_are_stable(world: &World) {
+pub(crate) fn refs_are_stable(world: &World) {
     let (s, t) = (session("s"), session("t"));
     let found = world.put(&s, "c1", "bytes");
     assert_eq!(found.id().len(), 16);
@@ -99,7 +99,7 @@ pub fn refs_are_stable(world: &World) {
     assert_ne!(found.id(), world.put(&t, "c1", "bytes").id());
 }
 
-pub fn equal_bytes_are_kept_once(world: &World) {
+pub(crate) fn equal_bytes_are_kept_once(world: &World) {
     let (s, t) = (session("s"), session("t"));
     let kept = || world.store.collect(&Collect::default()).unwrap().bytes_kept;
     let bytes = noise(300_000);
@@ -116,7 +116,7 @@ pub fn equal_bytes_are_kept_once(world: &World) {
     assert_eq!(kept(), 2 * once, "but once for each owner");
 }
 
-pub fn metadata_is_what_was_said(world: &World) {
+pub(crate) fn metadata_is_what_was_said(world: &World) {
     let s = session("s");
     let put = Put::new("call/1:x", "one\ntwo")
         .tool("read file")
@@ -133,7 +133,7 @@ pub fn metadata_is_what_was_said(world: &World) {
     assert_eq!(metadata.created, START);
 }
 
-pub fn outputs_are_listed_in_order(world: &World) {
+pub(crate) fn outputs_are_listed_in_order(world: &World) {
     let s = session("s");
     assert!(world.store.list(&s).unwrap().is_empty());
     let calls = ["c9", "c1", "c5", "c3"];
@@ -148,7 +148,7 @@ pub fn outputs_are_listed_in_order(world: &World) {
     assert_eq!(listed, calls);
 }
 
-pub fn text_is_kept_beside_the_bytes(world: &World) {
+pub(crate) fn text_is_kept_beside_the_bytes(world: &World) {
     let s = session("s");
     let image = noise(200_000);
     let put = Put::new("c1", &image)
@@ -165,7 +165,7 @@ pub fn text_is_kept_beside_the_bytes(world: &World) {
     assert!(world.store.metadata(&s, found.id()).unwrap().has_text);
 }
 
-pub fn a_failing_input_stores_nothing(world: &World) {
+pub(crate) fn a_failing_input_stores_nothing(world: &World) {
     let s = session("s");
     let mut failing = noise(200_000).chain_error();
     let error = world
@@ -196,7 +196,7 @@ impl ChainError for Vec<u8> {
     }
 }
 
-pub fn deleted_is_gone(world: &World) {
+pub(crate) fn deleted_is_gone(world: &World) {
     let s = session("s");
     let bytes = noise(200_000);
     let first = world.put(&s, "c1", &bytes);
@@ -223,7 +223,7 @@ pub fn deleted_is_gone(world: &World) {
     assert_eq!(world.put(&s, "c1", &bytes), first, "and may come back");
 }
 
-pub fn deleting_a_session_leaves_the_others(world: &World) {
+pub(crate) fn deleting_a_session_leaves_the_others(world: &World) {
     let (s, t) = (session("s"), session("t"));
     let gone = world.put(&s, "c1", "bytes");
     let kept = world.put(&t, "c1", "bytes");
@@ -235,7 +235,7 @@ pub fn deleting_a_session_leaves_the_others(world: &World) {
     assert_ne!(anew.id(), gone.id(), "a new session has a new secret");
 }
 
-pub fn many_threads_put_and_get(world: &World) {
+pub(crate) fn many_threads_put_and_get(world: &World) {
     std::thread::scope(|scope| {
         for thread in 0..4 {
             scope.spawn(move || {
@@ -253,7 +253,7 @@ pub fn many_threads_put_and_get(world: &World) {
     assert_eq!(world.store.list(&session("s1")).unwrap().len(), 10);
 }
 
-pub fn spilled_is_a_private_file(world: &World) {
+pub(crate) fn spilled_is_a_private_file(world: &World) {
     let s = session("s");
     let bytes = noise(300_000);
     let found = world.put(&s, "c1", &bytes);

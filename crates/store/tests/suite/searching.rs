@@ -19,7 +19,7 @@ fn search(world: &World, text: impl AsRef<[u8]>, query: &Query<'_>) -> Found {
     world.store.grep(&s, Some(found.id()), query).unwrap()
 }
 
-pub fn a_literal_is_literal(world: &World) {
+pub(crate) fn a_literal_is_literal(world: &World) {
     assert_eq!(
         numbers(&search(world, FIVE, &Query::literal("alpha"))),
         [0, 4]
@@ -38,7 +38,7 @@ pub fn a_literal_is_literal(world: &World) {
     assert_eq!(numbers(&search(world, FIVE, &shouted)), [0, 4]);
 }
 
-pub fn a_regex_is_one(world: &World) {
+pub(crate) fn a_regex_is_one(world: &World) {
     let found = search(world, FIVE, &Query::regex("^(beta|delta)$"));
     assert_eq!(numbers(&found), [1, 3]);
     assert_eq!(found.matches[0].lines[0].text(), "beta");
@@ -49,7 +49,7 @@ pub fn a_regex_is_one(world: &World) {
     );
 }
 
-pub fn context_is_given_for_each_match(world: &World) {
+pub(crate) fn context_is_given_for_each_match(world: &World) {
     let found = search(world, FIVE, &Query::regex("a$").context(1, 1));
     let shown: Vec<Vec<u64>> = found
         .matches
@@ -64,7 +64,7 @@ pub fn context_is_given_for_each_match(world: &World) {
     assert_eq!(own.map(|line| line.number).collect::<Vec<_>>(), [1]);
 }
 
-pub fn caps_say_so(world: &World) {
+pub(crate) fn caps_say_so(world: &World) {
     let found = search(world, FIVE, &Query::literal("alpha").max_matches(2));
     assert_eq!((numbers(&found), found.stopped), (vec![0, 4], None));
     let found = search(world, FIVE, &Query::literal("alpha").max_matches(1));
@@ -87,7 +87,7 @@ pub fn caps_say_so(world: &World) {
     assert!(found.matches.len() < 120, "{}", found.matches.len());
 }
 
-pub fn time_runs_out(world: &World) {
+pub(crate) fn time_runs_out(world: &World) {
     let asked = Cell::new(0);
     let expired = || {
         asked.set(asked.get() + 1);
@@ -103,7 +103,7 @@ pub fn time_runs_out(world: &World) {
     assert_eq!((numbers(&found), found.stopped), (vec![100_000], None));
 }
 
-pub fn a_whole_session_is_searched(world: &World) {
+pub(crate) fn a_whole_session_is_searched(world: &World) {
     let (s, t) = (session("s"), session("t"));
     let first = world.put(&s, "c1", "one needle");
     world.put(&s, "c2", "nothing");
@@ -131,7 +131,7 @@ pub fn a_whole_session_is_searched(world: &World) {
     assert!(error.is_not_found());
 }
 
-pub fn binary_is_searched(world: &World) {
+pub(crate) fn binary_is_searched(world: &World) {
     let mut bytes = noise(200_000);
     bytes.splice(150_000..150_006, *b"needle");
     let found = search(world, &bytes, &Query::literal("needle").context(2, 2));
@@ -146,7 +146,7 @@ pub fn binary_is_searched(world: &World) {
     assert!(line.text().contains("needle"));
 }
 
-pub fn bad_patterns_are_refused(world: &World) {
+pub(crate) fn bad_patterns_are_refused(world: &World) {
     let s = session("s");
     let found = world.put(&s, "c1", FIVE);
     let long = "x".repeat(5_000);
@@ -168,7 +168,7 @@ pub fn bad_patterns_are_refused(world: &World) {
     }
 }
 
-pub fn costly_patterns_are_refused(world: &World) {
+pub(crate) fn costly_patterns_are_refused(world: &World) {
     let s = session("s");
     let found = world.put(&s, "c1", "ab".repeat(FRAME));
     for pattern in [
@@ -190,7 +190,7 @@ pub fn costly_patterns_are_refused(world: &World) {
     }
 }
 
-pub fn long_lines_are_searched_in_windows(world: &World) {
+pub(crate) fn long_lines_are_searched_in_windows(world: &World) {
     // A needle across every place at which a window could end, and one in the open.
     for at in [2 * FRAME - 3, 3 * FRAME - 6, 4 * FRAME, 5 * FRAME + 1000] {
         let mut line = vec![b'x'; 6 * FRAME];
@@ -212,7 +212,7 @@ pub fn long_lines_are_searched_in_windows(world: &World) {
     );
 }
 
-pub fn line_ends_of_other_systems(world: &World) {
+pub(crate) fn line_ends_of_other_systems(world: &World) {
     let found = search(world, "one\r\ntwo\r\n", &Query::regex("^two$"));
     assert_eq!(numbers(&found), [1]);
     assert_eq!(found.matches[0].lines[0].text(), "two");
@@ -222,7 +222,7 @@ pub fn line_ends_of_other_systems(world: &World) {
     );
 }
 
-pub fn text_projections_are_searched(world: &World) {
+pub(crate) fn text_projections_are_searched(world: &World) {
     let s = session("s");
     let put = Put::new("c1", b"\x89PNG needle")
         .media_type("image/png")
@@ -238,7 +238,7 @@ pub fn text_projections_are_searched(world: &World) {
     assert!(grep("needle").matches.is_empty());
 }
 
-pub fn like_a_plain_search(world: &World) {
+pub(crate) fn like_a_plain_search(world: &World) {
     let s: SessionId = session("s");
     let word = prop_oneof![
         "[ab]{0,3}",
