@@ -76,7 +76,7 @@ impl FolderOptions {
         if access == Access::Write {
             dir.make_private()?;
         }
-        Ok(FolderStore {
+        let store = FolderStore {
             clock: self.clock.unwrap_or_else(clock::system),
             blobs: Arc::new(dir.folder("blobs")?),
             spills: Arc::new(dir.folder("spills")?),
@@ -84,7 +84,11 @@ impl FolderOptions {
             access,
             writer: Mutex::new(writer),
             readers: Mutex::default(),
-        })
+        };
+        if access == Access::Write {
+            store.keep_reserve();
+        }
+        Ok(store)
     }
 }
 

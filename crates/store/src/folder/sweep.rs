@@ -15,6 +15,11 @@ use crate::{Collect, Collected, Error, Result, SessionId, SessionInfo};
 /// A file that no row names may belong to a put on its way; after an hour it does not.
 const STRAY_AFTER: u64 = 60 * 60 * 1000;
 
+/// A file whose space is used when there is no other.
+const RESERVE: &str = "reserve";
+/// Enough for the pages that a removal touches.
+const RESERVE_BYTES: usize = 1024 * 1024;
+
 /// Names of files whose rows are gone.
 #[derive(Default)]
 struct Gone {
@@ -24,7 +29,7 @@ struct Gone {
 
 impl FolderStore {
     pub(super) fn delete_output(&self, session: &SessionId, id: &str) -> Result<()> {
-        let gone = self.writing(|db| {
+        let gone = self.freeing(|db| {
             let session = rows::session(db, session)?.ok_or(Error::NotFound)?;
             if !well_formed(id) || rows::reference(db, session.row, id)?.is_none() {
                 return Err(Error::NotFound);
@@ -38,7 +43,7 @@ impl FolderStore {
     }
 
     pub(super) fn delete_whole_session(&self, session: &SessionId) -> Result<()> {
-        let gone = self.writing(|db| {
+        let gone = self.freeing(|db| {
             let mut gone = Gone::default();
             remove_session(db, session, &mut gone)?;
             remove_unheld(db, &mut gone)?;
@@ -57,7 +62,7 @@ impl FolderStore {
             report.stray_files = self.strays(now)?.len() as u64;
             return Ok(report);
         }
-        let (mut report, gone) = self.writing(|db| {
+        let (mut report, gone) = self.freeing(|db| {
             let removal = collect::decide(&picture(db)?, request, now);
             let gone = carry_out(db, &removal)?;
             Ok((removal.report, gone))
@@ -69,7 +74,30 @@ impl FolderStore {
         }
         report.stray_files = strays.len() as u64;
         self.give_back()?;
+        self.keep_reserve();
         Ok(report)
+    }
+
+    /// Writes what frees space. That takes some space itself: on a full disk, the reserve's.
+    fn freeing<T>(&self, write: impl Fn(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        match self.writing(&write) {
+            Err(Error::Full) => {}
+            done => return done,
+        }
+        self.dir.remove(RESERVE)?;
+        self.writing(write)
+    }
+
+    /// Keeps some space back for [`freeing`](Self::freeing). Best effort: a disk that has no
+    /// room for it now may have it later.
+    pub(super) fn keep_reserve(&self) {
+        if matches!(self.dir.entry(RESERVE), Ok(None)) {
+            let reserve = self.dir.unfinished();
+            let _ = reserve.and_then(|mut file| {
+                file.write(&vec![0; RESERVE_BYTES])?;
+                file.finish(RESERVE)
+            });
+        }
     }
 
     fn remove_files(&self, gone: &Gone) -> Result<()> {
@@ -84,20 +112,19 @@ impl FolderStore {
     /// Old files that no row names.
     fn strays(&self, now: u64) -> Result<Vec<(&Dir, String)>> {
         let mut strays = Vec::new();
-        for (dir, table) in [(&*self.blobs, "blobs"), (&*self.spills, "spills")] {
+        for dir in [&*self.dir, &*self.blobs, &*self.spills] {
+            // Listed before the rows are read: a file named since is not in the list.
             let names = dir.names()?;
-            // After the listing: a name that appeared since is not in it.
-            let select = format!("SELECT file FROM {table} WHERE file IS NOT NULL");
-            let in_use: BTreeSet<String> = self
-                .reading(|db| rows::all(db, &select, [], |row| row.get(0).map(Some)))?
-                .into_iter()
-                .collect();
+            let files = "SELECT file FROM blobs WHERE file IS NOT NULL
+                 UNION ALL SELECT file FROM spills";
+            let in_use = self.reading(|db| rows::all(db, files, [], |row| row.get(0).map(Some)))?;
+            let in_use: BTreeSet<String> = in_use.into_iter().collect();
             for name in names {
                 let ours = is_random_name(name.strip_prefix(UNFINISHED).unwrap_or(&name));
-                let old = |entry: super::disk::Entry| entry.changed + STRAY_AFTER < now;
                 // What is not a plain file is not ours to remove.
                 let entry = dir.entry(&name).ok().flatten();
-                if ours && !in_use.contains(&name) && entry.is_some_and(old) {
+                let old = entry.is_some_and(|entry| entry.changed + STRAY_AFTER < now);
+                if ours && old && !in_use.contains(&name) {
                     strays.push((dir, name));
                 }
             }
