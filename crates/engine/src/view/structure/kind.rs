@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-use super::{diff, log, table};
+use super::{code, diff, log, table};
 
 /// What an output turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Kind {
     Diff,
     /// What a test run or a build prints.
     Log,
+    /// A source file, with or without line numbers.
+    Code,
     /// Anything else that has lines.
     Plain,
 }
@@ -45,12 +47,18 @@ pub fn detect(text: &str) -> Kind {
     if diff::is_diff(&head) {
         return Kind::Diff;
     }
+    if code::is_listing(&head) {
+        return Kind::Code;
+    }
     if let Some(header) = table::header(&head) {
         return Kind::Table { header };
     }
     let tail = text.rsplit('\n').take(SAMPLE);
     if log::is_log(head.iter().copied().chain(tail)) {
         return Kind::Log;
+    }
+    if code::is_source(&head) {
+        return Kind::Code;
     }
     Kind::Plain
 }

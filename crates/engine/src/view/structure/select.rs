@@ -25,12 +25,16 @@ impl<'a> Wave<'a> {
 }
 
 /// Lines that did not fit before a wave is given up.
-const MISSES: u32 = 12;
+const MISSES: u32 = 4;
 /// A line may take this part of the room, if there are as many lines.
 const LINE_SHARE: u64 = 12;
 
+/// A line may always take the room of this many gap lines: clipping a short one wins nothing.
+const LINE_LEAST: u64 = 4;
+
 /// The room there is, and what things cost in it.
 pub(super) struct Room<'a> {
+    /// All of it but what the first gap takes.
     total: u64,
     line: u64,
     gap: u64,
@@ -46,11 +50,16 @@ impl<'a> Room<'a> {
     ) -> Self {
         let gap = measure(&marker::longest_gap(lines.len(), folds));
         let count = lines.len().max(1) as u64;
-        // A lone line needs no gap beside it.
-        let gaps = if count == 1 { 0 } else { gap };
+        // There will be one gap at least, unless there is one line only.
+        let total = if count == 1 {
+            room
+        } else {
+            room.saturating_sub(gap)
+        };
+        let fair = total / count.min(LINE_SHARE);
         Self {
-            total: room,
-            line: room.saturating_sub(gaps) / count.min(LINE_SHARE),
+            total,
+            line: fair.max(gap.saturating_mul(LINE_LEAST)).min(total),
             gap,
             measure,
         }
@@ -124,11 +133,15 @@ impl Selection {
             return true;
         }
         let line = lines.whole(at);
+        // An empty line alone between gaps says nothing; it comes along with a neighbour.
+        if at > 0 && line.trim().is_empty() && !self.has(at - 1) && !self.has(at + 1) {
+            return true;
+        }
         let Some((cost, bytes)) = room.cost(line) else {
             return false;
         };
         let gaps = self.gaps_with(at);
-        if self.used + cost + gaps * room.gap > limit {
+        if self.used + cost + gaps.saturating_sub(1) * room.gap > limit {
             return false;
         }
         self.used += cost;
