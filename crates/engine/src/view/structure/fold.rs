@@ -28,9 +28,9 @@ pub(super) struct Folds(Vec<Run>);
 impl Folds {
     pub(super) fn of(lines: &Lines<'_>, kind: Kind) -> Self {
         let least = match kind {
-            // Rows of a table, sides of a diff and lines of a program are alike and all
-            // different.
-            Kind::Table { .. } | Kind::Diff | Kind::Code => Likeness::Equal,
+            // Rows of a table, sides of a diff, lines of a program and hits are alike and
+            // all different.
+            Kind::Table { .. } | Kind::Diff | Kind::Code | Kind::Hits => Likeness::Equal,
             Kind::Json | Kind::Log | Kind::Plain => Likeness::ButForNumbers,
         };
         let mut runs = Vec::new();

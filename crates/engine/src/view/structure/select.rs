@@ -65,22 +65,20 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// What line `at` costs, and how many of its bytes are shown for that; none if no start of
-    /// it can be shown.
-    fn cost(&self, line: &str) -> Option<(u64, usize)> {
+    /// What `line` costs within `limit`, and how many of its bytes are shown for that; none if
+    /// no start of it can be shown.
+    fn cost(&self, line: &str, limit: u64) -> Option<(u64, usize)> {
         // Whatever is measured, no line of so many bytes can be worth measuring whole.
-        let most = usize::try_from(self.line.saturating_mul(64)).unwrap_or(usize::MAX);
+        let most = usize::try_from(limit.saturating_mul(64)).unwrap_or(usize::MAX);
         if line.len() <= most {
             let whole = (self.measure)(line);
-            if whole <= self.line {
+            if whole <= limit {
                 return Some((whole, line.len()));
             }
         }
         let body = line.strip_suffix('\n').unwrap_or(line);
         let costs = |bytes: usize| (self.measure)(&clipped(body, bytes));
-        let kept = clip(body, most.min(body.len()), |bytes| {
-            costs(bytes) <= self.line
-        })?;
+        let kept = clip(body, most.min(body.len()), |bytes| costs(bytes) <= limit)?;
         (kept > 0 && kept < body.len()).then(|| (costs(kept), kept))
     }
 }
@@ -137,7 +135,7 @@ impl Selection {
         if at > 0 && line.trim().is_empty() && !self.has(at - 1) && !self.has(at + 1) {
             return true;
         }
-        let Some((cost, bytes)) = room.cost(line) else {
+        let Some((cost, bytes)) = room.cost(line, room.line) else {
             return false;
         };
         let gaps = self.gaps_with(at);
@@ -182,20 +180,26 @@ impl Selection {
     /// Shows the lines of gaps that cost no more than the gap line would.
     fn close_small_gaps(&mut self, lines: &Lines<'_>, room: &Room<'_>) {
         for gap in self.gaps().into_iter().filter(|gap| gap.len() <= 4) {
-            let costs: Option<u64> = gap
-                .clone()
-                .map(|at| {
-                    Some(
-                        room.cost(lines.whole(at))
-                            .filter(|(_, n)| *n == lines.whole(at).len())?
-                            .0,
-                    )
-                })
-                .sum();
-            if costs.is_some_and(|costs| costs <= room.gap) {
+            let cost: u64 = gap.clone().map(|at| (room.measure)(lines.whole(at))).sum();
+            if cost <= room.gap {
                 for at in gap {
                     self.take(lines, at, room, room.total);
                 }
+            }
+        }
+    }
+
+    /// Gives what room is left to the lines that are not shown whole.
+    fn stretch(&mut self, lines: &Lines<'_>, room: &Room<'_>) {
+        for (at, bytes) in std::mem::take(&mut self.clipped) {
+            let taken = self.used + self.gaps.saturating_sub(1) * room.gap;
+            let before = (room.measure)(&clipped(lines.get(at), bytes));
+            let limit = before + room.total.saturating_sub(taken);
+            let line = lines.whole(at);
+            let (cost, longer) = room.cost(line, limit).unwrap_or((before, bytes));
+            self.used = self.used + cost - before.min(self.used);
+            if longer < line.len() {
+                self.clipped.insert(at, longer);
             }
         }
     }
@@ -222,6 +226,7 @@ pub(super) fn select(
     }
     fill(&mut selection, lines, 0..lines.len(), room, room.total);
     selection.close_small_gaps(lines, room);
+    selection.stretch(lines, room);
     selection
 }
 
