@@ -78,18 +78,20 @@ pub(super) fn find(lines: &Lines<'_>) -> Vec<usize> {
     while let Some(hit) = finder.next(text, from) {
         let line = lines.holding(hit.start);
         let start = lines.end(line) - lines.whole(line).len();
-        if is_error(lines.get(line), hit.start - start, hit.end - start) {
-            found.push(line);
-            from = lines.end(line);
-        } else {
+        if !counts(lines.get(line), hit.start - start, hit.end - start) {
             from = hit.end;
+            continue;
         }
+        if !passed(lines.get(line)) {
+            found.push(line);
+        }
+        from = lines.end(line);
     }
     found
 }
 
-/// True unless the word is part of a longer name, is denied, or stands in a line that passed.
-fn is_error(line: &str, from: usize, to: usize) -> bool {
+/// True unless the word is part of a longer name or is denied.
+fn counts(line: &str, from: usize, to: usize) -> bool {
     let before = line.get(..from).unwrap_or_default();
     let word = line.get(from..to).unwrap_or_default();
     let after = line.get(to..).unwrap_or_default();
@@ -98,11 +100,11 @@ fn is_error(line: &str, from: usize, to: usize) -> bool {
         .chars()
         .next_back()
         .is_some_and(|c| matches!(c, '_' | '-' | '/' | '.') || (c.is_alphanumeric() && !capital));
-    let goes_on = after.starts_with(['_', '/', '.', '-']);
-    let denied = ["0", "no", "without", "zero"]
-        .iter()
-        .any(|none| before.split_whitespace().next_back() == Some(none));
-    !(inside || goes_on || denied || passed(line))
+    if inside || after.starts_with(['_', '/', '.', '-']) {
+        return false;
+    }
+    let last = before.split_whitespace().next_back();
+    !last.is_some_and(|last| ["0", "no", "without", "zero"].contains(&last))
 }
 
 /// True for the line of a check that went well, whatever its name says.
@@ -152,7 +154,7 @@ fn belongs(lines: &Lines<'_>, at: usize) -> bool {
     ]
     .iter()
     .any(|start| inner.starts_with(start));
-    let excerpt = line.find(" |").is_some_and(|bar| bar < 8);
+    let excerpt = line.as_bytes().windows(2).take(8).any(|two| two == b" |");
     // Go writes a function and, indented below it, its place.
     let named = lines.get(at + 1).starts_with('\t') && inner.ends_with(')');
     indented || frame || excerpt || named

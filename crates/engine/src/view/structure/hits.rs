@@ -2,9 +2,12 @@
 
 use super::lines::Lines;
 use super::select::Wave;
+use crate::view::figures::first_bytes;
 
 /// Lines it takes to judge.
 const FEWEST: usize = 4;
+/// Paths are looked for in this many bytes of a line.
+const LONGEST: usize = 400;
 /// Hits of every file that come before the rest of any.
 const OF_EACH: usize = 3;
 
@@ -21,6 +24,7 @@ pub(super) fn is_hits(head: &[&str]) -> bool {
 
 /// The path of a line like `src/main.rs:12:` or `src/main.rs-13-`.
 fn path(line: &str) -> Option<&str> {
+    let line = first_bytes(line, LONGEST);
     let mut ends = line.match_indices([':', '-']);
     ends.find_map(|(at, mark)| {
         let (path, rest) = line.split_at_checked(at)?;

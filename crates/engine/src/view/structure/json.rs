@@ -61,6 +61,7 @@ impl Attempt<'_> {
                 items: 1,
                 string,
                 depth,
+                ceiling: self.ceiling(),
             })
         };
         first
@@ -70,6 +71,7 @@ impl Attempt<'_> {
                     items: 0,
                     string,
                     depth: 0,
+                    ceiling: self.ceiling(),
                 })
             })
     }
@@ -81,6 +83,7 @@ impl Attempt<'_> {
                 items,
                 string,
                 depth: usize::MAX,
+                ceiling: self.ceiling(),
             })
         };
         let (mut low, mut best) = (1, within(1)?);
@@ -103,9 +106,17 @@ impl Attempt<'_> {
         Some((low, best))
     }
 
+    /// Whatever is measured, no text of so many bytes can fit.
+    fn ceiling(&self) -> usize {
+        usize::try_from(self.how.cap.saturating_mul(64)).unwrap_or(usize::MAX)
+    }
+
     fn within(&self, bounds: Bounds) -> Option<Shown> {
         let mut rendered = Rendered::default();
         let mut text = render::open(&self.tree.root, bounds, &mut rendered);
+        if text.len() > bounds.ceiling {
+            return None;
+        }
         let tally = Tally {
             shown: rendered.scalars,
             total: self.tree.scalars,
