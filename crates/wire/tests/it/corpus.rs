@@ -1,9 +1,6 @@
 //! Every recorded session beside the project is read, and read in full.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the recorded sessions are files"
-)]
+#![expect(clippy::disallowed_methods, reason = "the recorded sessions are files")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +38,9 @@ fn read(text: &str) -> Vec<Conversation> {
 }
 
 fn values(text: &str) -> Vec<Value> {
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
 }
 
 #[test]
@@ -52,8 +51,16 @@ fn every_file_is_read() {
         let conversations = read(&text);
         assert!(!conversations.is_empty(), "{}", path.display());
         for conversation in conversations {
-            let calls: usize = conversation.messages.iter().map(|m| m.calls().count()).sum();
-            let outputs: usize = conversation.messages.iter().map(|m| m.outputs().count()).sum();
+            let calls: usize = conversation
+                .messages
+                .iter()
+                .map(|m| m.calls().count())
+                .sum();
+            let outputs: usize = conversation
+                .messages
+                .iter()
+                .map(|m| m.outputs().count())
+                .sum();
             println!(
                 "{:<70} {:<12} {:>5} messages {calls:>4} calls {outputs:>4} outputs {:?} {:?}",
                 path.strip_prefix(&folder).unwrap().display(),
@@ -63,7 +70,12 @@ fn every_file_is_read() {
                 conversation.compactions,
             );
             assert!(conversation.messages.len() > 3 && conversation.id.is_some());
-            assert!(conversation.messages.iter().any(|m| m.role == Role::Assistant));
+            assert!(
+                conversation
+                    .messages
+                    .iter()
+                    .any(|m| m.role == Role::Assistant)
+            );
         }
     }
 }
@@ -96,7 +108,12 @@ fn conversations_on_lines_come_back_word_for_word() {
 }
 
 fn written(messages: &[Message]) -> Value {
-    list(&messages.iter().flat_map(chat::write_message).collect::<Vec<_>>())
+    list(
+        &messages
+            .iter()
+            .flat_map(chat::write_message)
+            .collect::<Vec<_>>(),
+    )
 }
 
 fn list(raw: &[RawJson]) -> Value {
