@@ -2,11 +2,15 @@
 //!
 //! - [`chat`], [`messages`], [`responses`]: the three dialects, message by message.
 //! - [`transcript`]: recorded conversations in any of the forms that agents write.
+//! - [`catalogue`]: windows, prices and rules of the models.
+//! - [`overflow`]: which error says that the window was too large, and what helps.
 
+pub mod catalogue;
 pub mod chat;
 mod json;
 mod marks;
 mod media;
 pub mod messages;
+pub mod overflow;
 pub mod responses;
 pub mod transcript;
