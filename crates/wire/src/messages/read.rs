@@ -67,10 +67,7 @@ fn content(raw: &RawValue) -> (Vec<Part>, bool) {
             json::string(raw).map(Part::text).into_iter().collect(),
             false,
         ),
-        Type::List => {
-            let elements = json::list(raw).unwrap_or_default();
-            (elements.into_iter().map(part::read).collect(), true)
-        }
+        Type::List => (part::read_list(raw), true),
         _ => (vec![part::read(raw)], false),
     }
 }

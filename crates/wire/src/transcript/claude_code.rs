@@ -35,16 +35,12 @@ pub(super) struct Session {
 }
 
 impl Log for Session {
-    fn line(&mut self, raw: &RawValue) {
-        let Some(fields) = json::fields(raw) else {
-            return;
-        };
+    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let fields: Fields = serde_json::from_str(line)?;
         let uuid = fields.get("uuid").and_then(string);
-        if uuid
-            .as_ref()
-            .is_some_and(|uuid| !self.seen.insert(uuid.clone()))
-        {
-            return;
+        let repeated = |uuid: &String| !self.seen.insert(uuid.clone());
+        if uuid.as_ref().is_some_and(repeated) {
+            return Ok(());
         }
         let type_name = fields.text("type").unwrap_or_default();
         match type_name.as_ref() {
@@ -59,6 +55,7 @@ impl Log for Session {
             }
             _ => self.passed_over(&fields, uuid),
         }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Vec<Conversation> {

@@ -37,12 +37,10 @@ pub(super) struct Rollout {
 }
 
 impl Log for Rollout {
-    fn line(&mut self, raw: &RawValue) {
-        let Some(line) = json::fields(raw) else {
-            return;
-        };
+    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let line: Fields = serde_json::from_str(line)?;
         let (Some(payload), Some(type_name)) = (line.get("payload"), line.text("type")) else {
-            return;
+            return Ok(());
         };
         match type_name.as_ref() {
             "response_item" => self.push(payload),
@@ -55,6 +53,7 @@ impl Log for Rollout {
             "compacted" => self.compacted(&json::fields(payload).unwrap_or_default()),
             _ => {}
         }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Vec<Conversation> {

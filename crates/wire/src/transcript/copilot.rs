@@ -16,19 +16,18 @@ pub(super) struct Session {
 }
 
 impl Log for Session {
-    fn line(&mut self, raw: &RawValue) {
-        let Some(line) = json::fields(raw) else {
-            return;
-        };
+    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let line: Fields = serde_json::from_str(line)?;
         let session = line.get("sessionId").and_then(string);
         self.id = self.id.take().or(session);
         let (Some(type_name), Some(data)) = (line.text("type"), line.fields("data")) else {
-            return;
+            return Ok(());
         };
         // What is ephemeral is said again in full.
         if !line.is_true("ephemeral") {
             self.event(&type_name, &data);
         }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Vec<Conversation> {

@@ -4,25 +4,39 @@ use serde_json::value::RawValue;
 use trimtab_model::RawJson;
 
 use super::form::{conversation, dialect_of};
+use super::scan::Scanned;
 use super::{Conversation, Form, gemini, opencode};
 use crate::json::{self, Fields, Type, owned, string, type_of};
 use crate::{chat, messages, responses};
 
-/// Reads a conversation; none if there is none in `raw`.
-pub(super) fn read(raw: &RawValue) -> Option<Conversation> {
-    if type_of(raw) == Type::List {
-        return list(raw);
+/// Reads a conversation; none if there is none in `text`.
+pub(super) fn read(text: &str) -> Result<Option<Conversation>, serde_json::Error> {
+    match serde_json::from_str::<Scanned>(text) {
+        Ok(Scanned::List(entries)) => list(entries, text),
+        Ok(Scanned::Object(fields, entries)) => Ok(object(&fields, entries)),
+        // JSON of another shape.
+        Err(error) if error.is_data() => Ok(None),
+        Err(error) => Err(error),
     }
-    let outer = json::fields(raw)?;
-    let fields = conversation(&outer)?;
-    let mut read = if let Some(input) = fields.get("input") {
-        responses_input(&fields, input)?
-    } else if fields.type_of("info") == Some(Type::Object) {
-        opencode::read(&fields)?
-    } else if fields.has("projectHash") {
-        gemini::document(&fields)?
-    } else {
-        object(&fields)?
+}
+
+fn object(outer: &Fields<'_>, entries: Option<Vec<Fields<'_>>>) -> Option<Conversation> {
+    let (fields, entries) = match entries {
+        Some(entries) => (outer.clone(), Some(entries)),
+        None => {
+            let inner = conversation(outer)?;
+            let entries = inner.get("messages").and_then(json::parse);
+            (inner, entries)
+        }
+    };
+    let mut read = match (fields.get("input"), entries) {
+        (_, Some(entries)) if fields.type_of("info") == Some(Type::Object) => {
+            opencode::read(&fields, &entries)?
+        }
+        (_, Some(entries)) if fields.has("projectHash") => gemini::document(&fields, &entries)?,
+        (_, Some(entries)) => request(&fields, entries),
+        (Some(input), None) => responses_input(&fields, input)?,
+        (None, None) => return None,
     };
     let names = ["id", "custom_id", "conversation_id", "session_id"];
     let id = |fields: &Fields<'_>| {
@@ -30,7 +44,7 @@ pub(super) fn read(raw: &RawValue) -> Option<Conversation> {
             .iter()
             .find_map(|name| fields.get(name).and_then(string))
     };
-    read.id = read.id.or_else(|| id(&outer)).or_else(|| id(&fields));
+    read.id = read.id.or_else(|| id(outer)).or_else(|| id(&fields));
     read.model = read.model.or_else(|| model(&fields));
     Some(read)
 }
@@ -41,24 +55,22 @@ fn model(fields: &Fields<'_>) -> Option<String> {
 }
 
 /// A bare list: of messages, or of what goes into a Responses request.
-fn list(raw: &RawValue) -> Option<Conversation> {
-    let entries: Vec<Fields<'_>> = json::parse(raw)?;
+fn list(entries: Vec<Fields<'_>>, text: &str) -> Result<Option<Conversation>, serde_json::Error> {
     let known = |entry: &Fields<'_>| entry.has("role") || entry.has("type");
     if entries.is_empty() || !entries.iter().all(known) {
-        return None;
+        return Ok(None);
     }
-    match dialect_of(&entries).unwrap_or(Form::Chat) {
+    Ok(Some(match dialect_of(&entries).unwrap_or(Form::Chat) {
         Form::Responses => {
             let mut read = Conversation::new(Form::Responses);
-            read.messages = gather(json::list(raw)?);
-            Some(read)
+            read.messages = gather(serde_json::from_str(text)?);
+            read
         }
-        form => Some(conversation_of(entries, form)),
-    }
+        form => conversation_of(entries, form),
+    }))
 }
 
-fn object(fields: &Fields<'_>) -> Option<Conversation> {
-    let entries: Vec<Fields<'_>> = json::parse(fields.get("messages")?)?;
+fn request(fields: &Fields<'_>, entries: Vec<Fields<'_>>) -> Conversation {
     let form = if is_messages_request(fields) {
         Form::Messages
     } else {
@@ -68,14 +80,12 @@ fn object(fields: &Fields<'_>) -> Option<Conversation> {
         }
     };
     let mut read = conversation_of(entries, form);
-    if let Some(system) = fields
-        .get("system")
-        .filter(|raw| type_of(raw) != Type::Null)
-    {
+    let system = fields.get("system");
+    if let Some(system) = system.filter(|raw| type_of(raw) != Type::Null) {
         read.messages.insert(0, messages::system(system));
     }
     read.tools = tools(fields);
-    Some(read)
+    read
 }
 
 fn is_messages_request(fields: &Fields<'_>) -> bool {

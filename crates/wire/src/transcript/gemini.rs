@@ -30,10 +30,8 @@ struct Entry {
 }
 
 impl Log for Session {
-    fn line(&mut self, raw: &RawValue) {
-        let Some(fields) = json::fields(raw) else {
-            return;
-        };
+    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let fields: Fields = serde_json::from_str(line)?;
         self.id = self
             .id
             .take()
@@ -42,17 +40,19 @@ impl Log for Session {
         if let Some(all) = set.and_then(|set| set.list("messages")) {
             self.entries.clear();
             self.places.clear();
-            for raw in all {
-                self.entry(raw);
+            for fields in all.into_iter().filter_map(json::fields) {
+                self.entry(&fields);
             }
         }
         // A session as one document, read with a line break behind it.
-        for raw in fields.list("messages").unwrap_or_default() {
-            self.entry(raw);
+        let all = fields.list("messages").unwrap_or_default();
+        for fields in all.into_iter().filter_map(json::fields) {
+            self.entry(&fields);
         }
         if fields.type_of("type") == Some(Type::Text) {
-            self.entry(raw);
+            self.entry(&fields);
         }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Vec<Conversation> {
@@ -66,28 +66,25 @@ impl Log for Session {
 }
 
 /// Reads a session that is one document.
-pub(super) fn document(fields: &Fields<'_>) -> Option<Conversation> {
+pub(super) fn document(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Conversation> {
     let mut session = Session {
         id: fields.get("sessionId").and_then(string),
         ..Session::default()
     };
-    for raw in fields.list("messages")? {
-        session.entry(raw);
+    for entry in messages {
+        session.entry(entry);
     }
     Box::new(session).finish().into_iter().next()
 }
 
 impl Session {
-    fn entry(&mut self, raw: &RawValue) {
-        let Some(fields) = json::fields(raw) else {
-            return;
-        };
+    fn entry(&mut self, fields: &Fields<'_>) {
         let entry = match fields.text("type").unwrap_or_default().as_ref() {
-            "user" => user(&fields),
+            "user" => user(fields),
             "gemini" => {
                 let model = fields.get("model").and_then(string);
                 self.model = model.or(self.model.take());
-                answer(&fields)
+                answer(fields)
             }
             _ => return,
         };

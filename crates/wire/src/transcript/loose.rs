@@ -5,7 +5,8 @@ use serde_json::value::RawValue;
 use super::form::dialect_of_message;
 use super::reader::Log;
 use super::{Conversation, Form};
-use crate::{chat, json, messages, responses};
+use crate::json::Fields;
+use crate::{chat, messages, responses};
 
 /// One conversation whose messages stand on a line each, in any dialect.
 #[derive(Default)]
@@ -15,10 +16,9 @@ pub(super) struct Loose {
 }
 
 impl Log for Loose {
-    fn line(&mut self, raw: &RawValue) {
-        let Some(fields) = json::fields(raw) else {
-            return;
-        };
+    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let raw: &RawValue = serde_json::from_str(line)?;
+        let fields: Fields = serde_json::from_str(line)?;
         let form = dialect_of_message(&fields);
         self.form = self.form.or(form);
         match form.or(self.form) {
@@ -33,6 +33,7 @@ impl Log for Loose {
             }
             _ => {}
         }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Vec<Conversation> {

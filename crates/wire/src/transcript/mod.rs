@@ -28,6 +28,7 @@ mod lines;
 mod loose;
 mod opencode;
 mod reader;
+mod scan;
 mod thread;
 
 #[cfg(test)]

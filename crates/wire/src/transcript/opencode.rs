@@ -21,12 +21,11 @@ const OWN: [&str; 7] = [
 ];
 
 /// Reads a session.
-pub(super) fn read(fields: &Fields<'_>) -> Option<Conversation> {
+pub(super) fn read(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Conversation> {
     let info = fields.fields("info")?;
     let mut read = Conversation::new(Form::OpenCode);
     read.id = info.get("id").and_then(string);
-    for raw in fields.list("messages")? {
-        let entry = json::fields(raw)?;
+    for entry in messages {
         let info = entry.fields("info")?;
         let model = info.get("modelID").and_then(string);
         read.model = model.or(read.model.take());

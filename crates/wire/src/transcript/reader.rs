@@ -17,8 +17,8 @@ const LINES_TO_RECOGNISE: u64 = 32;
 
 /// A log whose lines together make up conversations.
 pub(super) trait Log {
-    /// Takes one line.
-    fn line(&mut self, raw: &RawValue);
+    /// Takes one line; fails where it is not JSON.
+    fn line(&mut self, line: &str) -> Result<(), serde_json::Error>;
     /// Gives what was read.
     fn finish(self: Box<Self>) -> Vec<Conversation>;
     /// True if text that is not JSON may stand between the lines.
@@ -114,14 +114,20 @@ impl<R: BufRead> Reader<R> {
     /// The conversation on the current line.
     fn current(&mut self) -> Result<Conversation, ReadError> {
         let line = self.lines.number;
-        document::read(self.raw()?).ok_or(ReadError::Form { line })
+        let read = document::read(self.lines.text()?);
+        read.map_err(|error| ReadError::syntax(&error, line))?
+            .ok_or(ReadError::Form { line })
     }
 
     fn read_log(&mut self, mut log: Box<dyn Log>) -> Result<Vec<Conversation>, ReadError> {
         loop {
-            match self.raw() {
-                Ok(raw) => log.line(raw),
-                Err(error) => self.forgive(error, log.as_ref())?,
+            match log.line(self.lines.text()?) {
+                Err(error) if !error.is_data() => {
+                    let error = ReadError::syntax(&error, self.lines.number);
+                    self.forgive(error, log.as_ref())?;
+                }
+                // JSON that is no object says nothing in any log.
+                _ => {}
             }
             if !self.lines.advance()? {
                 return Ok(log.finish());
