@@ -13,7 +13,10 @@ use serde_json::Value;
 use trimtab_wire::overflow::{Action, Kind, Response, Rules, Verdict};
 
 const OWN: &str = include_str!("data/overflow.json");
-const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/overflow_errors.json");
+const SHARED: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../shared/overflow_errors.json"
+);
 /// What a caller knows about a model whose server cuts prompts without a word.
 const KNOWN_WINDOW: u64 = 200_000;
 
@@ -46,7 +49,11 @@ impl Entry {
         let response = Response::new(self.status, &body);
         // Overflow that only usage shows takes a caller who knows the window.
         let silent = self.transport == "usage";
-        rules.classify(&if silent { response.window(KNOWN_WINDOW) } else { response })
+        rules.classify(&if silent {
+            response.window(KNOWN_WINDOW)
+        } else {
+            response
+        })
     }
 
     /// Whether the action is the one that helps, in the words of the table.
@@ -113,10 +120,17 @@ impl Score {
 }
 
 fn percent(part: usize, whole: usize, of_none: f64) -> f64 {
-    if whole == 0 { of_none } else { part as f64 * 100.0 / whole as f64 }
+    if whole == 0 {
+        of_none
+    } else {
+        part as f64 * 100.0 / whole as f64
+    }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the table is named by the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the table is named by the environment"
+)]
 fn table() -> (String, String) {
     if let Ok(path) = std::env::var("TRIMTAB_OVERFLOW_ERRORS") {
         let text = std::fs::read_to_string(&path).expect("the table named by the environment");
@@ -155,7 +169,11 @@ fn main() -> ExitCode {
         score.false_positives(),
         score.action()
     );
-    if passed == checks.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if passed == checks.len() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Judges every body and names those that came out wrong.
@@ -181,12 +199,7 @@ fn judge_all(entries: &[Entry], rules: &Rules) -> Score {
     }
     println!(
         "  {} of {} overflows found, {} of {} look-alikes mistaken, {} of {} actions right",
-        score.found,
-        score.overflows,
-        score.mistaken,
-        score.others,
-        score.actions,
-        score.entries
+        score.found, score.overflows, score.mistaken, score.others, score.actions, score.entries
     );
     score
 }
@@ -199,7 +212,10 @@ fn brief(body: &Value) -> String {
 fn figures(entries: &[Entry], rules: &Rules) {
     let mut limit = (0, 0, 0);
     let mut actual = (0, 0, 0);
-    for entry in entries.iter().filter(|entry| entry.overflow && entry.transport != "usage") {
+    for entry in entries
+        .iter()
+        .filter(|entry| entry.overflow && entry.transport != "usage")
+    {
         let verdict = entry.judge(rules);
         // The table has no figures in bytes.
         if verdict.kind == Kind::Bytes {
@@ -230,7 +246,10 @@ fn leave_one_out(entries: &[Entry], rules: &Rules) {
     for entry in entries {
         let verdict = entry.judge(rules);
         for pattern in verdict.patterns {
-            users.entry((verdict.rule.clone(), pattern)).or_default().insert(&entry.provider);
+            users
+                .entry((verdict.rule.clone(), pattern))
+                .or_default()
+                .insert(&entry.provider);
         }
     }
     let providers: BTreeSet<&str> = entries.iter().map(|e| e.provider.as_str()).collect();
@@ -247,6 +266,9 @@ fn leave_one_out(entries: &[Entry], rules: &Rules) {
             let verdict = entry.judge(&rules);
             score.add(entry, &verdict);
             sum.add(entry, &verdict);
+            if entry.overflow != verdict.is_overflow() {
+                println!("    wrong: by `{}`: {}", verdict.rule, brief(&entry.body));
+            }
         }
         row(provider, &score);
     }
@@ -256,11 +278,6 @@ fn leave_one_out(entries: &[Entry], rules: &Rules) {
 fn row(name: &str, score: &Score) {
     println!(
         "  {name:<26} {:>3} of {:<3}      {:>3} of {:<3}     {:>3} of {:<3}",
-        score.found,
-        score.overflows,
-        score.mistaken,
-        score.others,
-        score.actions,
-        score.entries
+        score.found, score.overflows, score.mistaken, score.others, score.actions, score.entries
     );
 }

@@ -23,7 +23,11 @@ fn push_word(clean: &mut String, word: &str) {
         return;
     }
     clean.push_str(&word.replace(['。', '！', '？'], "\n"));
-    clean.push(if ends_line || word.ends_with(['.', '!', '?']) { '\n' } else { ' ' });
+    clean.push(if ends_line || word.ends_with(['.', '!', '?']) {
+        '\n'
+    } else {
+        ' '
+    });
 }
 
 /// Addresses carry words such as `context-window-size` that say nothing about the error.
@@ -120,7 +124,10 @@ mod tests {
     #[test]
     fn spellings_become_one() {
         for (text, expected) in [
-            ("Limit is 40,000. Used 1_234_567", "limit is 40000.\nused 1234567"),
+            (
+                "Limit is 40,000. Used 1_234_567",
+                "limit is 40000.\nused 1234567",
+            ),
             ("128k of 8K, 2013k1", "128000 of 8000, 2013k1"),
             ("a 1,2 and 12,3456", "a 1,2 and 12,3456"),
             (r#"{\"m\": \"too\nlong\"}"#, "{\"m\": \"too\nlong\"}"),
@@ -136,7 +143,10 @@ mod tests {
     #[test]
     fn tags_and_scripts_go() {
         let page = "<html><script>var a = 'x';</script><h1>413 Too Large</h1>";
-        assert_eq!(without_tags(page).split_whitespace().collect::<Vec<_>>(), ["413", "Too", "Large"]);
+        assert_eq!(
+            without_tags(page).split_whitespace().collect::<Vec<_>>(),
+            ["413", "Too", "Large"]
+        );
         assert_eq!(without_tags("a < b"), "a \n");
     }
 }

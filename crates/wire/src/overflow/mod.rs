@@ -21,9 +21,9 @@ mod clean;
 mod kind;
 mod rules;
 mod sizes;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::time::Duration;
 
@@ -68,7 +68,10 @@ impl<'a> Response<'a> {
 
     /// One event of a stream: its name (empty where the dialect has none) and its data.
     pub const fn event(name: &'a str, data: &'a [u8]) -> Self {
-        Self { event: Some(name), ..Self::new(200, data) }
+        Self {
+            event: Some(name),
+            ..Self::new(200, data)
+        }
     }
 
     /// With the headers of the answer.
@@ -100,7 +103,10 @@ impl<'a> Response<'a> {
     }
 
     fn header(&self, name: &str) -> Option<&'a str> {
-        let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        let found = self
+            .headers
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, value)| *value)
     }
 
@@ -151,14 +157,19 @@ impl Rules {
     pub fn classify(&self, response: &Response<'_>) -> Verdict {
         let mut text = text::read(response.body, scope(response));
         if let Some(code) = response.header("x-amzn-errortype") {
-            text.lines.push_str(&format!("type={}\n", clean::clean(code)));
+            text.lines
+                .push_str(&format!("type={}\n", clean::clean(code)));
         }
         let verdict = if text.empty && !response.is_success() {
             unexplained(response)
         } else {
-            self.judge(response, &text).unwrap_or_else(|| fallback(response, &text))
+            self.judge(response, &text)
+                .unwrap_or_else(|| fallback(response, &text))
         };
-        Verdict { retry_after: retry_after(response), ..verdict }
+        Verdict {
+            retry_after: retry_after(response),
+            ..verdict
+        }
     }
 
     fn judge(&self, response: &Response<'_>, text: &Text) -> Option<Verdict> {
@@ -182,12 +193,19 @@ impl Rules {
 /// What is read as an error: everything that is not a success, and events that say so.
 fn scope(response: &Response<'_>) -> Scope {
     let failed = matches!(response.event, Some("error" | "response.failed"));
-    if response.is_success() && !failed { Scope::Answer } else { Scope::Error }
+    if response.is_success() && !failed {
+        Scope::Answer
+    } else {
+        Scope::Error
+    }
 }
 
 /// A single request that is over the whole allowance never passes, however long one waits.
 fn rate(kind: Kind, sizes: &Sizes) -> Option<Action> {
-    let over = sizes.actual.zip(sizes.limit).is_some_and(|(actual, limit)| actual > limit);
+    let over = sizes
+        .actual
+        .zip(sizes.limit)
+        .is_some_and(|(actual, limit)| actual > limit);
     (kind == Kind::RateLimit && over).then_some(Action::Compact)
 }
 
@@ -200,7 +218,11 @@ fn fallback(response: &Response<'_>, text: &Text) -> Verdict {
         408 | 500..=599 => Kind::Server,
         _ => Kind::Other,
     };
-    Verdict { kind, action: kind.action(), ..Verdict::default() }
+    Verdict {
+        kind,
+        action: kind.action(),
+        ..Verdict::default()
+    }
 }
 
 /// Some servers refuse a long prompt without a word.
@@ -211,7 +233,11 @@ fn unexplained(response: &Response<'_>) -> Verdict {
         (true, large) => Verdict {
             kind: Kind::Prompt,
             action: Action::Compact,
-            certainty: if large.is_some() { Certainty::Stated } else { Certainty::IfLarge },
+            certainty: if large.is_some() {
+                Certainty::Stated
+            } else {
+                Certainty::IfLarge
+            },
             ..Verdict::default()
         },
     }
@@ -224,7 +250,11 @@ fn silent(response: &Response<'_>, text: &Text) -> Verdict {
         (Some(prompt), Some(window)) if prompt > window => Verdict {
             kind: Kind::Silent,
             action: Kind::Silent.action(),
-            sizes: Sizes { limit: Some(window), actual: Some(prompt), ..Sizes::default() },
+            sizes: Sizes {
+                limit: Some(window),
+                actual: Some(prompt),
+                ..Sizes::default()
+            },
             ..Verdict::default()
         },
         _ => Verdict::default(),
@@ -245,7 +275,15 @@ fn usage_of(usage: &Value) -> Usage {
 }
 
 fn retry_after(response: &Response<'_>) -> Option<Duration> {
-    let millis = response.header("retry-after-ms").and_then(|text| text.trim().parse().ok());
-    let seconds = || response.header("retry-after").and_then(|text| text.trim().parse().ok());
-    millis.map(Duration::from_millis).or_else(|| seconds().map(Duration::from_secs))
+    let millis = response
+        .header("retry-after-ms")
+        .and_then(|text| text.trim().parse().ok());
+    let seconds = || {
+        response
+            .header("retry-after")
+            .and_then(|text| text.trim().parse().ok())
+    };
+    millis
+        .map(Duration::from_millis)
+        .or_else(|| seconds().map(Duration::from_secs))
 }

@@ -96,7 +96,9 @@ pub enum RulesError {
         problem: String,
     },
     /// A status is neither a number nor a class.
-    #[error("overflow rule `{rule}`: status `{status}` is neither a number such as 413 nor a class such as 5xx")]
+    #[error(
+        "overflow rule `{rule}`: status `{status}` is neither a number such as 413 nor a class such as 5xx"
+    )]
     Status {
         /// The rule's name.
         rule: String,
@@ -157,7 +159,11 @@ impl Rules {
         let mut rules = self.clone();
         rules.rules.retain_mut(|rule| {
             let before = rule.any.len();
-            let kept = rule.any.iter().enumerate().filter(|(index, _)| !drop(&rule.name, *index));
+            let kept = rule
+                .any
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| !drop(&rule.name, *index));
             rule.any = kept.map(|(_, pattern)| *pattern).collect();
             before == 0 || !rule.any.is_empty()
         });
@@ -174,16 +180,40 @@ impl Rules {
             .dfa_size_limit(CACHE)
             .build()
             .map_err(|error| culprit(&texts, &error))?;
-        let figures = figure_texts.iter().map(Figure::new).collect::<Result<_, _>>()?;
-        Ok(Self { rules, figures, set, texts, figure_texts })
+        let figures = figure_texts
+            .iter()
+            .map(Figure::new)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            rules,
+            figures,
+            set,
+            texts,
+            figure_texts,
+        })
     }
 
     /// The first rule that fits.
-    pub(super) fn first(&self, status: u16, provider: Option<&str>, lines: &str) -> Option<Hit<'_>> {
+    pub(super) fn first(
+        &self,
+        status: u16,
+        provider: Option<&str>,
+        lines: &str,
+    ) -> Option<Hit<'_>> {
         let found = self.set.matches(lines);
-        let rule = self.rules.iter().find(|rule| rule.fits(status, provider, &found))?;
-        let patterns = rule.any.iter().enumerate().filter(|(_, pattern)| found.matched(**pattern));
-        Some(Hit { rule, patterns: patterns.map(|(index, _)| index).collect() })
+        let rule = self
+            .rules
+            .iter()
+            .find(|rule| rule.fits(status, provider, &found))?;
+        let patterns = rule
+            .any
+            .iter()
+            .enumerate()
+            .filter(|(_, pattern)| found.matched(**pattern));
+        Some(Hit {
+            rule,
+            patterns: patterns.map(|(index, _)| index).collect(),
+        })
     }
 }
 
@@ -196,7 +226,9 @@ pub(super) struct Hit<'a> {
 impl Rule {
     fn new(text: &RuleText, patterns: &mut Vec<String>) -> Result<Self, RulesError> {
         if text.any.is_empty() && text.all.is_empty() && text.status.is_empty() {
-            return Err(RulesError::Unconditional { rule: text.name.clone() });
+            return Err(RulesError::Unconditional {
+                rule: text.name.clone(),
+            });
         }
         let mut add = |list: &[String]| {
             let start = patterns.len();
@@ -254,7 +286,10 @@ impl Status {
 
 impl Figure {
     fn new(text: &FigureText) -> Result<Self, RulesError> {
-        Ok(Self { pattern: compiled("(figure)", &text.pattern)?, sum: text.sum })
+        Ok(Self {
+            pattern: compiled("(figure)", &text.pattern)?,
+            sum: text.sum,
+        })
     }
 }
 
@@ -264,19 +299,24 @@ fn culprit(texts: &[RuleText], error: &regex::Error) -> RulesError {
         let lists = text.any.iter().chain(&text.all).chain(&text.none);
         lists.map(|pattern| compiled(&text.name, pattern).err())
     });
-    patterns.flatten().next().unwrap_or_else(|| RulesError::Pattern {
-        rule: "(all)".to_owned(),
-        pattern: "(all)".to_owned(),
-        problem: error.to_string(),
-    })
+    patterns
+        .flatten()
+        .next()
+        .unwrap_or_else(|| RulesError::Pattern {
+            rule: "(all)".to_owned(),
+            pattern: "(all)".to_owned(),
+            problem: error.to_string(),
+        })
 }
 
 fn compiled(rule: &str, pattern: &str) -> Result<Regex, RulesError> {
-    RegexBuilder::new(pattern).multi_line(true).size_limit(PROGRAM).build().map_err(|error| {
-        RulesError::Pattern {
+    RegexBuilder::new(pattern)
+        .multi_line(true)
+        .size_limit(PROGRAM)
+        .build()
+        .map_err(|error| RulesError::Pattern {
             rule: rule.to_owned(),
             pattern: pattern.to_owned(),
             problem: error.to_string(),
-        }
-    })
+        })
 }

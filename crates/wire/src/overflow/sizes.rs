@@ -23,7 +23,11 @@ pub struct Sizes {
 impl Sizes {
     /// How much has to go, where the text says so or lets it be worked out.
     pub fn excess(&self) -> Option<u64> {
-        let over = || self.actual?.checked_sub(self.limit?).filter(|over| *over > 0);
+        let over = || {
+            self.actual?
+                .checked_sub(self.limit?)
+                .filter(|over| *over > 0)
+        };
         self.excess.or_else(over)
     }
 }
@@ -65,7 +69,9 @@ impl Found {
     fn take(&mut self, figure: &Figure, text: &str) {
         for name in figure.pattern.capture_names().flatten() {
             let numbers = figure.pattern.captures_iter(text).filter_map(|found| {
-                found.name(name).and_then(|number| number.as_str().parse::<u64>().ok())
+                found
+                    .name(name)
+                    .and_then(|number| number.as_str().parse::<u64>().ok())
             });
             let value = if figure.sum {
                 numbers.reduce(u64::saturating_add)
@@ -97,6 +103,9 @@ pub(super) fn measure(figures: &[Figure], text: &str, kind: Kind) -> (Kind, Size
         sizes.actual = Some(prompt.saturating_add(answer));
     }
     sizes.actual = sizes.actual.or(sizes.prompt);
+    // One figure cannot be two things: the more telling pattern came first.
+    sizes.limit = sizes.limit.filter(|limit| sizes.excess != Some(*limit));
+    sizes.actual = sizes.actual.filter(|actual| sizes.limit != Some(*actual));
     (settle(kind, &sizes, prompt), sizes)
 }
 

@@ -4,7 +4,7 @@
 //! one sentence of a message a line, and `key=value` for codes and figures. The model's own words
 //! and echoes of the request are left out, so that a conversation *about* an overflow is none.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::clean::{clean, without_tags};
 
@@ -18,20 +18,57 @@ const DEPTH: usize = 24;
 
 /// Keys whose values are a code.
 const CODES: [&str; 14] = [
-    "code", "type", "error_type", "status", "reason", "error_code", "__type", "param",
-    "stop_reason", "finish_reason", "error_name", "statuscode", "status_code", "event",
+    "code",
+    "type",
+    "error_type",
+    "status",
+    "reason",
+    "error_code",
+    "__type",
+    "param",
+    "stop_reason",
+    "finish_reason",
+    "error_name",
+    "statuscode",
+    "status_code",
+    "event",
 ];
 /// Keys under which stands what the model or the user said.
-const CONTENT: [&str; 22] = [
-    "content", "contents", "choices", "output", "input", "inputs", "messages", "delta", "text",
-    "arguments", "candidates", "instructions", "tools", "prompt", "system", "body", "request",
-    "parts", "data", "documents", "content_block", "output_text",
+const CONTENT: [&str; 19] = [
+    "content",
+    "contents",
+    "output",
+    "input",
+    "inputs",
+    "messages",
+    "text",
+    "arguments",
+    "instructions",
+    "tools",
+    "prompt",
+    "system",
+    "body",
+    "request",
+    "parts",
+    "data",
+    "documents",
+    "content_block",
+    "output_text",
 ];
 /// Keys under which stands an error, also in an answer that is none otherwise.
-const ERRORS: [&str; 10] = [
-    "error", "errors", "base_resp", "detail", "details", "error_msg", "error_message", "errormsg",
-    "msg", "fault",
+const ERRORS: [&str; 7] = [
+    "error",
+    "errors",
+    "base_resp",
+    "error_msg",
+    "error_message",
+    "errormsg",
+    "fault",
 ];
+/// Keys that stand beside a message which is an error, in an answer that says it is a success.
+const SIGNS: [&str; 5] = ["code", "error_code", "status_code", "success", "errno"];
+/// Keys of which only why the answer ended is of interest.
+const ANSWERS: [&str; 4] = ["choices", "delta", "candidates", "response"];
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +90,10 @@ pub(super) enum Scope {
 
 /// Reads a body.
 pub(super) fn read(body: &[u8], scope: Scope) -> Text {
-    let mut text = Text { empty: body.iter().all(u8::is_ascii_whitespace), ..Text::default() };
+    let mut text = Text {
+        empty: body.iter().all(u8::is_ascii_whitespace),
+        ..Text::default()
+    };
     let body = capped(body);
     let body = body.trim();
     if let Ok(value) = serde_json::from_str::<Value>(body) {
@@ -73,14 +113,20 @@ fn capped(body: &[u8]) -> String {
     let tail = body.len().checked_sub(TAIL).filter(|start| *start > HEAD);
     match (body.get(..HEAD), tail.and_then(|start| body.get(start..))) {
         (Some(head), Some(tail)) => {
-            format!("{}\n{}", String::from_utf8_lossy(head), String::from_utf8_lossy(tail))
+            format!(
+                "{}\n{}",
+                String::from_utf8_lossy(head),
+                String::from_utf8_lossy(tail)
+            )
         }
         _ => String::from_utf8_lossy(body).into_owned(),
     }
 }
 
 fn is_stream(body: &str) -> bool {
-    ["data:", "event:", ":", "id:", "retry:"].iter().any(|start| body.starts_with(start))
+    ["data:", "event:", ":", "id:", "retry:"]
+        .iter()
+        .any(|start| body.starts_with(start))
 }
 
 impl Text {
@@ -113,10 +159,19 @@ impl Text {
 
     /// Text that is not JSON as a whole, but may have JSON in it.
     fn plain(&mut self, text: &str, depth: usize) {
-        let text = if text.trim_start().starts_with('<') { without_tags(text) } else { text.into() };
+        let text = if text.trim_start().starts_with('<') {
+            without_tags(text)
+        } else {
+            text.into()
+        };
         let start = text.find(['{', '[']).filter(|_| depth < DEPTH);
-        let (before, json) = start.and_then(|at| text.split_at_checked(at)).unwrap_or((&text, ""));
-        match serde_json::Deserializer::from_str(json).into_iter::<Value>().next() {
+        let (before, json) = start
+            .and_then(|at| text.split_at_checked(at))
+            .unwrap_or((&text, ""));
+        match serde_json::Deserializer::from_str(json)
+            .into_iter::<Value>()
+            .next()
+        {
             Some(Ok(value)) if value.is_object() => {
                 self.line(&clean(before));
                 self.value(&value, Scope::Error, depth + 1);
@@ -131,8 +186,11 @@ impl Text {
         }
         match value {
             Value::Object(fields) => {
-                let failed = fields.get("type").and_then(Value::as_str) == Some("error");
-                let scope = if failed { Scope::Error } else { scope };
+                let scope = if is_error(fields) {
+                    Scope::Error
+                } else {
+                    scope
+                };
                 for (key, value) in fields {
                     self.field(&key.to_lowercase(), value, scope, depth + 1);
                 }
@@ -165,22 +223,24 @@ impl Text {
                 self.line(&format!("{key}={}", clean(code)));
             }
             Value::Number(number) if inner == Scope::Error => self.line(&format!("{key}={number}")),
-            // Only why an answer ended is of interest in it.
-            Value::Array(choices) if key == "choices" => {
-                for choice in choices {
-                    self.value(choice, Scope::Answer, depth + 1);
-                }
-            }
-            // A text of one word under such a key is what was wrong, not what was said.
+            _ if ANSWERS.contains(&key) => self.value(value, Scope::Answer, depth),
             _ if CONTENT.contains(&key) => {}
-            Value::String(text) if inner == Scope::Error || key == "message" => {
-                self.plain(text, depth);
-            }
+            Value::String(text) if inner == Scope::Error => self.plain(text, depth),
             _ => self.value(value, inner, depth),
         }
     }
 }
 
 fn is_stop(key: &str) -> bool {
-    matches!(key, "stop_reason" | "finish_reason")
+    matches!(key, "stop_reason" | "finish_reason" | "finishreason")
+}
+
+/// Whether an object is an error by what stands in it.
+fn is_error(fields: &Map<String, Value>) -> bool {
+    let has = |key: &str| fields.contains_key(key);
+    let words = ["message", "msg", "detail"]
+        .iter()
+        .any(|key| fields.get(*key).is_some_and(Value::is_string));
+    let typed = fields.get("type").and_then(Value::as_str) == Some("error");
+    typed || (words && SIGNS.iter().any(|key| has(key)) && !ANSWERS.iter().any(|key| has(key)))
 }
