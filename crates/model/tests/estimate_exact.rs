@@ -1,5 +1,6 @@
 //! Exact counts against the reference, and the properties that make them cheap.
 #![cfg(feature = "exact")]
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::path::Path;
 

@@ -1,4 +1,9 @@
 //! Properties of measures, estimates and calibrations over any text.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "token counts are small and positive"
+)]
 
 use proptest::prelude::*;
 use trimtab_model::estimate::{Calibration, Class, Heuristic, Measure, TokenCounter};

@@ -8,6 +8,7 @@
 //! every second chunk is fitted, the others judge. The fit is a least-squares fit of the
 //! relative error under the condition that no coefficient is negative (so that no text has a
 //! negative estimate, and more text never has a lower one).
+#![cfg(feature = "exact")]
 
 use super::features::{FEATURES, Features};
 use super::linear;
@@ -62,7 +63,10 @@ fn chunks(name: &str, text: &str) -> Vec<Sample> {
     let mut rest = text;
     let mut samples = Vec::new();
     while rest.len() >= CHUNK {
-        let at = rest.floor_char_boundary(CHUNK);
+        let mut at = CHUNK;
+        while !rest.is_char_boundary(at) {
+            at -= 1;
+        }
         let (chunk, behind) = rest.split_at(at);
         rest = behind;
         samples.push(Sample {
@@ -107,11 +111,10 @@ fn bounds(feature: usize) -> (f64, f64) {
         // Three digits, and punctuation by itself, are a token each.
         18 => (1.0, 1.0),
         19 => (0.9, 1.2),
-        24 => (0.9, 1.1),
+        24 | 30 => (0.9, 1.1),
         26 => (0.9, 1.0),
         27 => (0.8, 1.2),
         28 => (0.005, 0.1),
-        30 => (0.9, 1.1),
         31 => (0.2, 1.0),
         // Too few of these are in any text; a byte pair is at least half a token.
         40 => (0.5, 2.0),
@@ -167,13 +170,13 @@ fn report(title: &str, samples: &[Sample], estimate: impl Fn(&Sample) -> f64) {
     let mut means = Vec::new();
     for (file, mut errors) in kinds {
         errors.sort_by(f64::total_cmp);
-        let at = |share: f64| errors[((errors.len() - 1) as f64 * share).round() as usize];
+        let at = |percent: usize| errors[(errors.len() - 1) * percent / 100];
         let mean = errors.iter().map(|e| e.abs()).sum::<f64>() / errors.len() as f64;
         println!(
             "  {file:<36} {:>6.1} {:>6.1} {:>6.1}   {mean:>5.1}",
-            at(0.05),
-            at(0.5),
-            at(0.95)
+            at(5),
+            at(50),
+            at(95)
         );
         means.push((file, mean));
     }

@@ -21,15 +21,13 @@ mod calibration;
 #[cfg(feature = "exact")]
 mod exact;
 mod features;
-#[cfg(all(test, feature = "exact"))]
+#[cfg(test)]
 mod fit;
 mod heuristic;
 mod linear;
 mod measure;
 mod script;
 mod size;
-#[cfg(test)]
-mod tests;
 
 pub use anchor::{Anchor, anchored};
 pub use calibration::{Calibration, Observed};
