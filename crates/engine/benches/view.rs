@@ -48,7 +48,6 @@ fn compare(title: &str, text: String) {
     };
     Comparison::new(title, 15)
         .candidate("count the newlines (memchr)", candidate(newlines))
-        .candidate("copy it", candidate(|text| text.to_owned().len()))
         .candidate("cut to 24,000 bytes", candidate(cut_by_bytes))
         .candidate("cut to 6,000 tokens, bytes/4", candidate(cut_by_tokens))
         .run();

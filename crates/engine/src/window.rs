@@ -125,6 +125,11 @@ impl Projection {
         &self.journal
     }
 
+    /// The log with every plan that holds, not yet normalised: what the next plan works on.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
     /// Appends a message to the log and gives its position.
     pub fn admit(&mut self, message: impl Into<Arc<Message>>) -> usize {
         let message = message.into();

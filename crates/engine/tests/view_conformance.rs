@@ -3,6 +3,7 @@
 //! They live beside the workspace and are not part of it; without them this test says so.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::path::Path;
 
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
@@ -323,6 +324,12 @@ fn hostile_texts_hold() {
         (0..40_000).fold(String::new(), |text, n| {
             text + &format!("{n},{},row\n", n * 7)
         }),
+        // Each of these takes for ever if a line is looked at again for every word in it.
+        "an error in this ".repeat(60_000) + "✓",
+        "no error_".repeat(100_000),
+        "xerror".repeat(150_000),
+        "a b:1".to_owned() + &":1".repeat(500_000),
+        format!("[{}0]", "{\"a\":[1,2,3,4,5,6]},".repeat(30_000)),
         deep,
         nested,
     ];
@@ -333,4 +340,54 @@ fn hostile_texts_hold() {
             }
         }
     }
+}
+
+/// Outputs that real tools gave to real agents, where the recordings are at hand.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the recordings are files, and leaving them out is said"
+)]
+fn recorded_outputs_hold() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/public");
+    let Ok(files) = std::fs::read_dir(&folder) else {
+        println!("skipped: {} is not there", folder.display());
+        return;
+    };
+    let (mut outputs, mut filled) = (0_u64, 0_f64);
+    for file in files.filter_map(|file| std::fs::read_to_string(file.ok()?.path()).ok()) {
+        for session in file
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        {
+            let messages = session["messages"].as_array().cloned().unwrap_or_default();
+            for text in messages
+                .iter()
+                .filter(|m| m["role"] == "tool")
+                .filter_map(|m| m["content"].as_str())
+            {
+                check(text, 6_000, MEASURES[0], true);
+                check(text, 400, MEASURES[1], true);
+                if text.len() > 6_000 {
+                    let shown = cut(
+                        text,
+                        &Cut {
+                            cap: 6_000,
+                            measure: &MEASURES[0],
+                            stored: None,
+                        },
+                    );
+                    outputs += 1;
+                    filled += shown.text.len() as f64 / 6_000.0;
+                }
+            }
+        }
+    }
+    assert!(outputs > 0, "no large output in the recordings");
+    let used = filled / outputs as f64;
+    println!(
+        "{outputs} outputs were cut; their views use {:.1} % of the cap",
+        used * 100.0
+    );
+    assert!(used > 0.9, "views use only {used} of their cap");
 }

@@ -266,6 +266,9 @@ fn leave_one_out(entries: &[Entry], rules: &Rules) {
             let verdict = entry.judge(&rules);
             score.add(entry, &verdict);
             sum.add(entry, &verdict);
+            if entry.overflow != verdict.is_overflow() {
+                println!("    wrong: by `{}`: {}", verdict.rule, brief(&entry.body));
+            }
         }
         row(provider, &score);
     }

@@ -137,3 +137,54 @@ impl Views {
         tools::is_retrieval(tool) || self.protected.matches(tool)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{Prefix, Structure};
+
+    #[test]
+    fn a_policy_is_read_from_a_config_file_and_written_back() {
+        let text = r#"{
+            "default": { "shape": "structure", "cap": 9000 },
+            "tools": [{ "tool": "web_*", "shape": "prefix", "chars": 100 }],
+            "protected": ["todo"]
+        }"#;
+        let policy: ViewPolicy = serde_json::from_str(text).unwrap();
+        assert_eq!(policy.default, Shape::Structure(Structure { cap: 9_000 }));
+        let views = Views::new(&policy).unwrap();
+        assert_eq!(
+            views.shape("web_get"),
+            &Shape::Prefix(Prefix { chars: 100 })
+        );
+        let written = serde_json::to_string(&policy).unwrap();
+        assert_eq!(
+            serde_json::from_str::<ViewPolicy>(&written).unwrap(),
+            policy
+        );
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_refused() {
+        let text = r#"{ "default": { "shape": "prefix", "char": 100 } }"#;
+        let error = serde_json::from_str::<ViewPolicy>(text).unwrap_err();
+        assert!(error.to_string().contains("char"), "{error}");
+    }
+
+    #[test]
+    fn the_retrieval_tools_are_never_cut() {
+        let policy = ViewPolicy {
+            default: Shape::Prefix(Prefix { chars: 1 }),
+            tools: vec![ToolShape {
+                tool: "*".to_owned(),
+                shape: Shape::Prefix(Prefix { chars: 2 }),
+            }],
+            protected: Vec::new(),
+        };
+        let views = Views::new(&policy).unwrap();
+        for tool in [tools::READ, tools::GREP, "mcp__trimtab__tool_output_cache"] {
+            assert_eq!(views.shape(tool), &Shape::Whole);
+        }
+        assert_ne!(views.shape(""), &Shape::Whole);
+    }
+}

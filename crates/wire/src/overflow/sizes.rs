@@ -103,6 +103,9 @@ pub(super) fn measure(figures: &[Figure], text: &str, kind: Kind) -> (Kind, Size
         sizes.actual = Some(prompt.saturating_add(answer));
     }
     sizes.actual = sizes.actual.or(sizes.prompt);
+    // One figure cannot be two things: the more telling pattern came first.
+    sizes.limit = sizes.limit.filter(|limit| sizes.excess != Some(*limit));
+    sizes.actual = sizes.actual.filter(|actual| sizes.limit != Some(*actual));
     (settle(kind, &sizes, prompt), sizes)
 }
 

@@ -4,7 +4,7 @@
 //! one sentence of a message a line, and `key=value` for codes and figures. The model's own words
 //! and echoes of the request are left out, so that a conversation *about* an overflow is none.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::clean::{clean, without_tags};
 
@@ -34,18 +34,15 @@ const CODES: [&str; 14] = [
     "event",
 ];
 /// Keys under which stands what the model or the user said.
-const CONTENT: [&str; 22] = [
+const CONTENT: [&str; 19] = [
     "content",
     "contents",
-    "choices",
     "output",
     "input",
     "inputs",
     "messages",
-    "delta",
     "text",
     "arguments",
-    "candidates",
     "instructions",
     "tools",
     "prompt",
@@ -59,18 +56,19 @@ const CONTENT: [&str; 22] = [
     "output_text",
 ];
 /// Keys under which stands an error, also in an answer that is none otherwise.
-const ERRORS: [&str; 10] = [
+const ERRORS: [&str; 7] = [
     "error",
     "errors",
     "base_resp",
-    "detail",
-    "details",
     "error_msg",
     "error_message",
     "errormsg",
-    "msg",
     "fault",
 ];
+/// Keys that stand beside a message which is an error, in an answer that says it is a success.
+const SIGNS: [&str; 5] = ["code", "error_code", "status_code", "success", "errno"];
+/// Keys of which only why the answer ended is of interest.
+const ANSWERS: [&str; 4] = ["choices", "delta", "candidates", "response"];
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -188,8 +186,11 @@ impl Text {
         }
         match value {
             Value::Object(fields) => {
-                let failed = fields.get("type").and_then(Value::as_str) == Some("error");
-                let scope = if failed { Scope::Error } else { scope };
+                let scope = if is_error(fields) {
+                    Scope::Error
+                } else {
+                    scope
+                };
                 for (key, value) in fields {
                     self.field(&key.to_lowercase(), value, scope, depth + 1);
                 }
@@ -222,22 +223,24 @@ impl Text {
                 self.line(&format!("{key}={}", clean(code)));
             }
             Value::Number(number) if inner == Scope::Error => self.line(&format!("{key}={number}")),
-            // Only why an answer ended is of interest in it.
-            Value::Array(choices) if key == "choices" => {
-                for choice in choices {
-                    self.value(choice, Scope::Answer, depth + 1);
-                }
-            }
-            // A text of one word under such a key is what was wrong, not what was said.
+            _ if ANSWERS.contains(&key) => self.value(value, Scope::Answer, depth),
             _ if CONTENT.contains(&key) => {}
-            Value::String(text) if inner == Scope::Error || key == "message" => {
-                self.plain(text, depth);
-            }
+            Value::String(text) if inner == Scope::Error => self.plain(text, depth),
             _ => self.value(value, inner, depth),
         }
     }
 }
 
 fn is_stop(key: &str) -> bool {
-    matches!(key, "stop_reason" | "finish_reason")
+    matches!(key, "stop_reason" | "finish_reason" | "finishreason")
+}
+
+/// Whether an object is an error by what stands in it.
+fn is_error(fields: &Map<String, Value>) -> bool {
+    let has = |key: &str| fields.contains_key(key);
+    let words = ["message", "msg", "detail"]
+        .iter()
+        .any(|key| fields.get(*key).is_some_and(Value::is_string));
+    let typed = fields.get("type").and_then(Value::as_str) == Some("error");
+    typed || (words && SIGNS.iter().any(|key| has(key)) && !ANSWERS.iter().any(|key| has(key)))
 }

@@ -24,7 +24,9 @@ pub(super) fn clip(text: &str, most: usize, fits: impl Fn(usize) -> bool) -> Opt
         }
         high = low;
     }
-    safe_before(text, high)
+    let kept = safe_before(text, high)?;
+    // White space before the words that say how much is missing only costs.
+    Some(text.get(..kept)?.trim_end().len())
 }
 
 /// The last safe place at or before byte `at`, if it is not too far back.
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn the_longest_start_that_fits_is_found() {
         let text = "one two three four";
-        assert_eq!(clip(text, text.len(), |bytes| bytes <= 9), Some(8));
+        assert_eq!(clip(text, text.len(), |bytes| bytes <= 9), Some(7));
         assert_eq!(clip(text, text.len(), |bytes| bytes <= 2), None);
         assert_eq!(clip(text, 13, |_| true), Some(13));
     }

@@ -51,6 +51,8 @@ pub(super) fn waves<'a>(lines: &'a Lines<'_>) -> Vec<Wave<'a>> {
     let count = lines.len();
     let of = move |wanted: Role| (0..count).filter(move |at| role(lines.get(*at)) == wanted);
     vec![
+        // What stands before the diff: how the command went.
+        Wave::new(10, 0..count),
         Wave::new(55, of(Role::File)),
         Wave::new(75, of(Role::Hunk)),
         Wave::new(95, first_changes(lines)),

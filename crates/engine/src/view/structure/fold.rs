@@ -28,8 +28,9 @@ pub(super) struct Folds(Vec<Run>);
 impl Folds {
     pub(super) fn of(lines: &Lines<'_>, kind: Kind) -> Self {
         let least = match kind {
-            // Rows of a table, and the two sides of a diff, are alike and all different.
-            Kind::Table { .. } | Kind::Diff => Likeness::Equal,
+            // Rows of a table, sides of a diff, lines of a program and hits are alike and
+            // all different.
+            Kind::Table { .. } | Kind::Diff | Kind::Code | Kind::Hits => Likeness::Equal,
             Kind::Json | Kind::Log | Kind::Plain => Likeness::ButForNumbers,
         };
         let mut runs = Vec::new();
@@ -37,7 +38,7 @@ impl Folds {
         let mut before = lines.get(0);
         for at in 1..=lines.len() {
             let line = lines.get(at);
-            let alike = alike(before, line).filter(|alike| at < lines.len() && *alike >= least);
+            let alike = alike(before, line, least).filter(|_| at < lines.len());
             before = line;
             if let Some(alike) = alike {
                 likeness = likeness.min(alike);
@@ -78,24 +79,58 @@ impl Folds {
     }
 }
 
-fn alike(a: &str, b: &str) -> Option<Likeness> {
+fn alike(a: &str, b: &str, least: Likeness) -> Option<Likeness> {
     if a == b {
         return Some(Likeness::Equal);
     }
-    let (mut a, mut b) = (a.bytes().peekable(), b.bytes().peekable());
-    let mut letters = 0;
-    loop {
-        let (x, y) = (a.next(), b.next());
-        match (x, y) {
-            (None, None) => return (letters >= LETTERS).then_some(Likeness::ButForNumbers),
-            (Some(x), Some(y)) if x.is_ascii_digit() && y.is_ascii_digit() => {
-                while a.next_if(u8::is_ascii_digit).is_some() {}
-                while b.next_if(u8::is_ascii_digit).is_some() {}
-            }
-            (Some(x), Some(y)) if x == y => letters += usize::from(x.is_ascii_alphabetic()),
-            _ => return None,
-        }
+    if least == Likeness::Equal {
+        return None;
     }
+    let letters = || {
+        a.bytes()
+            .filter(u8::is_ascii_alphabetic)
+            .take(LETTERS)
+            .count()
+    };
+    (alike_but_for_numbers(a.as_bytes(), b.as_bytes()) && letters() == LETTERS)
+        .then_some(Likeness::ButForNumbers)
+}
+
+/// True if the two differ only where both have a number.
+fn alike_but_for_numbers(mut a: &[u8], mut b: &[u8]) -> bool {
+    loop {
+        let same = a
+            .iter()
+            .zip(b)
+            .position(|(x, y)| x != y)
+            .unwrap_or(a.len().min(b.len()));
+        let (Some((before, left)), Some((_, right))) =
+            (a.split_at_checked(same), b.split_at_checked(same))
+        else {
+            return false;
+        };
+        if left.is_empty() && right.is_empty() {
+            return true;
+        }
+        let digit = |bytes: &[u8]| bytes.first().is_some_and(u8::is_ascii_digit);
+        let within = before.last().is_some_and(u8::is_ascii_digit);
+        let numbers = match (digit(left), digit(right)) {
+            (true, true) => true,
+            (one, other) => within && (one || other),
+        };
+        if !numbers {
+            return false;
+        }
+        (a, b) = (past_digits(left), past_digits(right));
+    }
+}
+
+fn past_digits(bytes: &[u8]) -> &[u8] {
+    let end = bytes
+        .iter()
+        .position(|b| !b.is_ascii_digit())
+        .unwrap_or(bytes.len());
+    bytes.get(end..).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -104,11 +139,18 @@ mod tests {
 
     #[test]
     fn numbers_make_no_difference_and_words_do() {
+        let alike = |a, b| alike(a, b, Likeness::ButForNumbers);
         assert_eq!(alike("tick 1", "tick 1"), Some(Likeness::Equal));
         assert_eq!(
             alike("12:01 tick 9", "12:02 tick 10"),
             Some(Likeness::ButForNumbers)
         );
+        assert_eq!(
+            alike("tick 9 a", "tick 10 a"),
+            Some(Likeness::ButForNumbers)
+        );
+        assert_eq!(alike("tick 1", "tick 12"), Some(Likeness::ButForNumbers));
+        assert_eq!(alike("tick 1", "tick "), None);
         assert_eq!(alike("tick 1", "tack 1"), None);
         assert_eq!(alike("1,2,3", "4,5,6"), None);
     }

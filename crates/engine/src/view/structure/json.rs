@@ -4,7 +4,7 @@ mod render;
 mod tree;
 
 use render::{Bounds, Rendered};
-pub(super) use tree::Node;
+pub(super) use tree::Tree;
 
 use super::marker::{self, Tally};
 use super::{Cut, Kind};
@@ -18,18 +18,13 @@ const STRINGS: [usize; 5] = [1_000, 400, 160, 60, 24];
 const DEPTHS: std::ops::Range<usize> = 1..8;
 
 /// The tree of `text` if it is JSON that can be looked into.
-pub(super) fn tree(text: &str, kind: Kind) -> Option<Node<'_>> {
+pub(super) fn tree(text: &str, kind: Kind) -> Option<Tree<'_>> {
     (kind == Kind::Json).then(|| tree::parse(text)).flatten()
 }
 
-/// The view of `text`, of which `root` is the tree; none if not even its marker fits.
-pub(super) fn cut<'a>(text: &'a str, root: &Node<'_>, how: &Cut<'_>) -> Option<View<'a>> {
-    let attempt = Attempt {
-        total: root.scalars(),
-        text,
-        root,
-        how,
-    };
+/// The view of `text`, whose tree is `tree`; none if not even its marker fits.
+pub(super) fn cut<'a>(text: &'a str, tree: &Tree<'_>, how: &Cut<'_>) -> Option<View<'a>> {
+    let attempt = Attempt { text, tree, how };
     let (text_shown, rendered) = attempt.best()?;
     let shown = Size {
         lines: 0,
@@ -41,8 +36,7 @@ pub(super) fn cut<'a>(text: &'a str, root: &Node<'_>, how: &Cut<'_>) -> Option<V
 
 struct Attempt<'a> {
     text: &'a str,
-    root: &'a Node<'a>,
-    total: usize,
+    tree: &'a Tree<'a>,
     how: &'a Cut<'a>,
 }
 
@@ -50,7 +44,7 @@ type Shown = (String, Rendered);
 
 impl Attempt<'_> {
     fn best(&self) -> Option<Shown> {
-        let longest = self.root.longest();
+        let longest = self.tree.longest;
         let mut first = None;
         for string in std::iter::once(usize::MAX).chain(STRINGS) {
             let Some((items, shown)) = self.most_items(longest, string) else {
@@ -67,6 +61,7 @@ impl Attempt<'_> {
                 items: 1,
                 string,
                 depth,
+                ceiling: self.ceiling(),
             })
         };
         first
@@ -76,6 +71,7 @@ impl Attempt<'_> {
                     items: 0,
                     string,
                     depth: 0,
+                    ceiling: self.ceiling(),
                 })
             })
     }
@@ -87,6 +83,7 @@ impl Attempt<'_> {
                 items,
                 string,
                 depth: usize::MAX,
+                ceiling: self.ceiling(),
             })
         };
         let (mut low, mut best) = (1, within(1)?);
@@ -109,18 +106,30 @@ impl Attempt<'_> {
         Some((low, best))
     }
 
+    /// Whatever is measured, no text of so many bytes can fit.
+    fn ceiling(&self) -> usize {
+        usize::try_from(self.how.cap.saturating_mul(64)).unwrap_or(usize::MAX)
+    }
+
     fn within(&self, bounds: Bounds) -> Option<Shown> {
         let mut rendered = Rendered::default();
-        let mut text = render::open(self.root, bounds, &mut rendered);
+        let mut text = render::open(&self.tree.root, bounds, &mut rendered);
+        if text.len() > bounds.ceiling {
+            return None;
+        }
         let tally = Tally {
             shown: rendered.scalars,
-            total: self.total,
+            total: self.tree.scalars,
             noun: "values",
             shown_bytes: rendered.bytes,
             total_bytes: self.text.len(),
             offset: 0,
         };
-        render::close(self.root, &mut text, &marker::full(&tally, self.how.stored));
+        render::close(
+            &self.tree.root,
+            &mut text,
+            &marker::full(&tally, self.how.stored),
+        );
         self.how.fits(&text).then_some((text, rendered))
     }
 }

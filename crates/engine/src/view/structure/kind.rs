@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-use super::{diff, log, table};
+use super::{code, diff, hits, log, table};
 
 /// What an output turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,10 @@ pub enum Kind {
     Diff,
     /// What a test run or a build prints.
     Log,
+    /// A source file, with or without line numbers.
+    Code,
+    /// Lines that a search found, each with its path and number.
+    Hits,
     /// Anything else that has lines.
     Plain,
 }
@@ -35,6 +39,7 @@ pub(super) const SAMPLE: usize = 80;
 /// assert_eq!(detect("id,name\n1,a\n2,b\n"), Kind::Table { header: 1 });
 /// assert_eq!(detect("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"), Kind::Diff);
 /// assert_eq!(detect("running 2 tests\ntest a ... ok\ntest b ... FAILED\n"), Kind::Log);
+/// assert_eq!(detect("a.rs:1:x\na.rs:7:x\nb.rs:2:x\nb.rs:3:x\n"), Kind::Hits);
 /// assert_eq!(detect("hello"), Kind::Plain);
 /// ```
 pub fn detect(text: &str) -> Kind {
@@ -45,12 +50,21 @@ pub fn detect(text: &str) -> Kind {
     if diff::is_diff(&head) {
         return Kind::Diff;
     }
+    if hits::is_hits(&head) {
+        return Kind::Hits;
+    }
+    if code::is_listing(&head) {
+        return Kind::Code;
+    }
     if let Some(header) = table::header(&head) {
         return Kind::Table { header };
     }
     let tail = text.rsplit('\n').take(SAMPLE);
     if log::is_log(head.iter().copied().chain(tail)) {
         return Kind::Log;
+    }
+    if code::is_source(&head) {
+        return Kind::Code;
     }
     Kind::Plain
 }

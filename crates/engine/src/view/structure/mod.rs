@@ -1,7 +1,8 @@
 //! Our own shape: an output is cut by what it is.
 //!
 //! JSON stays JSON, tables keep their header, diffs their file and hunk headers, test and build
-//! logs their failures and last lines. Runs of lines that are equal, or equal but for numbers, come after everything else,
+//! logs their failures and last lines, source files what they define,
+//! searches some hits of every file. Runs of lines that are equal, or equal but for numbers, come after everything else,
 //! and lines that look like errors come first.
 //!
 //! What holds for every text, every cap and every measure:
@@ -23,9 +24,11 @@
 //! lines.
 
 mod clip;
+mod code;
 mod diff;
 mod errors;
 mod fold;
+mod hits;
 mod json;
 mod kind;
 mod lines;
@@ -129,6 +132,8 @@ fn waves<'a>(kind: Kind, lines: &'a Lines<'_>, marks: &'a [usize]) -> Vec<Wave<'
         Kind::Diff => diff::waves(lines),
         Kind::Table { header } => table::waves(lines, header, marks),
         Kind::Log => log::waves(lines, marks),
+        Kind::Code => code::waves(lines),
+        Kind::Hits => hits::waves(lines),
         Kind::Json | Kind::Plain => plain::waves(lines, marks),
     }
 }

@@ -25,12 +25,16 @@ impl<'a> Wave<'a> {
 }
 
 /// Lines that did not fit before a wave is given up.
-const MISSES: u32 = 12;
+const MISSES: u32 = 4;
 /// A line may take this part of the room, if there are as many lines.
 const LINE_SHARE: u64 = 12;
 
+/// A line may always take the room of this many gap lines: clipping a short one wins nothing.
+const LINE_LEAST: u64 = 4;
+
 /// The room there is, and what things cost in it.
 pub(super) struct Room<'a> {
+    /// All of it but what the first gap takes.
     total: u64,
     line: u64,
     gap: u64,
@@ -46,32 +50,35 @@ impl<'a> Room<'a> {
     ) -> Self {
         let gap = measure(&marker::longest_gap(lines.len(), folds));
         let count = lines.len().max(1) as u64;
-        // A lone line needs no gap beside it.
-        let gaps = if count == 1 { 0 } else { gap };
+        // There will be one gap at least, unless there is one line only.
+        let total = if count == 1 {
+            room
+        } else {
+            room.saturating_sub(gap)
+        };
+        let fair = total / count.min(LINE_SHARE);
         Self {
-            total: room,
-            line: room.saturating_sub(gaps) / count.min(LINE_SHARE),
+            total,
+            line: fair.max(gap.saturating_mul(LINE_LEAST)).min(total),
             gap,
             measure,
         }
     }
 
-    /// What line `at` costs, and how many of its bytes are shown for that; none if no start of
-    /// it can be shown.
-    fn cost(&self, line: &str) -> Option<(u64, usize)> {
+    /// What `line` costs within `limit`, and how many of its bytes are shown for that; none if
+    /// no start of it can be shown.
+    fn cost(&self, line: &str, limit: u64) -> Option<(u64, usize)> {
         // Whatever is measured, no line of so many bytes can be worth measuring whole.
-        let most = usize::try_from(self.line.saturating_mul(64)).unwrap_or(usize::MAX);
+        let most = usize::try_from(limit.saturating_mul(64)).unwrap_or(usize::MAX);
         if line.len() <= most {
             let whole = (self.measure)(line);
-            if whole <= self.line {
+            if whole <= limit {
                 return Some((whole, line.len()));
             }
         }
         let body = line.strip_suffix('\n').unwrap_or(line);
         let costs = |bytes: usize| (self.measure)(&clipped(body, bytes));
-        let kept = clip(body, most.min(body.len()), |bytes| {
-            costs(bytes) <= self.line
-        })?;
+        let kept = clip(body, most.min(body.len()), |bytes| costs(bytes) <= limit)?;
         (kept > 0 && kept < body.len()).then(|| (costs(kept), kept))
     }
 }
@@ -124,11 +131,15 @@ impl Selection {
             return true;
         }
         let line = lines.whole(at);
-        let Some((cost, bytes)) = room.cost(line) else {
+        // An empty line alone between gaps says nothing; it comes along with a neighbour.
+        if at > 0 && line.trim().is_empty() && !self.has(at - 1) && !self.has(at + 1) {
+            return true;
+        }
+        let Some((cost, bytes)) = room.cost(line, room.line) else {
             return false;
         };
         let gaps = self.gaps_with(at);
-        if self.used + cost + gaps * room.gap > limit {
+        if self.used + cost + gaps.saturating_sub(1) * room.gap > limit {
             return false;
         }
         self.used += cost;
@@ -169,20 +180,26 @@ impl Selection {
     /// Shows the lines of gaps that cost no more than the gap line would.
     fn close_small_gaps(&mut self, lines: &Lines<'_>, room: &Room<'_>) {
         for gap in self.gaps().into_iter().filter(|gap| gap.len() <= 4) {
-            let costs: Option<u64> = gap
-                .clone()
-                .map(|at| {
-                    Some(
-                        room.cost(lines.whole(at))
-                            .filter(|(_, n)| *n == lines.whole(at).len())?
-                            .0,
-                    )
-                })
-                .sum();
-            if costs.is_some_and(|costs| costs <= room.gap) {
+            let cost: u64 = gap.clone().map(|at| (room.measure)(lines.whole(at))).sum();
+            if cost <= room.gap {
                 for at in gap {
                     self.take(lines, at, room, room.total);
                 }
+            }
+        }
+    }
+
+    /// Gives what room is left to the lines that are not shown whole.
+    fn stretch(&mut self, lines: &Lines<'_>, room: &Room<'_>) {
+        for (at, bytes) in std::mem::take(&mut self.clipped) {
+            let taken = self.used + self.gaps.saturating_sub(1) * room.gap;
+            let before = (room.measure)(&clipped(lines.get(at), bytes));
+            let limit = before + room.total.saturating_sub(taken);
+            let line = lines.whole(at);
+            let (cost, longer) = room.cost(line, limit).unwrap_or((before, bytes));
+            self.used = self.used + cost - before.min(self.used);
+            if longer < line.len() {
+                self.clipped.insert(at, longer);
             }
         }
     }
@@ -209,6 +226,7 @@ pub(super) fn select(
     }
     fill(&mut selection, lines, 0..lines.len(), room, room.total);
     selection.close_small_gaps(lines, room);
+    selection.stretch(lines, room);
     selection
 }
 

@@ -77,11 +77,18 @@ fn is_aligned(rows: &[&str]) -> bool {
             .all(|row| row.split_whitespace().count() + 1 >= names.len())
 }
 
+/// The lines behind empty ones: headers of further tables.
+fn sections<'a>(lines: &'a Lines<'_>) -> impl Iterator<Item = usize> + 'a {
+    (1..lines.len())
+        .filter(|at| lines.get(at - 1).trim().is_empty() && !lines.get(*at).trim().is_empty())
+}
+
 pub(super) fn waves<'a>(lines: &'a Lines<'_>, header: usize, marks: &'a [usize]) -> Vec<Wave<'a>> {
     let count = lines.len();
     vec![
         Wave::new(100, 0..header),
-        Wave::new(20, both_ends(marks)),
+        Wave::new(30, sections(lines)),
+        Wave::new(45, both_ends(marks)),
         Wave::new(75, 0..count),
         Wave::new(100, (0..count).rev()),
     ]

@@ -15,6 +15,8 @@ pub(super) struct Bounds {
     pub(super) string: usize,
     /// Levels below the root.
     pub(super) depth: usize,
+    /// Rendering is broken off once it is longer than this.
+    pub(super) ceiling: usize,
 }
 
 impl Bounds {
@@ -99,6 +101,9 @@ impl Writer<'_> {
     fn array(&mut self, items: &[Node<'_>], depth: usize) {
         self.out.push('[');
         for (at, item) in items.iter().take(self.bounds.items).enumerate() {
+            if self.out.len() > self.bounds.ceiling {
+                return;
+            }
             self.comma(at > 0, depth);
             self.node(item, depth + 1);
         }
@@ -117,6 +122,9 @@ impl Writer<'_> {
             .iter()
             .filter(|(key, _)| *key != GAP && *key != MARKER);
         for (key, node) in foreign.take(self.bounds.members()) {
+            if self.out.len() > self.bounds.ceiling {
+                return;
+            }
             self.comma(shown > 0, depth);
             self.piece(key);
             self.out.push(':');

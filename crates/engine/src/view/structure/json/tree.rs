@@ -2,7 +2,7 @@
 
 /// One value.
 #[derive(Debug)]
-pub(in crate::view::structure) enum Node<'a> {
+pub(super) enum Node<'a> {
     /// A string with its quotes, a number, `true`, `false` or `null`: as it stands there.
     Scalar(&'a str),
     Array(Vec<Node<'a>>),
@@ -13,14 +13,35 @@ pub(in crate::view::structure) enum Node<'a> {
 /// Deeper nesting is not looked into.
 const DEEPEST: usize = 120;
 
+/// A whole text.
+#[derive(Debug)]
+pub(in crate::view::structure) struct Tree<'a> {
+    pub(super) root: Node<'a>,
+    /// How many scalars there are in it.
+    pub(super) scalars: usize,
+    /// The length of its longest list or object.
+    pub(super) longest: usize,
+}
+
 /// Reads `text`, which must be known to be valid; none if it is nested too deep.
-pub(super) fn parse(text: &str) -> Option<Node<'_>> {
-    let mut reader = Reader { rest: text };
-    reader.value(0)
+pub(super) fn parse(text: &str) -> Option<Tree<'_>> {
+    let mut reader = Reader {
+        rest: text,
+        scalars: 0,
+        longest: 0,
+    };
+    let root = reader.value(0)?;
+    Some(Tree {
+        root,
+        scalars: reader.scalars,
+        longest: reader.longest,
+    })
 }
 
 struct Reader<'a> {
     rest: &'a str,
+    scalars: usize,
+    longest: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -29,34 +50,39 @@ impl<'a> Reader<'a> {
             return None;
         }
         match self.peek()? {
-            '[' => self.array(depth),
-            '{' => self.object(depth),
-            _ => self.scalar().map(Node::Scalar),
+            b'[' => self.array(depth),
+            b'{' => self.object(depth),
+            _ => {
+                self.scalars += 1;
+                self.scalar().map(Node::Scalar)
+            }
         }
     }
 
     fn array(&mut self, depth: usize) -> Option<Node<'a>> {
         let mut items = Vec::new();
         self.skip();
-        while self.peek()? != ']' {
+        while self.peek()? != b']' {
             items.push(self.value(depth + 1)?);
             self.comma();
         }
         self.skip();
+        self.longest = self.longest.max(items.len());
         Some(Node::Array(items))
     }
 
     fn object(&mut self, depth: usize) -> Option<Node<'a>> {
         let mut members = Vec::new();
         self.skip();
-        while self.peek()? != '}' {
+        while self.peek()? != b'}' {
             let key = self.scalar()?;
-            self.peek().filter(|c| *c == ':')?;
+            self.peek().filter(|c| *c == b':')?;
             self.skip();
             members.push((key, self.value(depth + 1)?));
             self.comma();
         }
         self.skip();
+        self.longest = self.longest.max(members.len());
         Some(Node::Object(members))
     }
 
@@ -74,20 +100,25 @@ impl<'a> Reader<'a> {
         Some(scalar)
     }
 
-    /// The next char that is not white space.
-    fn peek(&mut self) -> Option<char> {
-        self.rest = self.rest.trim_start_matches([' ', '\t', '\n', '\r']);
-        self.rest.chars().next()
+    /// The next byte that is not white space.
+    fn peek(&mut self) -> Option<u8> {
+        let bytes = self.rest.as_bytes();
+        let at = bytes
+            .iter()
+            .position(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r'))?;
+        if at > 0 {
+            self.rest = self.rest.get(at..)?;
+        }
+        bytes.get(at).copied()
     }
 
+    /// Steps over a byte of punctuation.
     fn skip(&mut self) {
-        let mut chars = self.rest.chars();
-        chars.next();
-        self.rest = chars.as_str();
+        self.rest = self.rest.get(1..).unwrap_or_default();
     }
 
     fn comma(&mut self) {
-        if self.peek() == Some(',') {
+        if self.peek() == Some(b',') {
             self.skip();
         }
     }
@@ -102,33 +133,5 @@ fn string_end(bytes: &[u8]) -> Option<usize> {
             return Some(found + 1);
         }
         at = found + 2;
-    }
-}
-
-impl Node<'_> {
-    /// How many scalars there are in it.
-    pub(super) fn scalars(&self) -> usize {
-        match self {
-            Self::Scalar(_) => 1,
-            Self::Array(items) => items.iter().map(Self::scalars).sum(),
-            Self::Object(members) => members.iter().map(|(_, node)| node.scalars()).sum(),
-        }
-    }
-
-    /// The length of its longest list or object.
-    pub(super) fn longest(&self) -> usize {
-        match self {
-            Self::Scalar(_) => 0,
-            Self::Array(items) => items
-                .iter()
-                .map(Self::longest)
-                .max()
-                .unwrap_or(0)
-                .max(items.len()),
-            Self::Object(members) => {
-                let inner = members.iter().map(|(_, node)| node.longest()).max();
-                inner.unwrap_or(0).max(members.len())
-            }
-        }
     }
 }
