@@ -1,36 +1,21 @@
-//! Tokens, before a provider reports them.
+//! Tokens, before a provider reports them: the model crate's own estimate.
 
-/// What an image costs, whatever its size.
-const MEDIA: u64 = 1_200;
+use std::slice;
 
-use trimtab_model::{Call, Output, Part};
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Message, Part, Role};
 
-/// Tokens of a text: a quarter of its bytes, rounded up.
+/// Tokens of a text.
 pub fn text(text: &str) -> u64 {
-    (text.len() as u64).div_ceil(4)
+    Measure::of_text(text).tokens()
 }
 
-/// Tokens of a call: its name and its arguments.
-pub fn call(call: &Call) -> u64 {
-    text(&call.name).saturating_add(text(&call.arguments))
-}
-
-/// Tokens of an output.
-pub fn output(output: &Output) -> u64 {
-    output.content.iter().map(part).sum()
-}
-
-/// Tokens of any part.
+/// Tokens of a part.
 pub fn part(part: &Part) -> u64 {
-    match part {
-        Part::Text(piece) => text(&piece.text),
-        Part::Reasoning(thought) => {
-            let seal = thought.seal.as_deref().map_or(0, text);
-            text(&thought.text).saturating_add(seal)
-        }
-        Part::Media(_) => MEDIA,
-        Part::Call(asked) => call(asked),
-        Part::Output(given) => output(given),
-        Part::Opaque(opaque) => text(opaque.raw.as_str()),
-    }
+    Measure::of_parts(slice::from_ref(part)).tokens()
+}
+
+/// Tokens that a provider puts around every message.
+pub fn around_message() -> u64 {
+    Measure::of(&Message::new(Role::User, Vec::new())).tokens()
 }

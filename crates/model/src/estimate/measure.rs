@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::TokenCounter;
 use super::linear::{self, CLASSES, Class, PARTS, TEXT_CLASSES};
 use super::size::{Item, Length, Sizes, walk};
-use crate::Message;
+use crate::{Message, Part};
 
 /// What providers put around a message, around a call and around an output, in tokens: a
 /// guess that calibration corrects.
@@ -75,6 +75,22 @@ impl Measure {
         measure.sizes.text = Length::of(text);
         measure.add_text(text, counter);
         measure.counted = measure.counted.filter(|_| counter.is_some());
+        measure
+    }
+
+    /// Measures some parts alone, without what is put around their message.
+    ///
+    /// ```
+    /// use trimtab_model::{Message, estimate::Measure};
+    ///
+    /// let message = Message::user("hello");
+    /// let around = Measure::of(&message).tokens() - Measure::of_parts(&message.parts).tokens();
+    /// assert_eq!(around, 4);
+    /// ```
+    pub fn of_parts(parts: &[Part]) -> Self {
+        let mut measure = Self::default();
+        walk(parts, &mut |item| measure.add_item(&item, None));
+        measure.counted = None;
         measure
     }
 

@@ -1,0 +1,7 @@
+//! What a user of the command line sees.
+
+mod bad_input;
+mod corpus;
+mod forms;
+mod run;
+mod snapshots;
