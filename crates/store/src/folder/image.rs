@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// Larger images get a file of their own; below this the database is faster.
 pub(super) const INLINE: usize = 128 * 1024;
 /// The level of compression: a durable put must not take much longer than the disk does.
-const LEVEL: i32 = 1;
+const LEVEL: i32 = 3;
 /// Bytes gathered before they are written to a file.
 const WRITE: usize = 1024 * 1024;
 
