@@ -26,7 +26,7 @@ const CASES: &[(&str, &[u8], &str)] = &[
     (
         "cut off later",
         b"{\n \"messages\": [\n",
-        "standard input:3:1: broken JSON: EOF",
+        "standard input:2:14: broken JSON: EOF",
     ),
     (
         "wrong comma",

@@ -26,7 +26,8 @@ pub(super) fn message(mut fields: Fields<'_>) -> Message {
     if absent {
         marks::set_text(&mut message.meta.extra, marks::CONTENT, marks::ABSENT);
     }
-    if fields.take("type").is_none() {
+    let usual = |raw| json::text(raw).filter(|name| name == "message");
+    if fields.take_if("type", usual).is_none() {
         mark_untyped(&mut message);
     }
     if spelled != role.as_str() {

@@ -50,7 +50,8 @@ impl<R: BufRead> Lines<R> {
 
     /// The current line.
     pub(super) fn text(&self) -> Result<&str, ReadError> {
-        std::str::from_utf8(&self.buffer).map_err(|error| {
+        let text = self.buffer.trim_ascii_end();
+        std::str::from_utf8(text).map_err(|error| {
             let valid = self.buffer.get(..error.valid_up_to()).unwrap_or_default();
             let before = memchr::memchr_iter(b'\n', valid).count();
             let line_start = memchr::memrchr(b'\n', valid).map_or(0, |at| at + 1);
