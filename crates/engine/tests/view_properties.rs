@@ -19,8 +19,8 @@ use trimtab_model::{Call, Message, Part, Ref};
 
 type Measure = fn(&str) -> u64;
 
-/// Bytes, two estimates of tokens, and a measure for which a text is not the sum of its lines.
-const MEASURES: [Measure; 4] = [
+/// Bytes, two estimates of tokens, and two measures for which a text is not the sum of its lines.
+const MEASURES: [Measure; 5] = [
     |text| text.len() as u64,
     |text| text.len().div_ceil(4) as u64,
     |text| text.chars().count().div_ceil(3) as u64,
@@ -28,6 +28,7 @@ const MEASURES: [Measure; 4] = [
         text.split(|c: char| !c.is_alphanumeric()).count() as u64 + text.len() as u64 / 9
             - u64::from(text.is_empty())
     },
+    |text| (text.len() + text.len() * text.len() / 3_000) as u64,
 ];
 
 fn stored() -> Ref {
@@ -232,12 +233,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 8_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn lines_hold(text in text(), cap in cap(), measure in 0..4_usize, with_ref: bool) {
+    fn lines_hold(text in text(), cap in cap(), measure in 0..MEASURES.len(), with_ref: bool) {
         check(&text, cap, MEASURES[measure], with_ref);
     }
 
     #[test]
-    fn json_holds(value in json(), pretty: bool, cap in cap(), measure in 0..4_usize, with_ref: bool) {
+    fn json_holds(value in json(), pretty: bool, cap in cap(), measure in 0..MEASURES.len(), with_ref: bool) {
         let text = if pretty { format!("{value:#}\n") } else { value.to_string() };
         check(&text, cap, MEASURES[measure], with_ref);
     }

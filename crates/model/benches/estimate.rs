@@ -3,6 +3,7 @@
 //! Recorded sessions are used where they lie beside the workspace, generated text otherwise.
 
 use std::path::Path;
+use std::rc::Rc;
 
 use tiktoken_rs::CoreBPE;
 use trimtab_model::estimate::{
@@ -41,11 +42,11 @@ fn counting(counter: &'static ExactCounter, reference: &'static CoreBPE, text: &
 }
 
 /// One megabyte after the other, round and round.
-fn slices(text: &str) -> impl FnMut() -> String + use<> {
-    let megabytes: Vec<String> = text
+fn slices(text: &str) -> impl FnMut() -> Rc<str> + use<> {
+    let megabytes: Vec<Rc<str>> = text
         .as_bytes()
         .chunks(1 << 20)
-        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        .map(|bytes| Rc::from(String::from_utf8_lossy(bytes)))
         .collect();
     let mut next = 0;
     move || {
@@ -53,7 +54,7 @@ fn slices(text: &str) -> impl FnMut() -> String + use<> {
         megabytes
             .get(next % megabytes.len())
             .cloned()
-            .unwrap_or_default()
+            .unwrap_or_else(|| Rc::from(""))
     }
 }
 

@@ -78,7 +78,9 @@ mod tests {
 
     #[test]
     fn joined_nodes_are_the_digest_of_the_whole() {
-        let bytes: Vec<u8> = (0..40 * FRAME).map(|i| (i * i % 251) as u8).collect();
+        let bytes: Vec<u8> = (0..40 * FRAME)
+            .map(|i| (i * i % 251).to_le_bytes()[0])
+            .collect();
         for len in [
             FRAME + 1,
             2 * FRAME,

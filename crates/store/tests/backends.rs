@@ -1,4 +1,13 @@
 //! One suite over every backend.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::print_stdout,
+    reason = "a test may fail"
+)]
 
 mod suite;
 

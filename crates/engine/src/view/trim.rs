@@ -221,6 +221,12 @@ mod tests {
     }
 
     #[test]
+    fn an_output_that_would_not_get_smaller_stays() {
+        let log = [round(&["a"], 24), round(&["b"], 25), round(&["c"], 9)].concat();
+        assert_eq!(trimmed(&log, 0, ""), [3]);
+    }
+
+    #[test]
     fn trimming_twice_is_trimming_once() {
         let mut log = [round(&["a"], 400), round(&["b"], 400)].concat();
         for change in trim_outputs(&log, 0, |_| false) {

@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::Measure;
 use super::linear::{CLASSES, TEXT_CLASSES};
 
-/// How far the whole vocabulary, and a single class in it, may be from our estimate before
-/// anything was observed; framing and media are guesses to begin with. Standard deviations.
+/// How far a whole vocabulary may be from our estimate before anything was observed. A
+/// standard deviation, as the next ones.
 const SPREAD_ALL: f64 = 0.30;
-const SPREAD_CLASS: f64 = 0.20;
-const SPREAD_GUESS: f64 = 0.80;
+/// How far one class may be from the rest, in the order of the classes. Some vocabularies have
+/// a token for each digit, and what a script beyond ASCII costs differs by a factor of two or
+/// three; framing and media are guesses to begin with.
+const SPREAD_CLASS: [f64; CLASSES] = [0.15, 0.50, 0.25, 0.30, 0.60, 0.60, 0.80, 0.80];
 /// The error of one observation before any was made, and the least it is ever taken for.
 const NOISE: f64 = 0.08;
 const LEAST_NOISE: f64 = 0.01;
@@ -189,7 +191,7 @@ fn prior() -> [[f64; CLASSES]; CLASSES] {
             } else {
                 SPREAD_ALL * SPREAD_ALL
             };
-            let own = if guessed { SPREAD_GUESS } else { SPREAD_CLASS };
+            let own = SPREAD_CLASS.get(i).copied().unwrap_or_default();
             *value = shared + if i == j { own * own } else { 0.0 };
         }
     }

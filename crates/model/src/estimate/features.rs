@@ -14,25 +14,13 @@ pub(super) const FEATURES: usize = Feature::Other as usize + 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Feature {
-    /// A word behind a blank or at the start of a line, by its length: 1-2, 3-4, 5-6, 7-8,
-    /// 9-10, 11-13 letters and more.
-    Word2,
-    Word4,
-    Word6,
-    Word8,
-    Word10,
-    Word13,
-    WordLong,
-    /// A word glued to punctuation, to a digit or to the hump before it, by its length.
-    Glued2,
-    Glued4,
-    Glued6,
-    Glued8,
-    Glued10,
-    Glued13,
-    GluedLong,
+    /// A word behind a blank or at the start of a line. The first of seven, by length: 1-2,
+    /// 3-4, 5-6, 7-8, 9-10, 11-13 letters and more.
+    Word = 0,
+    /// A word glued to punctuation, to a digit or to the hump before it, by the same lengths.
+    Glued = 7,
     /// Letters behind the thirteenth of a word.
-    LetterFar,
+    LetterFar = 14,
     /// Upper-case letters behind the first letter of a word.
     UpperInside,
     /// A word that touches a digit, as in hexadecimal numbers and ids.
@@ -125,8 +113,12 @@ impl Features {
     pub(super) fn of(text: &str) -> Self {
         let mut features = Self([0; FEATURES]);
         let mut before = Before::Line;
-        let mut rest = text;
-        while let Some(&byte) = rest.as_bytes().first() {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some((rest, &byte)) = bytes
+            .get(at..)
+            .and_then(|rest| rest.first().map(|byte| (rest, byte)))
+        {
             let taken;
             (taken, before) = match byte {
                 b'a'..=b'z' | b'A'..=b'Z' => features.word(rest, before),
@@ -134,65 +126,73 @@ impl Features {
                 b' ' => features.blanks(rest),
                 b'\n' | b'\r' => features.newlines(rest, before),
                 b'\t' => (features.count(Feature::Tab, 1), Before::Blank),
-                0x80.. => features.beyond_ascii(rest, before),
+                0x80.. => features.beyond_ascii(text.get(at..).unwrap_or_default(), before),
                 0x00..=0x1f | 0x7f => (features.count(Feature::Control, 1), Before::Blank),
                 _ => features.punctuation(rest),
             };
-            rest = rest.get(taken..).unwrap_or_default();
+            at += taken;
         }
         features
     }
 
     /// Adds to a feature; gives the number back, which is often the bytes taken.
     fn count(&mut self, feature: Feature, times: usize) -> usize {
-        if let Some(count) = self.0.get_mut(feature as usize) {
+        self.count_at(feature as usize, times)
+    }
+
+    fn count_at(&mut self, feature: usize, times: usize) -> usize {
+        if let Some(count) = self.0.get_mut(feature) {
             *count = count.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
         }
         times
     }
 
     /// A word: upper case, then lower case. A capital behind lower case starts the next one.
-    fn word(&mut self, rest: &str, before: Before) -> (usize, Before) {
-        let bytes = rest.as_bytes();
-        let upper = run(bytes, u8::is_ascii_uppercase);
-        let length = upper
-            + run(
-                bytes.get(upper..).unwrap_or_default(),
-                u8::is_ascii_lowercase,
-            );
-        match before {
-            Before::WordBeyond => self.count(Feature::Joined, 1),
-            Before::Line | Before::Blank => self.count(word_feature(length, true), 1),
-            _ => self.count(word_feature(length, false), 1),
-        };
-        self.count(Feature::WordAtLine, usize::from(before == Before::Line));
+    fn word(&mut self, rest: &[u8], before: Before) -> (usize, Before) {
+        // No branch but the one that ends the word: a misjudged one costs more than a letter.
+        let (mut length, mut upper, mut lower_seen) = (0, 0, false);
+        for byte in rest {
+            let is_lower = byte.is_ascii_lowercase();
+            let is_upper = byte.is_ascii_uppercase() && !lower_seen;
+            if !(is_lower | is_upper) {
+                break;
+            }
+            lower_seen |= is_lower;
+            upper += usize::from(is_upper);
+            length += 1;
+        }
+        self.count_at(word_feature(length, before), 1);
         self.count(Feature::LetterFar, length.saturating_sub(13));
         self.count(Feature::UpperInside, upper.saturating_sub(1));
-        let at_digit = before == Before::Digit || bytes.get(length).is_some_and(u8::is_ascii_digit);
+        let at_digit = before == Before::Digit || rest.get(length).is_some_and(u8::is_ascii_digit);
         self.count(Feature::WordAtDigit, usize::from(at_digit));
-        (length, Before::Word)
+        self.count(Feature::WordAtLine, usize::from(before == Before::Line));
+        match rest.get(length..) {
+            // The commonest case by far: one blank, and the next word.
+            Some([b' ', next, ..]) if next.is_ascii_alphabetic() => (length + 1, Before::Blank),
+            _ => (length, Before::Word),
+        }
     }
 
-    fn digits(&mut self, rest: &str) -> (usize, Before) {
-        let length = run(rest.as_bytes(), u8::is_ascii_digit);
+    fn digits(&mut self, rest: &[u8]) -> (usize, Before) {
+        let length = run(rest, u8::is_ascii_digit);
         self.count(Feature::Digits3, length.div_ceil(3));
         (length, Before::Digit)
     }
 
-    fn blanks(&mut self, rest: &str) -> (usize, Before) {
-        let bytes = rest.as_bytes();
-        let length = run(bytes, |&byte| byte == b' ');
+    fn blanks(&mut self, rest: &[u8]) -> (usize, Before) {
+        let length = run(rest, |&byte| byte == b' ');
         if length > 1 {
             self.count(Feature::Indent, 1);
             self.count(Feature::IndentMore, length);
         }
-        let digit = bytes.get(length).is_some_and(u8::is_ascii_digit);
+        let digit = rest.get(length).is_some_and(u8::is_ascii_digit);
         self.count(Feature::BlankAtDigit, usize::from(digit));
         (length, Before::Blank)
     }
 
-    fn newlines(&mut self, rest: &str, before: Before) -> (usize, Before) {
-        let length = run(rest.as_bytes(), |&byte| byte == b'\n' || byte == b'\r');
+    fn newlines(&mut self, rest: &[u8], before: Before) -> (usize, Before) {
+        let length = run(rest, |&byte| byte == b'\n' || byte == b'\r');
         let feature = if before == Before::Punctuation {
             Feature::NewlineAtPunctuation
         } else {
@@ -203,10 +203,9 @@ impl Features {
         (length, Before::Line)
     }
 
-    fn punctuation(&mut self, rest: &str) -> (usize, Before) {
-        let bytes = rest.as_bytes();
-        let length = run(bytes, u8::is_ascii_punctuation);
-        let word = bytes.get(length).is_some_and(u8::is_ascii_alphabetic);
+    fn punctuation(&mut self, rest: &[u8]) -> (usize, Before) {
+        let length = run(rest, u8::is_ascii_punctuation);
+        let word = rest.get(length).is_some_and(u8::is_ascii_alphabetic);
         let alone = !(word && length == 1);
         self.count(
             if alone {
@@ -216,7 +215,7 @@ impl Features {
             },
             1,
         );
-        let pairs = bytes.iter().zip(bytes.get(1..length).unwrap_or_default());
+        let pairs = rest.iter().zip(rest.get(1..length).unwrap_or_default());
         let same = pairs.filter(|(a, b)| a == b).count();
         self.count(Feature::PunctuationSame, same);
         self.count(Feature::PunctuationMore, length - 1 - same);
@@ -255,25 +254,21 @@ impl Features {
     }
 }
 
-fn word_feature(length: usize, open: bool) -> Feature {
-    match (length, open) {
-        (..=2, true) => Feature::Word2,
-        (..=4, true) => Feature::Word4,
-        (..=6, true) => Feature::Word6,
-        (..=8, true) => Feature::Word8,
-        (..=10, true) => Feature::Word10,
-        (..=13, true) => Feature::Word13,
-        (_, true) => Feature::WordLong,
-        (..=2, false) => Feature::Glued2,
-        (..=4, false) => Feature::Glued4,
-        (..=6, false) => Feature::Glued6,
-        (..=8, false) => Feature::Glued8,
-        (..=10, false) => Feature::Glued10,
-        (..=13, false) => Feature::Glued13,
-        (_, false) => Feature::GluedLong,
-    }
+/// The feature of a word of this length, by its place.
+fn word_feature(length: usize, before: Before) -> usize {
+    const BY_LENGTH: [u8; 15] = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5, 6];
+    let bucket = BY_LENGTH.get(length.min(14)).copied().unwrap_or(6);
+    let first = match before {
+        Before::Line | Before::Blank => Feature::Word,
+        Before::WordBeyond => return Feature::Joined as usize,
+        Before::Word | Before::Digit | Before::Punctuation => Feature::Glued,
+    };
+    first as usize + usize::from(bucket)
 }
 
 fn run(bytes: &[u8], wanted: impl Fn(&u8) -> bool) -> usize {
     bytes.iter().take_while(|byte| wanted(byte)).count()
 }
+
+#[cfg(test)]
+mod tests;

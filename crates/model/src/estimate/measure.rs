@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TokenCounter;
 use super::linear::{self, CLASSES, Class, PARTS, TEXT_CLASSES};
-use super::size::{Item, Sizes, walk};
+use super::size::{Item, Length, Sizes, walk};
 use crate::{Message, Part};
 
 /// What providers put around a message, around a call and around an output, in tokens: a
@@ -24,6 +24,9 @@ const PER_MEDIA: u32 = 1200;
 /// Measures add up and can be taken out again, so the measure of a window is a running sum, and
 /// every estimator gives its tokens from it in constant time. Only the heuristics round per
 /// message: of those, keep running sums of [`Heuristic::sizes`](super::Heuristic::sizes).
+///
+/// Of a sealed thought only the readable text is measured: what its seal stands for, nobody but
+/// the provider knows.
 ///
 /// ```
 /// use trimtab_model::{Message, estimate::Measure};
@@ -59,9 +62,19 @@ impl Measure {
 
     /// Measures a text that is not a message, such as the JSON of the tool definitions.
     pub fn of_text(text: &str) -> Self {
+        Self::new_text(text, None)
+    }
+
+    /// Measures a text that is not a message, and counts it exactly.
+    pub fn counted_text(text: &str, counter: &dyn TokenCounter) -> Self {
+        Self::new_text(text, Some(counter))
+    }
+
+    fn new_text(text: &str, counter: Option<&dyn TokenCounter>) -> Self {
         let mut measure = Self::default();
-        measure.add_text(text, None);
-        measure.counted = None;
+        measure.sizes.text = Length::of(text);
+        measure.add_text(text, counter);
+        measure.counted = measure.counted.filter(|_| counter.is_some());
         measure
     }
 
@@ -88,9 +101,7 @@ impl Measure {
         };
         measure.add_class(Class::Framing, PER_MESSAGE);
         walk(&message.parts, &mut |item| measure.add_item(&item, counter));
-        if counter.is_none() {
-            measure.counted = None;
-        }
+        measure.counted = measure.counted.filter(|_| counter.is_some());
         measure
     }
 

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// Larger images get a file of their own; below this the database is faster.
 pub(super) const INLINE: usize = 128 * 1024;
 /// The level of compression: a durable put must not take much longer than the disk does.
-const LEVEL: i32 = 1;
+const LEVEL: i32 = 3;
 /// Bytes gathered before they are written to a file.
 const WRITE: usize = 1024 * 1024;
 
@@ -74,14 +74,12 @@ impl ImageWriter {
     /// Adds the next frame.
     pub(super) fn push(&mut self, bytes: &[u8], scanned: Scanned) -> Result<()> {
         let before = self.pending.len();
-        let raw = !compress(bytes, &mut self.pending);
-        if raw {
+        if !compress(bytes, &mut self.pending) {
             self.pending.extend_from_slice(bytes);
         }
         let stored = self.pending.len() - before;
         self.frames.push(Frame {
             stored_len: u32::try_from(stored).unwrap_or(u32::MAX),
-            raw,
             scanned,
         });
         let limit = if self.file.is_some() { WRITE } else { INLINE };
@@ -105,8 +103,9 @@ impl ImageWriter {
     /// Adds the tables and makes the image durable, if it is a file.
     pub(super) fn finish(mut self, scan: &Scan) -> Result<Image> {
         let outline = Outline::new(scan, &self.frames);
-        for frames in self.frames.chunks(SPAN) {
-            self.pending.extend(outline::encode_table(frames));
+        if self.frames.len() > 1 {
+            let tables = self.frames.chunks(SPAN).flat_map(outline::encode_table);
+            self.pending.extend(tables);
         }
         if self.pending.len() > INLINE {
             self.flush()?;

@@ -22,6 +22,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use trimtab_model::Ref;
 
 use crate::clock::{self, Clock};
+use crate::digest::Digest;
 use crate::refs::well_formed;
 use crate::session::may_link;
 use crate::{
@@ -270,6 +271,14 @@ impl Output {
         })
     }
 
+    /// The blob that holds the bytes with `digest`, if one of the output's does.
+    fn holder(&self, digest: &Digest) -> Option<i64> {
+        let text = self.text.iter().map(|(id, row)| (*id, row));
+        std::iter::once((self.reference.blob, &self.whole))
+            .chain(text)
+            .find_map(|(id, row)| (row.outline.digest == *digest).then_some(id))
+    }
+
     fn form(&self, form: Form) -> (i64, &BlobRow) {
         match (form, &self.text) {
             (Form::Text, Some((id, row))) => (*id, row),
@@ -284,12 +293,19 @@ impl Store for FolderStore {
     }
 
     fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
-        self.reading(|db| {
-            let output = Self::find(db, session, id)?;
-            let (blob, row) = output.form(form);
-            let source = Arc::new(self.stored(db, blob, row)?);
-            Ok(Stored::new(output.metadata, source))
-        })
+        let open = || {
+            self.reading(|db| {
+                let output = Self::find(db, session, id)?;
+                let (blob, row) = output.form(form);
+                let source = Arc::new(self.stored(db, blob, row)?);
+                Ok(Stored::new(output.metadata, source))
+            })
+        };
+        match open() {
+            // Its file may have been removed or replaced since the row was read: look again.
+            Err(error) if error.is_damaged() => open(),
+            opened => opened,
+        }
     }
 
     fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata> {

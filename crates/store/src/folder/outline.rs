@@ -3,6 +3,8 @@
 //! A table has one entry per frame and covers a span of frames; the outline has one entry per
 //! span. The nodes in a table lead up to the node of its span, and those of the spans to the
 //! digest of the output, so that whatever is read is proven to belong to that digest.
+//!
+//! Most outputs fit one frame: they have no table, and their outline is that frame's length.
 
 use crate::digest::{self, Digest, Node};
 use crate::frames::{SPAN, Scan, Scanned, frame_count};
@@ -14,14 +16,11 @@ const ENTRY: usize = 40;
 const SEAL: usize = 8;
 /// Bytes of one entry of the outline.
 const SPAN_ENTRY: usize = 48;
-/// Set in the stored length of a frame that is kept as it came.
-const RAW: u32 = 1 << 31;
 
-/// One frame as it is stored.
+/// One frame as it is stored. A frame that did not get shorter is kept as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub stored_len: u32,
-    pub raw: bool,
     pub scanned: Scanned,
 }
 
@@ -60,8 +59,11 @@ impl Outline {
         }
     }
 
-    /// The spans as bytes.
+    /// The spans as bytes; of a single frame only its length.
     pub(super) fn encode(&self) -> Vec<u8> {
+        if let Some(frame) = self.only_frame() {
+            return frame.stored_len.to_le_bytes().to_vec();
+        }
         let mut bytes = Vec::with_capacity(self.spans.len() * SPAN_ENTRY);
         for span in &self.spans {
             bytes.extend(span.stored_len.to_le_bytes());
@@ -74,8 +76,19 @@ impl Outline {
     /// Takes the spans from bytes, if they belong to the digest.
     pub(super) fn decode(digest: Digest, sizes: (u64, u64), bytes: &[u8]) -> Result<Self> {
         let (byte_size, newlines) = sizes;
-        let spans: Option<Vec<Span>> = bytes.chunks(SPAN_ENTRY).map(decode_span).collect();
-        let spans = spans.ok_or_else(damaged)?;
+        let spans = if frame_count(byte_size) == 1 {
+            let stored_len = bytes.try_into().map(u32::from_le_bytes);
+            let stored_len = stored_len.map_err(|_| damaged())?.into();
+            let node = digest;
+            vec![Span {
+                stored_len,
+                newlines,
+                node,
+            }]
+        } else {
+            let spans: Option<Vec<Span>> = bytes.chunks(SPAN_ENTRY).map(decode_span).collect();
+            spans.ok_or_else(damaged)?
+        };
         let nodes: Vec<Node> = spans.iter().map(|span| span.node).collect();
         let whole = spans.len() as u64 == frame_count(byte_size).div_ceil(SPAN as u64)
             && spans.iter().map(|span| span.newlines).sum::<u64>() == newlines
@@ -88,6 +101,18 @@ impl Outline {
             byte_size,
             newlines,
             spans,
+        })
+    }
+
+    /// The frame of an output that has just one.
+    pub(super) fn only_frame(&self) -> Option<Frame> {
+        let span = self.spans.first().filter(|_| self.frame_count() == 1)?;
+        Some(Frame {
+            stored_len: u32::try_from(span.stored_len).ok()?,
+            scanned: Scanned {
+                newlines: u32::try_from(span.newlines).ok()?,
+                node: span.node,
+            },
         })
     }
 
@@ -125,14 +150,11 @@ impl Outline {
 
     /// Size of frames and tables.
     pub(super) fn image_size(&self) -> u64 {
-        let last = self.spans.len().saturating_sub(1);
-        let (start, len) = self.table_place(last);
-        let tables = if self.spans.is_empty() {
-            0
-        } else {
-            start + len as u64
-        };
-        self.frames_size() + tables
+        if self.frame_count() < 2 {
+            return self.frames_size();
+        }
+        let (start, len) = self.table_place(self.spans.len().saturating_sub(1));
+        self.frames_size() + start + len as u64
     }
 
     /// Reads the table of span `number`, if it belongs to the digest.
@@ -143,11 +165,10 @@ impl Outline {
         let frames = frames.ok_or_else(damaged)?;
         let span = self.spans.get(number).ok_or_else(damaged)?;
         let nodes = nodes(&frames);
-        let belongs = match (self.spans.len(), frames.len()) {
-            // The one frame is checked against the digest itself.
-            (1, 1) => true,
-            (1, _) => digest::join_root(&nodes) == self.digest,
-            _ => digest::join(&nodes) == span.node,
+        let belongs = if self.spans.len() == 1 {
+            digest::join_root(&nodes) == self.digest
+        } else {
+            digest::join(&nodes) == span.node
         };
         let sealed = digest::seal(&[entries]) == seal;
         let stored: u64 = frames.iter().map(|frame| u64::from(frame.stored_len)).sum();
@@ -164,8 +185,7 @@ impl Outline {
 pub(super) fn encode_table(frames: &[Frame]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(frames.len() * ENTRY + SEAL);
     for frame in frames {
-        let flag = if frame.raw { RAW } else { 0 };
-        bytes.extend((frame.stored_len | flag).to_le_bytes());
+        bytes.extend(frame.stored_len.to_le_bytes());
         bytes.extend(frame.scanned.newlines.to_le_bytes());
         bytes.extend(frame.scanned.node);
     }
@@ -177,10 +197,8 @@ pub(super) fn encode_table(frames: &[Frame]) -> Vec<u8> {
 fn decode_frame(bytes: &[u8]) -> Option<Frame> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     let (newlines, rest) = rest.split_first_chunk::<4>()?;
-    let len = u32::from_le_bytes(*len);
     Some(Frame {
-        stored_len: len & !RAW,
-        raw: len & RAW != 0,
+        stored_len: u32::from_le_bytes(*len),
         scanned: Scanned {
             newlines: u32::from_le_bytes(*newlines),
             node: rest.try_into().ok()?,

@@ -17,11 +17,15 @@ use super::rows::{self, RefRow, SessionRow};
 use super::{FolderStore, Output};
 use crate::frames::{self, Scan};
 use crate::put::Input;
-use crate::{Error, Labels, Put, Result, SessionId};
+use crate::{Error, Labels, Put, Result, SessionId, Store};
 
 /// Another process may remove, between two steps, what was found in the first. Twice is bad
 /// luck; more often is not believed.
 const ATTEMPTS: usize = 5;
+
+/// Storing again what is stored writes nothing, unless the last use was longer ago, in
+/// milliseconds.
+const LATE: u64 = 60 * 1000;
 
 /// Bytes on their way in.
 struct Incoming<'a> {
@@ -132,22 +136,27 @@ impl FolderStore {
                 return Ok(None);
             };
             let id = session.secret.ref_id(&labels.call, &whole.scan.digest);
-            let Some(row) = rows::reference(db, session.row, &id)? else {
+            let Some(row) = sound(rows::reference(db, session.row, &id))?.flatten() else {
                 return Ok(None);
             };
             // A damaged output is not known: naming it again heals it.
-            let output = Output::load(db, &session, row).ok();
-            Ok(output.map(|output| (output.reference.blob, output.metadata.reference)))
+            let output = sound(Output::load(db, &session, row))?;
+            Ok(output.map(|output| (session.used, output)))
         })?;
-        for bytes in &mut *incoming {
-            match &known {
-                // Only the whole bytes need confirming: the text that came first stays.
-                Some((blob, _)) => bytes.found = Some(*blob),
-                None if bytes.found.is_none() => bytes.make_image(&self.blobs)?,
-                None => {}
-            }
+        let Some((used, output)) = known else {
+            let new = incoming.iter_mut().filter(|bytes| bytes.found.is_none());
+            new.into_iter()
+                .try_for_each(|bytes| bytes.make_image(&self.blobs))?;
+            return Ok(None);
+        };
+        for bytes in incoming {
+            // Another text than the one that came first is not kept.
+            bytes.found = output.holder(&bytes.scan.digest);
         }
-        Ok(known.map(|(_, reference)| reference))
+        if used + LATE < self.now() {
+            self.touch(session)?;
+        }
+        Ok(Some(output.metadata.reference))
     }
 
     /// Gives the output its ref.
@@ -202,6 +211,14 @@ impl FolderStore {
     }
 }
 
+/// None for what is damaged.
+fn sound<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Err(error) if error.is_damaged() => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 /// Inserts what is missing and the ref; none if some bytes have to be made durable first.
 fn insert(
     db: &Connection,
@@ -220,7 +237,10 @@ fn insert(
         return Ok(None);
     };
     let id = session.secret.ref_id(&labels.call, &whole.scan.digest);
-    if rows::reference(db, session.row, &id)?.is_none() {
+    if sound(rows::reference(db, session.row, &id))?
+        .flatten()
+        .is_none()
+    {
         session.puts += 1;
         let row = RefRow {
             session: session.row,

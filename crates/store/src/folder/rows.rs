@@ -196,7 +196,7 @@ pub(super) fn references(db: &Connection, session: i64) -> Result<Vec<RefRow>> {
 }
 
 pub(super) fn insert_reference(db: &Connection, row: &RefRow) -> Result<()> {
-    let insert = "INSERT INTO refs
+    let insert = "INSERT OR REPLACE INTO refs
          (session, id, number, blob, text, call, tool, media_type, created, seal)
          VALUES (:session, :id, :number, :blob, :text, :call, :tool, :media_type, :created, :seal)";
     let values = named_params! {

@@ -81,6 +81,9 @@ impl StoredImage {
 
     /// The entry of a frame, and where its bytes begin.
     fn find(&self, number: u64) -> Result<(Frame, u64)> {
+        if let Some(frame) = self.outline.only_frame() {
+            return Ok((frame, 0));
+        }
         let (span, at) = split(number);
         let table = self.table(span)?;
         let frame = table.get(at).copied().ok_or_else(damaged)?;
@@ -116,10 +119,10 @@ impl Source for StoredImage {
         if stored_len > len {
             return Err(damaged());
         }
-        let whole = if frame.raw {
+        let whole = if stored_len == len {
             into.resize(stored_len, 0);
             self.read(start, into)?;
-            stored_len == len
+            true
         } else {
             SCRATCH.with_borrow_mut(|scratch| {
                 scratch.resize(stored_len, 0);
@@ -135,6 +138,9 @@ impl Source for StoredImage {
     }
 
     fn frame_of_newline(&self, number: u64) -> Result<(u64, u64)> {
+        if self.outline.only_frame().is_some() && number < self.outline.newlines {
+            return Ok((0, 0));
+        }
         let mut before = 0;
         for (at, span) in self.outline.spans.iter().enumerate() {
             if number < before + span.newlines {

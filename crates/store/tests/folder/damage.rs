@@ -175,7 +175,7 @@ fn a_damaged_output_says_so_and_storing_it_again_heals_it() {
             let found = store
                 .grep(&s, None, &Query::literal("no such text"))
                 .unwrap();
-            assert_eq!(found.damaged, [id.clone()]);
+            assert_eq!(found.damaged, [id.as_str()]);
         }
         assert_eq!(put(&store, &s, "c1", &bytes), id);
         assert_eq!(store.get(&s, &id).unwrap(), bytes);

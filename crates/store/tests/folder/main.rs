@@ -1,5 +1,14 @@
 //! What holds for the store in a folder beyond the common suite.
 #![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::print_stdout,
+    reason = "a test may fail"
+)]
 
 mod damage;
 mod disk;

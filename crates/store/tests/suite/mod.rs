@@ -72,7 +72,7 @@ macro_rules! over {
                     equal_bytes_are_kept_once, metadata_is_what_was_said, outputs_are_listed_in_order,
                     text_is_kept_beside_the_bytes, a_failing_input_stores_nothing,
                     deleted_is_gone, deleting_a_session_leaves_the_others, many_threads_put_and_get,
-                    spilled_is_a_private_file, large_outputs_span_the_index,
+                    spilled_is_a_private_file, large_outputs_span_the_index, storing_again_is_use,
                 ],
                 reading: [
                     lines_are_the_split_text, an_offset_past_the_end_says_so, long_lines_are_clipped,

@@ -286,3 +286,22 @@ pub(crate) fn spilled_is_a_private_file(world: &World) {
     world.store.delete(&s, found.id()).unwrap();
     assert!(!spilled.path.exists(), "it goes with its output");
 }
+
+pub(crate) fn storing_again_is_use(world: &World) {
+    let s = session("s");
+    let put = || Put::new("c1", b"\x89PNG").text("a picture");
+    let first = world.store.put(&s, put()).unwrap();
+    world.advance(10 * 60 * 1000);
+    assert_eq!(world.store.put(&s, put()).unwrap(), first);
+    let again = world.store.put(&s, put().text("another text")).unwrap();
+    assert_eq!(again, first);
+    let text = world.store.open(&s, first.id(), Form::Text).unwrap();
+    assert_eq!(
+        text.bytes().unwrap(),
+        b"a picture",
+        "the text that came first stays"
+    );
+    assert_eq!(world.store.get(&s, first.id()).unwrap(), b"\x89PNG");
+    let info = &world.store.sessions().unwrap()[0];
+    assert_eq!(info.used, START + 10 * 60 * 1000);
+}

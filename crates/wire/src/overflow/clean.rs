@@ -15,15 +15,16 @@ pub(super) fn clean(text: &str) -> String {
 
 fn push_word(clean: &mut String, word: &str) {
     let ends_line = word.ends_with('\n');
-    let word = word.trim_end();
-    if word.is_empty() || is_address(word) {
+    let word = without_address(word.trim_end());
+    if word.is_empty() {
         if ends_line && !clean.is_empty() {
             clean.push('\n');
         }
         return;
     }
-    clean.push_str(&word.replace(['。', '！', '？'], "\n"));
-    clean.push(if ends_line || word.ends_with(['.', '!', '?']) {
+    clean.push_str(&word.replace(['\u{3002}', '\u{ff01}', '\u{ff1f}'], "\n"));
+    let ends_sentence = word.ends_with(['.', '!', '?']);
+    clean.push(if ends_line || ends_sentence {
         '\n'
     } else {
         ' '
@@ -31,8 +32,10 @@ fn push_word(clean: &mut String, word: &str) {
 }
 
 /// Addresses carry words such as `context-window-size` that say nothing about the error.
-fn is_address(word: &str) -> bool {
-    word.contains("://")
+fn without_address(word: &str) -> &str {
+    word.split_once("://").map_or(word, |(before, _)| {
+        before.trim_end_matches(|c: char| c.is_ascii_alphanumeric())
+    })
 }
 
 /// Undoes one or more levels of JSON escapes in a text that is not JSON as a whole.

@@ -157,8 +157,7 @@ impl Rules {
     pub fn classify(&self, response: &Response<'_>) -> Verdict {
         let mut text = text::read(response.body, scope(response));
         if let Some(code) = response.header("x-amzn-errortype") {
-            text.lines
-                .push_str(&format!("type={}\n", clean::clean(code)));
+            text.line(&format!("type={}", clean::clean(code)));
         }
         let verdict = if text.empty && !response.is_success() {
             unexplained(response)
@@ -243,22 +242,39 @@ fn unexplained(response: &Response<'_>) -> Verdict {
     }
 }
 
-/// A success whose usage is over the window was cut by the server without a word.
+/// A success whose prompt was cut by the server without a word.
 fn silent(response: &Response<'_>, text: &Text) -> Verdict {
-    let prompt = text.usage.as_ref().map(|usage| usage_of(usage).prompt());
-    match (prompt, response.window) {
-        (Some(prompt), Some(window)) if prompt > window => Verdict {
-            kind: Kind::Silent,
-            action: Kind::Silent.action(),
-            sizes: Sizes {
-                limit: Some(window),
-                actual: Some(prompt),
-                ..Sizes::default()
-            },
-            ..Verdict::default()
-        },
-        _ => Verdict::default(),
+    let usage = text
+        .usage
+        .as_ref()
+        .map(usage_of)
+        .filter(|usage| usage.prompt() > 0);
+    let (Some(usage), Some(window)) = (usage, response.window) else {
+        return Verdict::default();
+    };
+    if !is_cut(&usage, window, response.estimate, text) {
+        return Verdict::default();
     }
+    let actual = Some(usage.prompt());
+    Verdict {
+        kind: Kind::Silent,
+        action: Kind::Silent.action(),
+        sizes: Sizes {
+            limit: Some(window),
+            actual,
+            ..Sizes::default()
+        },
+        ..Verdict::default()
+    }
+}
+
+/// The window is full, or nearly so with no room for an answer, or far less was read than sent.
+fn is_cut(usage: &Usage, window: u64, estimate: Option<u64>, text: &Text) -> bool {
+    let prompt = usage.prompt();
+    let no_room = usage.output == 0 && text.lines.contains("finish_reason=length");
+    prompt >= window
+        || (no_room && prompt >= window.saturating_mul(LARGE) / 100)
+        || estimate.is_some_and(|estimate| estimate > window && prompt < estimate / 2)
 }
 
 /// Usage in whichever dialect it is.

@@ -16,7 +16,7 @@ const CACHE: usize = 4 << 20;
 /// Rules by which answers are judged, in order: the first that fits decides.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    pub(super) rules: Vec<Rule>,
+    ordered: Vec<Rule>,
     pub(super) figures: Vec<Figure>,
     /// Every pattern of every rule, searched in one pass.
     set: RegexSet,
@@ -119,7 +119,7 @@ impl Rules {
         static RULES: LazyLock<Rules> = LazyLock::new(|| {
             // A test compiles them; should they ever be broken, nothing is an overflow.
             Rules::parse(include_str!("../../data/overflow.toml")).unwrap_or_else(|_| Rules {
-                rules: Vec::new(),
+                ordered: Vec::new(),
                 figures: Vec::new(),
                 set: RegexSet::empty(),
                 texts: Vec::new(),
@@ -155,9 +155,10 @@ impl Rules {
 
     /// These rules without the patterns of `any` that `drop` names by rule and index; a rule that
     /// loses all of them is gone.
+    #[must_use]
     pub fn without(&self, drop: impl Fn(&str, usize) -> bool) -> Self {
         let mut rules = self.clone();
-        rules.rules.retain_mut(|rule| {
+        rules.ordered.retain_mut(|rule| {
             let before = rule.any.len();
             let kept = rule
                 .any
@@ -173,7 +174,7 @@ impl Rules {
     fn compile(texts: Vec<RuleText>, figure_texts: Vec<FigureText>) -> Result<Self, RulesError> {
         let mut patterns = Vec::new();
         let rules = texts.iter().map(|text| Rule::new(text, &mut patterns));
-        let rules = rules.collect::<Result<Vec<Rule>, RulesError>>()?;
+        let ordered = rules.collect::<Result<Vec<Rule>, RulesError>>()?;
         let set = RegexSetBuilder::new(&patterns)
             .multi_line(true)
             .size_limit(PROGRAM)
@@ -185,7 +186,7 @@ impl Rules {
             .map(Figure::new)
             .collect::<Result<_, _>>()?;
         Ok(Self {
-            rules,
+            ordered,
             figures,
             set,
             texts,
@@ -202,7 +203,7 @@ impl Rules {
     ) -> Option<Hit<'_>> {
         let found = self.set.matches(lines);
         let rule = self
-            .rules
+            .ordered
             .iter()
             .find(|rule| rule.fits(status, provider, &found))?;
         let patterns = rule

@@ -130,7 +130,8 @@ fn is_stream(body: &str) -> bool {
 }
 
 impl Text {
-    fn line(&mut self, line: &str) {
+    /// Adds a line, as long as there is room.
+    pub(super) fn line(&mut self, line: &str) {
         if self.lines.len().saturating_add(line.len()) < MOST_TEXT {
             self.lines.push_str(line);
             self.lines.push('\n');
@@ -217,6 +218,10 @@ impl Text {
         match value {
             Value::Object(_) if matches!(key, "usage" | "usagemetadata") => {
                 self.usage = Some(value.clone());
+            }
+            // Ollama's own interface has no object for it.
+            Value::Number(_) if key == "prompt_eval_count" => {
+                self.usage = Some(serde_json::json!({"prompt_tokens": value}));
             }
             Value::String(code) if is_stop(key) => self.line(&format!("{key}={}", clean(code))),
             Value::String(code) if CODES.contains(&key) && inner == Scope::Error => {

@@ -197,4 +197,20 @@ mod tests {
         let view = within(&text, 130);
         assert!(view.to_string().contains("more"), "{view}");
     }
+
+    #[test]
+    fn a_view_can_be_cut_again_to_less() {
+        let members: Vec<String> = (0..300).map(|n| format!("\"k{n}\":{n}")).collect();
+        let text = format!("{{{}}}", members.join(","));
+        let once = within(&text, 900).to_string();
+        let bytes = |text: &str| text.len() as u64;
+        let how = Cut {
+            cap: 300,
+            measure: &bytes,
+            stored: None,
+        };
+        let twice = cut(&once, &tree::parse(&once).unwrap(), &how).unwrap().text;
+        assert_eq!(twice.matches("\"[trimtab]\":").count(), 1);
+        assert_eq!(twice.matches("\"[…]\":").count(), 1);
+    }
 }
