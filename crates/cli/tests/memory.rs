@@ -2,6 +2,7 @@
 //!
 //! Alone in its binary: the peak is one figure for the whole process.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 
@@ -24,9 +25,10 @@ fn write(file: &mut impl Write) -> u64 {
             String::from("{\"id\":\"x\",\"messages\":[{\"role\":\"user\",\"content\":\"go\"}");
         for round in 0..rounds {
             let output = format!("src/file_{round}.rs:12: let x = \\\"{round}\\\";\\n").repeat(200);
-            line.push_str(&format!(
+            let _ = write!(
+                line,
                 ",{{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{{\"id\":\"c{round}\",\"type\":\"function\",\"function\":{{\"name\":\"grep\",\"arguments\":\"{{}}\"}}}}]}},{{\"role\":\"tool\",\"tool_call_id\":\"c{round}\",\"content\":\"{output}\"}}"
-            ));
+            );
         }
         line.push_str("]}\n");
         largest = largest.max(line.len() as u64);

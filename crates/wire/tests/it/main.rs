@@ -1,3 +1,4 @@
 //! What the crate promises about real transcripts.
 
 mod corpus;
+mod lossless;

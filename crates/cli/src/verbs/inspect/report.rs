@@ -6,7 +6,7 @@ use trimtab_wire::transcript::Conversation;
 
 use super::faults::{self, Fault};
 use super::outputs::{self, Outputs};
-use crate::estimate;
+use crate::estimate::{self, Estimator};
 
 /// What there is to say about one conversation. Serialises as a line of `--json`.
 #[derive(Clone, Debug, Serialize)]
@@ -170,11 +170,11 @@ struct Weighed {
 fn weigh(window: &[&Message]) -> Weighed {
     let mut roles = Roles::default();
     let mut outputs = Vec::new();
-    let around = estimate::around_message();
+    let estimator = Estimator::default();
     for message in window {
-        let mut tokens = around;
+        let mut tokens = estimator.around_message;
         for part in &message.parts {
-            let of_part = estimate::part(part);
+            let of_part = estimator.part(part);
             tokens += of_part;
             match part {
                 Part::Reasoning(_) => roles.reasoning += of_part,
