@@ -6,8 +6,8 @@ use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::view::policy::Views;
 use trimtab_engine::view::{Given, Shape, Spill, view};
 use trimtab_engine::window::Projection;
-use trimtab_model::{Message, Output, Part};
-use trimtab_store::{Error, Put, Result, SessionId, Spilled, Store};
+use trimtab_model::{Message, Output, Part, RawJson};
+use trimtab_store::{Put, Result, SessionId, Spilled, Store};
 
 /// Media type of an output that is more than text: its parts as JSON.
 const PARTS: &str = "application/vnd.trimtab.parts+json";
@@ -91,18 +91,14 @@ impl<'s> Admission<'s> {
 
     /// Stores an output whole and notes its ref.
     fn keep(&self, output: &mut Output, tool: &str) -> Result<()> {
-        let text = output.text();
-        let stored = match plain_text(output) {
-            Some(text) => self
-                .store
-                .put(&self.session, Put::new(&output.call_id, text).tool(tool))?,
-            None => {
-                let parts = serde_json::to_vec(&output.content).map_err(not_json)?;
-                let put = Put::new(&output.call_id, &parts)
-                    .tool(tool)
-                    .media_type(PARTS);
-                self.store.put(&self.session, put.text(&text))?
-            }
+        let (call, text) = (&output.call_id, output.text());
+        let stored = if let Some(text) = plain_text(output) {
+            self.store
+                .put(&self.session, Put::new(call, text).tool(tool))?
+        } else {
+            let parts = RawJson::of(&output.content);
+            let put = Put::new(call, parts.as_str()).tool(tool).media_type(PARTS);
+            self.store.put(&self.session, put.text(&text))?
         };
         output.stored = Some(stored);
         Ok(())
@@ -154,10 +150,6 @@ fn plain_text(output: &Output) -> Option<&str> {
         [Part::Text(text)] => Some(&text.text),
         _ => None,
     }
-}
-
-fn not_json(error: serde_json::Error) -> Error {
-    Error::from(std::io::Error::other(error))
 }
 
 /// For each part of `message`, the tool whose call it answers, where the newest round tells.
