@@ -3,5 +3,6 @@
 mod bad_input;
 mod corpus;
 mod forms;
+mod models;
 mod run;
 mod snapshots;
