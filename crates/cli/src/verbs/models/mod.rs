@@ -32,7 +32,7 @@ pub enum Verb {
         /// Its name: exact, without its date, as provider/name, or of its family
         model: String,
     },
-    /// Replace the catalogue by a registry file in LiteLLM's format
+    /// Replace the catalogue by a newer registry file
     Update {
         /// The registry: a JSON object of models by name; - is standard input
         file: PathBuf,

@@ -87,18 +87,21 @@ fn price_line(prices: &Prices) -> String {
 }
 
 fn cache_line(model: &Model) -> String {
-    let mut line = match model.cache.kind {
+    let kind = match model.cache.kind {
         CacheKind::None => return "none known".to_owned(),
-        CacheKind::Automatic => "automatic".to_owned(),
-        CacheKind::Marked => "by markers in the request".to_owned(),
+        CacheKind::Automatic => "automatic",
+        CacheKind::Marked => "by markers in the request",
     };
-    if let Some(minimum) = model.cache.minimum {
-        line += &format!(", from {} tokens", number::grouped(minimum));
-    }
-    if let Some(lifetime) = model.cache.lifetime {
-        line += &format!(", kept {} s", lifetime.as_secs());
-    }
-    line
+    let minimum = model
+        .cache
+        .minimum
+        .map(|tokens| format!("from {} tokens", number::grouped(tokens)));
+    let lifetime = model
+        .cache
+        .lifetime
+        .map(|kept| format!("kept {} s", kept.as_secs()));
+    let facts = [Some(kind.to_owned()), minimum, lifetime];
+    facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn rules(model: &Model) -> Vec<&'static str> {
