@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Kind, Message, Role};
 
+use crate::window::Window;
+
 /// The answer that is reserved where nobody says how long it may be.
 pub const DEFAULT_MAX_OUTPUT: u64 = 8_192;
 /// How many answers make a window where nothing better is known.
@@ -160,7 +162,7 @@ pub struct Floor {
     pub tools: u64,
     /// The newest turn: its user message and what must stay with it.
     pub newest_turn: u64,
-    /// Calls that are waiting for their output.
+    /// The newest round of that turn: its outputs are what the next answer is about.
     pub open_calls: u64,
     /// The least that an answer needs.
     pub answer: u64,
@@ -226,6 +228,30 @@ impl fmt::Display for FloorTooLarge {
 impl std::error::Error for FloorTooLarge {}
 
 impl Floor {
+    /// The floor of a window: its system messages, its newest real user message and the round
+    /// that is open behind it; `tools` and `answer` are added as they are given.
+    pub fn of(window: &Window, tools: u64, answer: u64, tokens: impl Fn(&Measure) -> u64) -> Self {
+        let of = |message: &Message| tokens(&Measure::of(message));
+        let newest = window
+            .messages()
+            .rev()
+            .find(|message| message.is_real_user());
+        let open = window
+            .messages()
+            .rev()
+            .take_while(|message| !message.is_real_user());
+        let open: Vec<_> = open.collect();
+        let round = open.iter().position(|message| message.has_calls());
+        let round = open.iter().take(round.map_or(0, |at| at + 1));
+        Self {
+            system: tokens(&window.measures().system),
+            tools,
+            newest_turn: newest.map_or(0, |message| of(message)),
+            open_calls: round.map(|message| of(message)).sum(),
+            answer,
+        }
+    }
+
     /// All of it.
     pub fn total(&self) -> u64 {
         self.parts()
@@ -292,6 +318,9 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::normalise::Options;
+    use crate::window::Projection;
+    use trimtab_model::Call;
 
     #[test]
     fn the_full_formula_counts_the_answer() {
@@ -339,6 +368,28 @@ mod tests {
             "what must stay in the window takes 1110 of 1000 tokens; \
              most of it is the tool definitions with 900"
         );
+    }
+
+    #[test]
+    fn the_floor_is_the_newest_question_and_the_round_behind_it() {
+        let mut projection = Projection::new(Options::default());
+        projection.admit(Message::system("be brief"));
+        projection.admit(Message::user("old"));
+        projection.admit(Message::assistant("a very long answer ".repeat(99)));
+        projection.admit(Message::user("new"));
+        projection.admit(Message::assistant("").with_call(Call::new("c", "read", "{}")));
+        projection.admit(Message::output("c", "text"));
+        let floor = Floor::of(projection.window().unwrap(), 0, 100, |m| {
+            u64::from(m.sizes().text.bytes)
+        });
+        let expected = Floor {
+            system: 8,
+            newest_turn: 3,
+            open_calls: 4,
+            answer: 100,
+            tools: 0,
+        };
+        assert_eq!(floor, expected);
     }
 
     #[test]

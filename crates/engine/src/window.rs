@@ -38,7 +38,10 @@ impl Window {
     }
 
     /// The messages in the order in which they are sent.
-    pub fn messages(&self) -> impl ExactSizeIterator<Item = &Arc<Message>> {
+    pub fn messages(
+        &self,
+    ) -> impl ExactSizeIterator<Item = &Arc<Message>> + DoubleEndedIterator<Item = &Arc<Message>>
+    {
         self.entries.iter().map(|entry| &entry.message)
     }
 
@@ -167,6 +170,38 @@ impl Projection {
         } else {
             self.append_to_journal(JournalEntry::Plan(plan));
         }
+    }
+
+    /// Carries out a plan if that makes the window smaller by some estimate; otherwise
+    /// nothing happens. The plan comes back with what the window measured before and after.
+    ///
+    /// ```
+    /// # use trimtab_engine::{normalise::Options, window::Projection};
+    /// # use trimtab_engine::plan::{Edit, Plan, Reason};
+    /// # use trimtab_model::{Message, estimate::Measure};
+    /// let mut projection = Projection::new(Options::default());
+    /// projection.admit(Message::user("a long question ".repeat(50)));
+    /// projection.admit(Message::user("a short one"));
+    /// let plan = Plan::new(Reason::ByHand, vec![Edit::Hide { from: 0, to: 1 }]);
+    /// let carried_out = projection.shrink(plan, Measure::tokens)?;
+    /// assert!(carried_out.is_some_and(|plan| plan.tokens_after < plan.tokens_before));
+    /// # Ok::<_, trimtab_engine::window::Invalid>(())
+    /// ```
+    pub fn shrink(
+        &mut self,
+        mut plan: Plan,
+        tokens: impl Fn(&Measure) -> u64,
+    ) -> Result<Option<Plan>, Invalid> {
+        plan.tokens_before = tokens(&self.window()?.measures().total());
+        let mut journal = self.journal.clone();
+        journal.append(JournalEntry::Plan(plan.clone()));
+        let mut after = Self::restore(self.options, self.log.clone(), journal);
+        plan.tokens_after = tokens(&after.window()?.measures().total());
+        if plan.tokens_after >= plan.tokens_before {
+            return Ok(None);
+        }
+        self.carry_out(plan.clone());
+        Ok(Some(plan))
     }
 
     fn shows_only_newest(&self, plan: &Plan) -> bool {

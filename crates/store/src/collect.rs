@@ -31,7 +31,7 @@ impl Default for Collect {
             older_than: None,
             reachable: None,
             max_bytes: None,
-            live_within: Duration::from_secs(60 * 60),
+            live_within: Duration::from_hours(1),
             dry_run: false,
         }
     }

@@ -200,7 +200,7 @@ mod tests {
         let mut projection = Projection::restore(
             crate::normalise::Options::default(),
             log,
-            Default::default(),
+            crate::journal::Journal::new(),
         );
         for time in 0..times {
             let replacement = Replacement {

@@ -12,6 +12,7 @@ use trimtab_engine::normalise::{
 use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::verify::verify;
 use trimtab_engine::window::Projection;
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Kind, Message, Output, Part};
 use trimtab_testkit::cases;
 use trimtab_testkit::history::{any_history, valid_history};
@@ -172,6 +173,27 @@ proptest! {
         let log: Log = projection.log().messages().iter().cloned().collect();
         let mut restored = Projection::restore(options, log, projection.journal().clone());
         prop_assert_eq!(restored.window().expect("valid"), projection.window().expect("valid"));
+    }
+
+    #[test]
+    fn a_plan_that_does_not_shrink_the_window_is_not_carried_out(
+        log in any_history(40),
+        edits in prop::collection::vec(edit(), 1..5),
+        options in options(),
+    ) {
+        let mut projection = Projection::restore(options, log.into_iter().collect(), Journal::new());
+        let before = projection.window().expect("valid before").clone();
+        let plan = Plan::new(Reason::ByHand, edits);
+        let done = projection.shrink(plan, Measure::tokens).expect("valid after");
+        let after = projection.window().expect("valid after");
+        match done {
+            Some(plan) => {
+                prop_assert_eq!(plan.tokens_before, before.measures().total().tokens());
+                prop_assert_eq!(plan.tokens_after, after.measures().total().tokens());
+                prop_assert!(plan.tokens_after < plan.tokens_before);
+            }
+            None => prop_assert_eq!(after, &before),
+        }
     }
 
     #[test]
