@@ -186,13 +186,12 @@ proptest! {
         let plan = Plan::new(Reason::ByHand, edits);
         let done = projection.shrink(plan, Measure::tokens).expect("valid after");
         let after = projection.window().expect("valid after");
-        match done {
-            Some(plan) => {
-                prop_assert_eq!(plan.tokens_before, before.measures().total().tokens());
-                prop_assert_eq!(plan.tokens_after, after.measures().total().tokens());
-                prop_assert!(plan.tokens_after < plan.tokens_before);
-            }
-            None => prop_assert_eq!(after, &before),
+        if let Some(plan) = done {
+            prop_assert_eq!(plan.tokens_before, before.measures().total().tokens());
+            prop_assert_eq!(plan.tokens_after, after.measures().total().tokens());
+            prop_assert!(plan.tokens_after < plan.tokens_before);
+        } else {
+            prop_assert_eq!(after, &before);
         }
     }
 
