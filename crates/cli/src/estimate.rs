@@ -10,7 +10,7 @@ use trimtab_model::{Call, Message, Output, Part, Role};
 const WHOLE: usize = 2 * 1024;
 /// Of a longer one, a sample of so many bytes is taken from every stretch of so many, three
 /// at least.
-const SAMPLE: usize = 192;
+const SAMPLE: usize = 384;
 const STRETCH: usize = 2 * 1024;
 const AT_LEAST: usize = 3;
 /// Where in its stretch a sample lies moves by this, lest it meets what repeats.
@@ -65,22 +65,22 @@ pub fn text(text: &str) -> u64 {
     if text.len() <= WHOLE {
         return Measure::of_text(text).tokens();
     }
-    let (mut bytes, mut tokens) = (0, 0);
+    let (mut bytes, mut measure) = (0, Measure::default());
     let samples = (text.len() / STRETCH).max(AT_LEAST);
     for number in 0..samples {
         let sample = sample(text, number, text.len() / samples);
         bytes += sample.len() as u64;
-        tokens += Measure::of_text(sample).tokens();
+        measure += Measure::of_text(sample);
     }
-    let scaled = u128::from(tokens) * text.len() as u128 / u128::from(bytes.max(1));
+    let scaled = u128::from(measure.tokens()) * text.len() as u128 / u128::from(bytes.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
 /// The sample of one stretch, cut where words end if there are words.
 fn sample(text: &str, number: usize, stretch: usize) -> &str {
     let shift = number.wrapping_mul(SHIFT) % (stretch - SAMPLE);
-    let start = text.floor_char_boundary(number * stretch + shift);
-    let end = text.floor_char_boundary(start + SAMPLE);
+    let start = boundary(text, number * stretch + shift);
+    let end = boundary(text, start + SAMPLE);
     let sample = text.get(start..end).unwrap_or_default();
     let blank = |byte: &u8| byte.is_ascii_whitespace();
     let bytes = sample.as_bytes();
@@ -93,6 +93,12 @@ fn sample(text: &str, number: usize, stretch: usize) -> &str {
     }
 }
 
+/// The last place at or before `at` where a character begins.
+fn boundary(text: &str, at: usize) -> usize {
+    let found = (0..=at).rev().find(|&at| text.is_char_boundary(at));
+    found.unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,9 +106,7 @@ mod tests {
     #[test]
     fn samples_tell_what_the_whole_would() {
         let code = include_str!("estimate.rs").repeat(9);
-        let data: String = (0..3_000)
-            .map(|n| format!("{{\"id\": {}, \"ok\": true}}\n", n * 7919))
-            .collect();
+        let data = "{\"id\": 7919, \"name\": \"a row\", \"ok\": true}\n".repeat(3_000);
         let han = "\u{6f22}\u{5b57}\u{306f}\u{8868}\u{610f}\u{6587}\u{5b57}\u{3002}".repeat(900);
         for long in [code, data, han, "x".repeat(50_000)] {
             let (exact, sampled) = (Measure::of_text(&long).tokens(), text(&long));

@@ -5,9 +5,11 @@
 
 mod escape;
 mod fields;
+mod given;
 mod object;
 
 pub(crate) use fields::{Fields, Name};
+pub(crate) use given::{Entry, Given};
 pub(crate) use object::{Object, array, quoted};
 
 use std::borrow::Cow;

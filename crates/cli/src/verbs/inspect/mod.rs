@@ -98,7 +98,7 @@ fn inspect(
     let progress = source.progress;
     let mut reader = Reader::new(source.input);
     let mut done = Ok(());
-    while let Some(read) = reader.next() {
+    for read in reader.by_ref() {
         let step = match read {
             Ok(conversation) => {
                 let report = Report::new(&name, &conversation, windows.of(&conversation));

@@ -27,14 +27,13 @@ pub fn render(report: &Report, colour: bool) -> String {
 fn heading(text: &mut String, report: &Report) {
     let (strong, dim) = (style::STRONG, style::DIM);
     let _ = write!(text, "{strong}{}{strong:#}", report.file);
-    for more in [
+    let more = [
         report.id.as_deref(),
         Some(report.form),
         report.model.as_deref(),
-    ] {
-        if let Some(more) = more {
-            let _ = write!(text, " {dim}|{dim:#} {more}");
-        }
+    ];
+    for more in more.into_iter().flatten() {
+        let _ = write!(text, " {dim}|{dim:#} {more}");
     }
     let counts = &report.counts;
     let figures = [
