@@ -189,6 +189,20 @@ impl Projection {
     /// ```
     pub fn shrink(
         &mut self,
+        plan: Plan,
+        tokens: impl Fn(&Measure) -> u64,
+    ) -> Result<Option<Plan>, Invalid> {
+        let plan = self.would_shrink(plan, tokens)?;
+        if let Some(plan) = &plan {
+            self.carry_out(plan.clone());
+        }
+        Ok(plan)
+    }
+
+    /// The plan with what the window measures before and after it, if it makes the window
+    /// smaller. Nothing is carried out.
+    pub fn would_shrink(
+        &mut self,
         mut plan: Plan,
         tokens: impl Fn(&Measure) -> u64,
     ) -> Result<Option<Plan>, Invalid> {
@@ -197,11 +211,7 @@ impl Projection {
         journal.append(JournalEntry::Plan(plan.clone()));
         let mut after = Self::restore(self.options, self.log.clone(), journal);
         plan.tokens_after = tokens(&after.window()?.measures().total());
-        if plan.tokens_after >= plan.tokens_before {
-            return Ok(None);
-        }
-        self.carry_out(plan.clone());
-        Ok(Some(plan))
+        Ok((plan.tokens_after < plan.tokens_before).then_some(plan))
     }
 
     fn shows_only_newest(&self, plan: &Plan) -> bool {
@@ -233,9 +243,14 @@ impl Projection {
         }
     }
 
+    /// True if there is a plan that can be taken back.
+    pub fn can_undo(&self) -> bool {
+        self.journal.plans().iter().any(|plan| plan.can_be_undone())
+    }
+
     /// Takes the newest plan back; false if there is none.
     pub fn undo(&mut self) -> bool {
-        let any = self.journal.plans().iter().any(|plan| plan.can_be_undone());
+        let any = self.can_undo();
         if any {
             self.append_to_journal(JournalEntry::Undo);
         }

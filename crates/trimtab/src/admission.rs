@@ -51,6 +51,15 @@ pub struct Admission<'s> {
     views: Views,
 }
 
+/// A message with its outputs stored, and how they are shown.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    /// The message as it came, its outputs with their refs.
+    pub message: Message,
+    /// For each output whose view leaves something out: its part, and what is shown.
+    pub shown: Vec<(usize, Output)>,
+}
+
 impl<'s> Admission<'s> {
     /// Admission to `session`, whose outputs are shown as `views` say.
     pub fn new(store: &'s dyn Store, session: SessionId, views: Views) -> Self {
@@ -63,6 +72,20 @@ impl<'s> Admission<'s> {
 
     /// Lets a message in and gives its position in the log.
     pub fn admit(&self, projection: &mut Projection, message: Message) -> Result<usize> {
+        let Admitted { message, shown } = self.prepare(projection, message)?;
+        let at = projection.admit(message);
+        let show = |(part, output)| Edit::Show {
+            message: at,
+            part,
+            output,
+        };
+        let edits = shown.into_iter().map(show).collect();
+        projection.carry_out(Plan::new(Reason::Admission, edits));
+        Ok(at)
+    }
+
+    /// Stores the outputs of a message that is about to be let in, and makes their views.
+    pub fn prepare(&self, projection: &Projection, message: Message) -> Result<Admitted> {
         let tools = called_tools(projection, &message);
         let mut message = message;
         let mut shown = Vec::new();
@@ -78,15 +101,19 @@ impl<'s> Admission<'s> {
             self.keep(output, &tool)?;
             shown.extend(self.short(output, &tool)?.map(|output| (part, output)));
         }
-        let at = projection.admit(message);
-        let show = |(part, output)| Edit::Show {
-            message: at,
-            part,
-            output,
-        };
-        let edits = shown.into_iter().map(show).collect();
-        projection.carry_out(Plan::new(Reason::Admission, edits));
-        Ok(at)
+        Ok(Admitted { message, shown })
+    }
+
+    /// The content of a stored output, as it came.
+    pub(crate) fn contents(store: &dyn Store, session: &SessionId, id: &str) -> Result<Vec<Part>> {
+        let media_type = store.metadata(session, id)?.labels.media_type;
+        let bytes = store.get(session, id)?;
+        if media_type == PARTS
+            && let Ok(parts) = serde_json::from_slice(&bytes)
+        {
+            return Ok(parts);
+        }
+        Ok(vec![Part::text(String::from_utf8_lossy(&bytes))])
     }
 
     /// Stores an output whole and notes its ref.
@@ -143,11 +170,10 @@ fn spill_path(spilled: &Spilled) -> Cow<'_, str> {
     spilled.path.to_string_lossy()
 }
 
-/// The text of an output that is nothing but text in one piece.
+/// The text of an output that is nothing but text in one piece, without further fields.
 fn plain_text(output: &Output) -> Option<&str> {
     match output.content.as_slice() {
-        [] => Some(""),
-        [Part::Text(text)] => Some(&text.text),
+        [Part::Text(text)] if text.extra.is_empty() => Some(&text.text),
         _ => None,
     }
 }

@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod lossless;
+mod session;
 mod tidy;

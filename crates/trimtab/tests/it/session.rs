@@ -1,0 +1,147 @@
+//! Sessions outlive their process.
+
+use proptest::prelude::*;
+use trimtab::engine::normalise::Options;
+use trimtab::engine::plan::{Edit, Plan, Reason};
+use trimtab::engine::view::policy::{ViewPolicy, Views};
+use trimtab::engine::view::{HeadLines, Shape};
+use trimtab::model::{Dialect, Message, estimate::Measure};
+use trimtab::session::{Session, SessionError};
+use trimtab::store::{FolderStore, MemoryStore, SessionId, Store};
+use trimtab_testkit::{cases, history::any_history};
+
+fn views() -> Views {
+    let shape = Shape::HeadLines(HeadLines {
+        max_bytes: 40,
+        max_line_chars: 20,
+    });
+    Views::new(&ViewPolicy {
+        default: shape,
+        ..ViewPolicy::default()
+    })
+    .unwrap()
+}
+
+fn open(store: &dyn Store) -> Session<'_> {
+    let options = Options::for_dialect(Dialect::Messages);
+    Session::open(store, SessionId::new("s").unwrap(), options, views()).unwrap()
+}
+
+/// What is done to a session.
+#[derive(Clone, Debug)]
+enum Step {
+    Admit(Message),
+    Hide(usize, usize),
+    Undo,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let more = prop_oneof![
+        (0..20usize, 0..20usize).prop_map(|(a, b)| Step::Hide(a.min(b), a.max(b))),
+        Just(Step::Undo),
+    ];
+    (
+        any_history(30),
+        prop::collection::vec((0..30usize, more), 0..4),
+    )
+        .prop_map(|(log, more)| {
+            let mut steps: Vec<Step> = log.into_iter().map(Step::Admit).collect();
+            for (at, step) in more {
+                steps.insert(at.min(steps.len()), step);
+            }
+            steps
+        })
+}
+
+fn take(session: &mut Session<'_>, step: Step) {
+    match step {
+        Step::Admit(message) => {
+            session.admit(message).unwrap();
+        }
+        Step::Hide(from, to) => {
+            let plan = Plan::new(Reason::ByHand, vec![Edit::Hide { from, to }]);
+            session.shrink(plan, Measure::tokens).unwrap();
+        }
+        Step::Undo => {
+            session.undo().unwrap();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn a_session_opened_again_gives_the_same_window(steps in steps()) {
+        let store = MemoryStore::new();
+        let mut session = open(&store);
+        for step in steps {
+            take(&mut session, step);
+        }
+        let mut again = open(&store);
+        prop_assert_eq!(again.window().unwrap(), session.window().unwrap());
+        let log = |session: &Session<'_>| session.projection().log().messages().to_vec();
+        prop_assert_eq!(log(&again), log(&session));
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(25))]
+
+    #[test]
+    fn also_from_a_folder(steps in steps()) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let before = {
+            let store = FolderStore::open(&path).unwrap();
+            let mut session = open(&store);
+            for step in steps {
+                take(&mut session, step);
+            }
+            session.window().unwrap().clone()
+        };
+        let store = FolderStore::open(&path).unwrap();
+        prop_assert_eq!(open(&store).window().unwrap(), &before);
+    }
+}
+
+#[test]
+fn two_writers_cannot_corrupt_a_session() {
+    let store = MemoryStore::new();
+    let (mut one, mut other) = (open(&store), open(&store));
+    one.admit(Message::user("first")).unwrap();
+    let conflict = other.admit(Message::user("also first")).unwrap_err();
+    assert!(matches!(conflict, SessionError::Store(_)), "{conflict}");
+    assert!(
+        conflict.to_string().contains("is at position 1, not 0"),
+        "{conflict}"
+    );
+
+    let mut again = open(&store);
+    again.admit(Message::user("second")).unwrap();
+    let texts: Vec<_> = again
+        .window()
+        .unwrap()
+        .messages()
+        .map(|m| m.text().into_owned())
+        .collect();
+    assert_eq!(texts, ["first", "second"]);
+}
+
+#[test]
+fn undo_gives_the_window_of_before_and_survives() {
+    let store = MemoryStore::new();
+    let mut session = open(&store);
+    session
+        .admit(Message::user("a long question ".repeat(20)))
+        .unwrap();
+    session.admit(Message::user("a short one")).unwrap();
+    let before = session.window().unwrap().clone();
+    let hide = Plan::new(Reason::ByHand, vec![Edit::Hide { from: 0, to: 1 }]);
+    assert!(session.shrink(hide, Measure::tokens).unwrap().is_some());
+    assert_eq!(session.window().unwrap().messages().len(), 1);
+    assert!(session.undo().unwrap());
+    assert!(!session.undo().unwrap());
+    assert_eq!(session.window().unwrap(), &before);
+    assert_eq!(open(&store).window().unwrap(), &before);
+}
