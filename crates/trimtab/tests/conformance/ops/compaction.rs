@@ -152,10 +152,9 @@ fn collect(log: &[Message], input: &Value) -> Value {
 }
 
 fn checkpoint(log: &[Message], input: &Value) -> Value {
-    let strategy = match input["strategy"].as_str() {
-        Some(known @ ("deletion" | "selective")) => known,
-        _ => "sliding_window",
-    };
+    let given = input["strategy"].as_str();
+    let known = given.filter(|name| ["deletion", "selective"].contains(name));
+    let strategy = known.unwrap_or("sliding_window");
     let fails = input["llm_fails"] == true;
     if log.is_empty() {
         return json!({

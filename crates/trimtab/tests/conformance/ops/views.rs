@@ -73,8 +73,8 @@ fn head_lines(input: &Value) -> Value {
     let output = message.outputs().next().unwrap();
     let text = output.text();
     let enabled = config["enabled"] != false;
-    let stores = enabled && input.get("store") != Some(&Value::Null);
-    let stored = stores.then(|| issue(&output.call_id, &text));
+    let has_store = enabled && input.get("store") != Some(&Value::Null);
+    let stored = has_store.then(|| issue(&output.call_id, &text));
     let mut shape = HeadLines::default();
     if let Some(max) = config["maxMessageBytes"].as_u64() {
         shape.max_bytes = usize::try_from(max).unwrap();
@@ -152,10 +152,7 @@ fn limits(input: &Value) -> Value {
 
 fn sha256(text: &str) -> String {
     use sha2::{Digest, Sha256};
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    format!("{:x}", Sha256::digest(text.as_bytes()))
 }
 
 fn codex(input: &Value) -> Middle {
