@@ -190,6 +190,7 @@ fn behind_system(slots: &[Slot]) -> usize {
 mod tests {
     use super::*;
     use crate::compaction::keep::{Keep, kept};
+    use crate::journal::Journal;
     use crate::log::Log;
     use crate::plan::{Plan, Reason};
     use crate::window::Projection;
@@ -200,7 +201,7 @@ mod tests {
         let mut projection = Projection::restore(
             crate::normalise::Options::default(),
             log,
-            crate::journal::Journal::new(),
+            Journal::default(),
         );
         for time in 0..times {
             let replacement = Replacement {

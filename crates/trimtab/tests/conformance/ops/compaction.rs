@@ -152,8 +152,8 @@ fn collect(log: &[Message], input: &Value) -> Value {
 }
 
 fn checkpoint(log: &[Message], input: &Value) -> Value {
-    let named = input["strategy"].as_str();
-    let known = named.filter(|name| ["deletion", "selective"].contains(name));
+    let given = input["strategy"].as_str();
+    let known = given.filter(|name| ["deletion", "selective"].contains(name));
     let strategy = known.unwrap_or("sliding_window");
     let fails = input["llm_fails"] == true;
     if log.is_empty() {

@@ -152,7 +152,7 @@ fn limits(input: &Value) -> Value {
 
 fn sha256(text: &str) -> String {
     use sha2::{Digest, Sha256};
-    data_encoding::HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
+    format!("{:x}", Sha256::digest(text.as_bytes()))
 }
 
 fn codex(input: &Value) -> Middle {
