@@ -111,6 +111,24 @@ impl Plan {
         }
     }
 
+    /// The same plan for a log of `length`: an edit never reaches messages that are yet to come.
+    #[must_use]
+    pub fn within(mut self, length: usize) -> Self {
+        self.edits.retain_mut(|edit| match edit {
+            Edit::Show { message, .. } | Edit::Archive { message } => *message < length,
+            Edit::Hide { from, to } => {
+                *to = length.min(*to);
+                from < to
+            }
+            Edit::Insert { before, .. } | Edit::StripReasoning { before } => {
+                *before = length.min(*before);
+                true
+            }
+            Edit::Withdraw { .. } => true,
+        });
+        self
+    }
+
     /// True if it may be taken back: everything but the views that outputs came in with.
     pub fn can_be_undone(&self) -> bool {
         self.reason != Reason::Admission

@@ -161,6 +161,7 @@ impl Projection {
     /// Carries out a plan. The window after it is a new one, a switch point, unless the plan
     /// only says how the newest message is shown, which nobody was sent yet.
     pub fn carry_out(&mut self, plan: Plan) {
+        let plan = plan.within(self.log.len());
         if plan.is_empty() {
             return;
         }
@@ -203,9 +204,10 @@ impl Projection {
     /// smaller. Nothing is carried out.
     pub fn would_shrink(
         &mut self,
-        mut plan: Plan,
+        plan: Plan,
         tokens: impl Fn(&Measure) -> u64,
     ) -> Result<Option<Plan>, Invalid> {
+        let mut plan = plan.within(self.log.len());
         plan.tokens_before = tokens(&self.window()?.measures().total());
         let mut journal = self.journal.clone();
         journal.append(JournalEntry::Plan(plan.clone()));

@@ -58,17 +58,41 @@ impl fmt::Debug for RawJson {
     }
 }
 
+/// Written as a string that holds the JSON text: a part is an internally tagged enum, and
+/// those cannot hold raw JSON in any serde format.
 impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        serializer.serialize_str(self.as_str())
     }
 }
 
 impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self)
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
     }
 }
 
 /// Fields of a message or part that we do not know, in the order they came.
 pub type Extra = Vec<(String, RawJson)>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Media, MediaKind, Message, Part, Role};
+
+    #[test]
+    fn a_message_with_raw_json_is_read_back() {
+        let raw = RawJson::parse(r#"{"type":"image","n":1.50}"#).unwrap();
+        let mut message = Message::new(
+            Role::User,
+            vec![Part::Media(Media {
+                kind: MediaKind::Image,
+                raw: raw.clone(),
+            })],
+        );
+        message.meta.extra.push(("x".to_owned(), raw));
+        let json = serde_json::to_string(&message).unwrap();
+        assert_eq!(serde_json::from_str::<Message>(&json).unwrap(), message);
+    }
+}

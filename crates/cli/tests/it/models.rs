@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::run::trimtab;
 
-/// A registry with one model, in LiteLLM's format.
+/// A registry with one model.
 const REGISTRY: &str = r#"{"tiny-1": {"mode": "chat", "litellm_provider": "own",
     "max_input_tokens": 4096, "max_output_tokens": 512,
     "input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6}}"#;
