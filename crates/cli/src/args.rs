@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::verbs::inspect;
+use crate::verbs::{inspect, mcp, output};
 
 /// The context engine between an agent and its model.
 #[derive(Debug, Parser)]
@@ -27,6 +27,12 @@ pub enum Verb {
     /// Show what fills the window of a recorded conversation, and what is wrong with it
     #[command(long_about = inspect::ABOUT, after_help = inspect::EXAMPLES)]
     Inspect(inspect::Args),
+    /// Keep tool outputs in a store: put, list, read, search and remove them
+    #[command(long_about = output::ABOUT, after_help = output::EXAMPLES)]
+    Output(output::Args),
+    /// Serve the two retrieval tools to an MCP client, over standard input and output
+    #[command(long_about = mcp::ABOUT, after_help = mcp::EXAMPLES)]
+    Mcp(mcp::Args),
 }
 
 /// Flags that every verb takes.

@@ -1,3 +1,5 @@
 //! One module per verb.
 
 pub mod inspect;
+pub mod mcp;
+pub mod output;

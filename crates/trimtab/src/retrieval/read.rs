@@ -89,7 +89,7 @@ impl Retrieval<'_> {
                 0
             };
             if column > 0 {
-                line.bytes = self.from_column(stored, &line, column)?;
+                line.bytes = self.rest_of_line(stored, &line, column)?;
             }
             let rest = line.byte_size - column;
             if (line.bytes.len() as u64) < rest {
@@ -104,7 +104,7 @@ impl Retrieval<'_> {
     }
 
     /// The part of a line that begins at `column`, as much as is shown at once.
-    fn from_column(
+    fn rest_of_line(
         &self,
         stored: &Stored,
         line: &trimtab_store::Line,
