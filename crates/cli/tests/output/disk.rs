@@ -87,7 +87,9 @@ fn a_full_disk_behind_standard_output_is_told() {
 #[test]
 fn damage_is_told_and_never_printed() {
     let home = Home::new();
-    let content: String = (0..60_000).map(|n| format!("line {n}\n")).collect();
+    // Large and hard to compress: it has a file of its own.
+    let line = |n: u64| format!("{:016x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let content: String = (0..200_000).map(line).collect();
     let id = home.put(content.as_bytes());
     let blobs = std::fs::read_dir(home.store().join("blobs")).unwrap();
     let blob = blobs.map(|entry| entry.unwrap().path()).next().unwrap();

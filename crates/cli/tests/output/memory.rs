@@ -78,6 +78,10 @@ fn peak_of(home: &Home, args: &[&str]) -> (u64, Option<u64>) {
 
 #[test]
 fn a_large_output_never_sits_in_memory() {
+    if !std::path::Path::new("/proc/self/status").exists() {
+        println!("skipped: the system does not tell the peak of a process");
+        return;
+    }
     let home = Home::new();
     let (id, put) = put_large(&home);
     let offset = "700000";
@@ -97,7 +101,7 @@ fn a_large_output_never_sits_in_memory() {
                 "-s",
                 "s",
                 &id,
-                "77 [0-9a-f]*7 ",
+                "77 [0-9a-f]*5 ",
                 "-E",
                 "--max",
                 "4000",
@@ -110,10 +114,7 @@ fn a_large_output_never_sits_in_memory() {
         seen.push((name, bytes, most));
     }
     for (name, bytes, most) in seen {
-        let Some(most) = most else {
-            println!("skipped: the system does not tell the peak of a process");
-            return;
-        };
+        let most = most.unwrap_or_else(|| panic!("{name} printed nothing"));
         println!("{name}: {bytes} bytes printed, peak {} KiB", most / 1_024);
         assert!(
             bytes > 100_000,
