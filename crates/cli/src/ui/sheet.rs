@@ -116,9 +116,12 @@ impl<W: Write> fmt::Debug for Sheet<W> {
 /// assert_eq!(trimtab_cli::ui::sheet::name("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
 /// ```
 pub fn name(text: &str) -> String {
-    let visible = |c: char| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
+    let visible = |c: char| {
+        if c.is_control() {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        }
     };
     text.chars().map(visible).collect()
 }

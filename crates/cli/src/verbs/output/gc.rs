@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use serde_json::json;
-use trimtab::store::{Collect, Collected, Store};
+use trimtab::store::{Collect, Collected, SessionId, Store};
 
 use super::place::StoreArgs;
 use crate::args::Common;
@@ -74,11 +74,7 @@ pub fn run(
 }
 
 fn as_json(args: &Args, done: &Collected) -> serde_json::Value {
-    let sessions: Vec<_> = done
-        .sessions
-        .iter()
-        .map(|session| session.as_str())
-        .collect();
+    let sessions: Vec<_> = done.sessions.iter().map(SessionId::as_str).collect();
     json!({
         "dry_run": args.dry_run,
         "sessions": sessions,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use trimtab::store::{Error, Found, FoundLine, Match, Query, Stop, Store};
 
 use super::highlight::Highlight;
-use super::place::{Place, SessionArgs, StoreArgs};
+use super::place::{SessionArgs, StoreArgs};
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::sheet::Sheet;
@@ -98,7 +98,7 @@ pub fn run(
         };
         printer.print(&found, args.all)?;
     }
-    tell(args, &place, &found, terminal)
+    tell(args, &found, terminal)
 }
 
 /// The output to search; none for all.
@@ -133,7 +133,7 @@ fn bad_pattern(args: &Args, why: &str) -> Failure {
 }
 
 /// Says what the matches do not: that there are none, more, or that something was left out.
-fn tell(args: &Args, place: &Place, found: &Found, terminal: &mut Terminal) -> Result<(), Failure> {
+fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failure> {
     match found.stopped {
         Some(Stop::Matches) => terminal.warn(&format!(
             "there are more than {} matches; --max N shows more",
@@ -150,9 +150,13 @@ fn tell(args: &Args, place: &Place, found: &Found, terminal: &mut Terminal) -> R
     if found.damaged.is_empty() {
         return Ok(());
     }
-    let what = format!("{}", found.damaged.join(", "));
-    let error = Error::Damaged { what };
-    Err(place.failed(&error))
+    Err(Failure::Stuck {
+        message: format!(
+            "damaged, not searched to the end: {}",
+            found.damaged.join(", ")
+        ),
+        hint: Some("the other outputs were searched; run those tools again".to_owned()),
+    })
 }
 
 fn print_json(found: &Found) -> io::Result<()> {
@@ -231,9 +235,10 @@ impl Printer {
         let number = format!("{}{mark}", line.number + 1);
         self.sheet.styled(style::DIM, number)?;
         let mut rest = 0;
-        let matches = match line.matched {
-            true => self.highlight.in_line(&line.bytes),
-            false => Vec::new(),
+        let matches = if line.matched {
+            self.highlight.in_line(&line.bytes)
+        } else {
+            Vec::new()
         };
         for found in matches {
             let (before, shown) = (rest..found.start, found.clone());

@@ -10,9 +10,10 @@ use crate::ui::sheet;
 /// Says where the store is.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct StoreArgs {
-    /// Folder of the store [default: $XDG_DATA_HOME/trimtab or ~/.local/share/trimtab]
+    /// Where the store is.
     #[arg(
         long,
+        help = "Folder of the store [default: $XDG_DATA_HOME/trimtab or ~/.local/share/trimtab]",
         global = true,
         value_name = "PATH",
         env = "TRIMTAB_STORE",

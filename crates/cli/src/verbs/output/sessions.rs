@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::json;
-use trimtab::store::{SessionInfo, Store};
+use trimtab::store::{SessionId, SessionInfo, Store};
 
 use super::place::StoreArgs;
 use crate::args::Common;
@@ -37,7 +37,7 @@ pub fn run(store: &StoreArgs, common: &Common, terminal: &mut Terminal) -> Resul
 fn as_json(info: &SessionInfo) -> serde_json::Value {
     json!({
         "session": info.session.as_str(),
-        "parent": info.parent.as_ref().map(|parent| parent.as_str()),
+        "parent": info.parent.as_ref().map(SessionId::as_str),
         "outputs": info.outputs,
         "byte_size": info.byte_size,
         "created": info.created,
