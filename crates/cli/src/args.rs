@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::verbs::{inspect, models};
+use crate::verbs::{inspect, mcp, models, output};
 
 /// The context engine between an agent and its model.
 #[derive(Debug, Parser)]
@@ -30,6 +30,12 @@ pub enum Verb {
     /// Show windows, prices and rules of models
     #[command(long_about = models::ABOUT, after_help = models::EXAMPLES)]
     Models(models::Args),
+    /// Keep tool outputs in a store: put, list, read, search and remove them
+    #[command(long_about = output::ABOUT, after_help = output::EXAMPLES)]
+    Output(output::Args),
+    /// Serve the two retrieval tools to an MCP client, over standard input and output
+    #[command(long_about = mcp::ABOUT, after_help = mcp::EXAMPLES)]
+    Mcp(mcp::Args),
 }
 
 /// Flags that every verb takes.

@@ -20,6 +20,13 @@ pub enum Failure {
     Told,
     /// Something else failed: exit code 1.
     Failed(io::Error),
+    /// Something else failed, and there is a way out: exit code 1.
+    Stuck {
+        /// What failed.
+        message: String,
+        /// The way out.
+        hint: Option<String>,
+    },
 }
 
 impl Failure {
@@ -35,7 +42,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Input { message, .. } => f.write_str(message),
+            Self::Input { message, .. } | Self::Stuck { message, .. } => f.write_str(message),
             Self::Told => f.write_str("the input is wrong"),
             Self::Failed(error) => write!(f, "{error}"),
         }
@@ -58,6 +65,10 @@ pub fn code(done: Result<(), Failure>, terminal: &mut Terminal) -> ExitCode {
         Failure::Failed(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Failure::Failed(_) => {
             terminal.error(&failure.to_string(), None);
+            ExitCode::from(1)
+        }
+        Failure::Stuck { message, hint } => {
+            terminal.error(message, hint.as_deref());
             ExitCode::from(1)
         }
         Failure::Input { message, hint } => {

@@ -18,10 +18,17 @@ use crate::ui::Terminal;
 /// Parses the command line, runs its verb and gives the exit code.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Verb::Mcp(args) = &cli.verb {
+        // Before the terminal, which takes standard output for itself.
+        let done = verbs::mcp::run(args);
+        return exit::code(done, &mut Terminal::new(&cli.common));
+    }
     let mut terminal = Terminal::new(&cli.common);
     let done = match &cli.verb {
         Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, &mut terminal),
         Verb::Models(args) => verbs::models::run(args, &cli.common, &mut terminal),
+        Verb::Output(args) => verbs::output::run(args, &cli.common, &mut terminal),
+        Verb::Mcp(_) => Ok(()),
     };
     exit::code(done, &mut terminal)
 }

@@ -1,6 +1,7 @@
 //! The context engine between an agent and its model.
 
 pub mod admission;
+pub mod retrieval;
 pub mod session;
 
 pub use trimtab_engine as engine;

@@ -1,9 +1,12 @@
 //! What the user sees: colour, bars, figures, messages.
 
 pub mod bar;
+pub mod columns;
 pub mod number;
 pub mod progress;
+pub mod sheet;
 pub mod style;
+pub mod units;
 
 use std::io::{self, IsTerminal, Stderr, StdoutLock, Write};
 
@@ -58,6 +61,13 @@ impl Terminal {
         let _ = writeln!(self.err, "{bad}error:{bad:#} {message}");
         if let Some(hint) = hint {
             let _ = writeln!(self.err, "{dim}hint:{dim:#} {hint}");
+        }
+    }
+
+    /// Says what was done, unless nobody wants to know.
+    pub fn note(&mut self, message: &str) {
+        if !self.quiet {
+            let _ = writeln!(self.err, "{message}");
         }
     }
 

@@ -1,4 +1,6 @@
 //! One module per verb.
 
 pub mod inspect;
+pub mod mcp;
 pub mod models;
+pub mod output;

@@ -72,6 +72,11 @@ impl FolderStore {
         FolderOptions::new().open(path)
     }
 
+    /// True if there is a store in the folder `path`, whatever its state. Makes nothing.
+    pub fn is_at(path: impl AsRef<Path>) -> bool {
+        path.as_ref().join(DATABASE).symlink_metadata().is_ok()
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         self.dir.path()

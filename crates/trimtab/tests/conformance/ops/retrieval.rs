@@ -1,8 +1,39 @@
 //! Reading and searching stored outputs.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+use trimtab::engine::view::tools::{GREP, READ};
+use trimtab::retrieval::Retrieval;
+use trimtab::store::{MemoryStore, Put, SessionId, Store};
 
-pub(super) fn run(op: &str, _input: &Value) -> Option<Value> {
-    let _ = op;
-    None
+pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
+    // The cases' names of the arguments, and ours.
+    let (tool, names): (_, &[(&str, &str)]) = match op {
+        "cache_read" => (READ, &[("offset", "offset"), ("limit", "limit")]),
+        "cache_grep" => (
+            GREP,
+            &[
+                ("pattern", "pattern"),
+                ("regex", "regex"),
+                ("before", "before"),
+                ("after", "after"),
+                ("max_matches", "max"),
+            ],
+        ),
+        _ => return None,
+    };
+    let store = MemoryStore::new();
+    let session = SessionId::new("case").unwrap();
+    let content = input["content"].as_str().unwrap();
+    let stored = store.put(&session, Put::new("call", content)).unwrap();
+    let mut arguments = Map::new();
+    arguments.insert("ref_id".to_owned(), Value::from(stored.id()));
+    for (theirs, ours) in names {
+        if let Some(value) = input.get(theirs) {
+            arguments.insert((*ours).to_owned(), value.clone());
+        }
+    }
+    let answer = Retrieval::new(&store, session).call(tool, &Value::Object(arguments).to_string());
+    // The id of a ref is the store's to choose: only its spelling is taken from the case.
+    let theirs = input["ref_id"].as_str().unwrap_or_default();
+    Some(json!({ "text": answer.text.replace(stored.id(), theirs) }))
 }

@@ -1,0 +1,84 @@
+//! `trimtab mcp`: the two retrieval tools for any MCP client.
+
+mod server;
+
+use std::io;
+
+use rmcp::service::ServerInitializeError;
+use rmcp::{ServiceExt, transport};
+
+use self::server::Server;
+use super::output::place::{Place, StoreArgs, session_id};
+use crate::exit::Failure;
+
+/// What `trimtab mcp` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The session whose outputs the client may read
+    #[arg(
+        long,
+        short,
+        value_name = "S",
+        env = "TRIMTAB_SESSION",
+        hide_env_values = true
+    )]
+    pub session: Option<String>,
+    /// Where the store is.
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// What `trimtab mcp --help` says first.
+pub const ABOUT: &str = "\
+Serve the two retrieval tools to an MCP client, over standard input and output.
+
+The tools are tool_output_cache, which reads lines of a stored output, and \
+tool_output_cache_grep, which searches one or all of them. The client sees the outputs of one \
+session and of the sessions above it, and nothing else: without a session this does not start. \
+The store is made if it is not there, since whoever fills it may start later.
+
+Ends when standard input does.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab mcp --session S
+  claude mcp add trimtab -- trimtab mcp --session S
+
+In the configuration of a client:
+  {\"mcpServers\": {\"trimtab\": {\"command\": \"trimtab\", \"args\": [\"mcp\", \"--session\", \"S\"]}}}";
+
+/// Runs the verb. Nobody else may hold standard output meanwhile.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let name = args.session.as_deref().ok_or_else(|| {
+        Failure::input(
+            "which session? a client may read the outputs of one session only",
+            "give --session S or set TRIMTAB_SESSION; `trimtab output sessions` shows those that \
+             there are",
+        )
+    })?;
+    let session = session_id(name)?;
+    let Place { store, .. } = args.store.make()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(serve(Server::new(store, session)));
+    // A thread that still waits for standard input must not keep the process alive.
+    runtime.shutdown_background();
+    served
+}
+
+async fn serve(server: Server) -> Result<(), Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::Failed(io::Error::other(error.to_string()));
+    match server.serve(transport::io::stdio_pipes()).await {
+        Ok(running) => running
+            .waiting()
+            .await
+            .map(|_| ())
+            .map_err(|error| failed(&error)),
+        // A client may leave before it has said anything.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(failed(&error)),
+    }
+}

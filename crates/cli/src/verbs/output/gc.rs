@@ -1,0 +1,118 @@
+//! `trimtab output gc`: removes old sessions.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::time::Duration;
+
+use serde_json::json;
+use trimtab::store::{Collect, Collected, SessionId, Store};
+
+use super::place::StoreArgs;
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::{Terminal, number, sheet, units};
+
+/// What `trimtab output gc` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Remove sessions that were last used longer ago than this (45m, 12h, 7d, 2w)
+    #[arg(long, value_name = "AGE", value_parser = units::parse_age)]
+    pub older_than: Option<Duration>,
+    /// Remove the oldest sessions until the store is at most this large (500MB, 2GiB)
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
+    pub max_size: Option<u64>,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What `trimtab output gc --help` says first.
+pub const ABOUT: &str = "\
+Remove old sessions with all that they hold: outputs, log and journal.
+
+A session counts as used whenever something is stored in it, or in a session below it. --max-size \
+leaves sessions of the last hour alone, however large they are. Without either option only files \
+are removed that a killed process left behind.
+
+Refs of a removed session can no longer be redeemed. Nothing else is ever removed.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab output gc --older-than 7d --dry-run
+  trimtab output gc --older-than 30d --max-size 2GiB";
+
+/// Runs the verb.
+pub fn run(
+    args: &Args,
+    store: &StoreArgs,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let place = store.open()?;
+    let request = Collect {
+        older_than: args.older_than,
+        max_bytes: args.max_size,
+        dry_run: args.dry_run,
+        ..Collect::default()
+    };
+    let done = place.store.collect(&request);
+    let done = done.map_err(|error| place.failed(&error))?;
+    let report = if common.json {
+        format!("{}\n", as_json(args, &done))
+    } else {
+        text(args, &done)
+    };
+    terminal.out().write_all(report.as_bytes())?;
+    if args.max_size.is_some_and(|max| done.bytes_kept > max) {
+        terminal.warn(&format!(
+            "the store is still larger than asked, {}: sessions of the last hour stay",
+            units::size(done.bytes_kept)
+        ));
+    }
+    Ok(())
+}
+
+fn as_json(args: &Args, done: &Collected) -> serde_json::Value {
+    let sessions: Vec<_> = done.sessions.iter().map(SessionId::as_str).collect();
+    json!({
+        "dry_run": args.dry_run,
+        "sessions": sessions,
+        "outputs": done.outputs,
+        "bytes_freed": done.bytes_freed,
+        "bytes_kept": done.bytes_kept,
+        "stray_files": done.stray_files,
+    })
+}
+
+fn text(args: &Args, done: &Collected) -> String {
+    let mut text = String::new();
+    for session in &done.sessions {
+        let _ = writeln!(text, "{}", sheet::name(session.as_str()));
+    }
+    let verb = if args.dry_run {
+        "would remove"
+    } else {
+        "removed"
+    };
+    let _ = writeln!(
+        text,
+        "{verb} {} with {}: {} freed, {} kept",
+        number::counted(done.sessions.len(), "session"),
+        number::counted(
+            usize::try_from(done.outputs).unwrap_or(usize::MAX),
+            "output"
+        ),
+        units::size(done.bytes_freed),
+        units::size(done.bytes_kept),
+    );
+    if done.stray_files > 0 {
+        let files = usize::try_from(done.stray_files).unwrap_or(usize::MAX);
+        let _ = writeln!(
+            text,
+            "{verb} {} left behind",
+            number::counted(files, "file")
+        );
+    }
+    text
+}

@@ -1,0 +1,260 @@
+//! `trimtab output grep`: a search in an output, or in all of a session.
+
+use std::io;
+
+use serde_json::{Value, json};
+use trimtab::store::{Error, Found, FoundLine, Match, Query, Stop, Store};
+
+use super::highlight::Highlight;
+use super::place::{SessionArgs, StoreArgs};
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::sheet::Sheet;
+use crate::ui::{Terminal, style};
+
+/// What `trimtab output grep` takes.
+#[derive(Debug, clap::Args)]
+#[command(
+    allow_missing_positional = true,
+    override_usage = "trimtab output grep [OPTIONS] --session <S> <REF> <PATTERN>\n       \
+                      trimtab output grep [OPTIONS] --session <S> --all <PATTERN>"
+)]
+pub struct Args {
+    /// The session that it belongs to.
+    #[command(flatten)]
+    pub session: SessionArgs,
+    /// The output to search
+    #[arg(value_name = "REF", conflicts_with = "all")]
+    pub id: Option<String>,
+    /// What to search for
+    #[arg(value_name = "PATTERN", required = true)]
+    pub pattern: String,
+    /// Search all outputs of the session
+    #[arg(long)]
+    pub all: bool,
+    /// The pattern is a regular expression
+    #[arg(long, short = 'E')]
+    pub regex: bool,
+    /// Upper and lower case are the same
+    #[arg(long, short)]
+    pub ignore_case: bool,
+    /// Print so many lines before each match, at most 50
+    #[arg(long, short = 'B', value_name = "N", default_value_t = 0)]
+    pub before: usize,
+    /// Print so many lines behind each match, at most 50
+    #[arg(long, short = 'A', value_name = "N", default_value_t = 0)]
+    pub after: usize,
+    /// Stop after so many matches
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub max: usize,
+}
+
+/// What `trimtab output grep --help` says first.
+pub const ABOUT: &str = "\
+Search an output, or all outputs of a session.
+
+The pattern is plain text unless --regex is given. Regular expressions are those of Rust's regex \
+crate: no look-around and no back-references, at most 256 bytes. Output of any size is streamed.
+
+Each line comes with its number, counted from 1: with a colon if it matches, with a dash if it is \
+context. Put -- before a pattern that starts with a dash. A search without a match is done, not \
+failed: exit code 0, with a note on standard error.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab output grep --session S REF 'no such file'
+  trimtab output grep --session S REF '^error(\\[E\\d+\\])?:' --regex -A 5
+  trimtab output grep --session S --all --ignore-case timeout
+  trimtab output grep --session S --all TODO --json | jq -r .ref | sort | uniq -c";
+
+/// Runs the verb.
+pub fn run(
+    args: &Args,
+    store: &StoreArgs,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let session = args.session.id()?;
+    let id = wanted(args)?;
+    let place = store.open()?;
+    if id.is_none() {
+        place.known(&session)?;
+    }
+    let query = query(args);
+    let found = place.store.grep(&session, id, &query);
+    let found = found.map_err(|error| match &error {
+        Error::Pattern { why } => bad_pattern(args, why),
+        error => place.failed_on(&session, id.unwrap_or_default(), error),
+    })?;
+    if common.json {
+        print_json(&found)?;
+    } else {
+        let colour = terminal.has_colour();
+        let mut printer = Printer {
+            sheet: Sheet::new(colour),
+            highlight: Highlight::new(&query, colour),
+            context: args.before + args.after > 0,
+        };
+        printer.print(&found, args.all)?;
+    }
+    tell(args, &found, terminal)
+}
+
+/// The output to search; none for all.
+fn wanted(args: &Args) -> Result<Option<&str>, Failure> {
+    match (&args.id, args.all) {
+        (None, false) => Err(Failure::input(
+            "search where? one argument is a pattern only",
+            "give REF PATTERN to search one output, or --all PATTERN for all of the session",
+        )),
+        (id, _) => Ok(id.as_deref()),
+    }
+}
+
+fn query(args: &Args) -> Query<'_> {
+    let query = if args.regex {
+        Query::regex(&args.pattern)
+    } else {
+        Query::literal(&args.pattern)
+    };
+    let mut query = query.context(args.before, args.after).max_matches(args.max);
+    query.ignore_case = args.ignore_case;
+    query
+}
+
+fn bad_pattern(args: &Args, why: &str) -> Failure {
+    let hint = if args.regex {
+        "correct the expression, or leave --regex out to search for the text as it stands"
+    } else {
+        "give some text to search for, of at most 4096 bytes"
+    };
+    Failure::input(format!("bad pattern {:?}: {why}", args.pattern), hint)
+}
+
+/// Says what the matches do not: that there are none, more, or that something was left out.
+fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failure> {
+    match found.stopped {
+        Some(Stop::Matches) => terminal.warn(&format!(
+            "there are more than {} matches; --max N shows more",
+            args.max
+        )),
+        Some(Stop::Bytes) => {
+            terminal.warn("there is more than can be shown; narrow the pattern");
+        }
+        Some(Stop::Expired) | None if found.matches.is_empty() => {
+            terminal.note(&format!("no matches for {:?}", args.pattern));
+        }
+        Some(Stop::Expired) | None => {}
+    }
+    if found.damaged.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Stuck {
+        message: format!(
+            "damaged, not searched to the end: {}",
+            found.damaged.join(", ")
+        ),
+        hint: Some("the other outputs were searched; run those tools again".to_owned()),
+    })
+}
+
+fn print_json(found: &Found) -> io::Result<()> {
+    let mut sheet = Sheet::new(false);
+    for found in &found.matches {
+        sheet.ours(as_json(found))?;
+        sheet.end()?;
+    }
+    sheet.flush()
+}
+
+fn as_json(found: &Match) -> Value {
+    let line = |line: &FoundLine| {
+        json!({
+            "offset": line.number,
+            "text": line.text(),
+            "matched": line.matched,
+            "clipped": line.clipped,
+        })
+    };
+    json!({
+        "ref": found.id,
+        "offset": found.line,
+        "lines": found.lines.iter().map(line).collect::<Vec<_>>(),
+    })
+}
+
+struct Printer {
+    sheet: Sheet,
+    highlight: Highlight,
+    context: bool,
+}
+
+impl Printer {
+    fn print(&mut self, found: &Found, headings: bool) -> io::Result<()> {
+        let outputs = found.matches.chunk_by(|a, b| a.id == b.id);
+        for (at, matches) in outputs.enumerate() {
+            if headings {
+                if at > 0 {
+                    self.sheet.end()?;
+                }
+                let id = matches.first().map_or("", |found| &found.id);
+                self.sheet.styled(style::STRONG, id)?;
+                self.sheet.end()?;
+            }
+            self.output(matches)?;
+        }
+        self.sheet.flush()
+    }
+
+    /// The matches in one output. Where their contexts overlap, each line is printed once.
+    fn output(&mut self, matches: &[Match]) -> io::Result<()> {
+        let mut lines: Vec<&FoundLine> = matches.iter().flat_map(|found| &found.lines).collect();
+        // A match before the same line as context; a long line may have matches in many places.
+        lines.sort_by_key(|line| (line.number, !line.matched, line.start));
+        let mut last: Option<&FoundLine> = None;
+        for line in lines {
+            if let Some(last) = last {
+                let is_same = line.number == last.number;
+                if is_same && (!line.matched || line.start == last.start) {
+                    continue;
+                }
+                if self.context && line.number > last.number + 1 {
+                    self.sheet.styled(style::DIM, "--")?;
+                    self.sheet.end()?;
+                }
+            }
+            self.line(line)?;
+            last = Some(line);
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &FoundLine) -> io::Result<()> {
+        let mark = if line.matched { ':' } else { '-' };
+        let number = format!("{}{mark}", line.number + 1);
+        self.sheet.styled(style::DIM, number)?;
+        let mut rest = 0;
+        let matches = if line.matched {
+            self.highlight.in_line(&line.bytes)
+        } else {
+            Vec::new()
+        };
+        for found in matches {
+            let (before, shown) = (rest..found.start, found.clone());
+            self.sheet
+                .theirs(line.bytes.get(before).unwrap_or_default())?;
+            self.sheet.start(style::BAD)?;
+            self.sheet
+                .theirs(line.bytes.get(shown).unwrap_or_default())?;
+            self.sheet.stop(style::BAD)?;
+            rest = found.end;
+        }
+        self.sheet
+            .theirs(line.bytes.get(rest..).unwrap_or_default())?;
+        if line.clipped {
+            self.sheet.styled(style::DIM, " [clipped]")?;
+        }
+        self.sheet.end()
+    }
+}

@@ -1,0 +1,105 @@
+//! `trimtab output list`: which outputs there are.
+
+use std::io::Write;
+
+use trimtab::store::{Metadata, SessionId, Store};
+
+use super::place::{Place, StoreArgs, session_id};
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::columns::{Align, lined_up};
+use crate::ui::{Terminal, number, sheet, style, units};
+
+/// What `trimtab output list` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only the outputs of this session
+    #[arg(
+        long,
+        short,
+        value_name = "S",
+        env = "TRIMTAB_SESSION",
+        hide_env_values = true
+    )]
+    pub session: Option<String>,
+}
+
+/// What `trimtab output list --help` says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab output list                     every session, oldest output first
+  trimtab output list --session S
+  trimtab output list --json | jq -r 'select(.byte_size > 1e6) | .ref'";
+
+/// Runs the verb.
+pub fn run(
+    args: &Args,
+    store: &StoreArgs,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let place = store.open()?;
+    let sessions = sessions(args, &place)?;
+    let mut seen = 0;
+    for session in &sessions {
+        let outputs = place.store.list(session);
+        let outputs = outputs.map_err(|error| place.failed(&error))?;
+        if common.json {
+            for output in &outputs {
+                writeln!(terminal.out(), "{}", super::as_json(output))?;
+            }
+        } else if !outputs.is_empty() {
+            let gap = if seen > 0 { "\n" } else { "" };
+            write!(terminal.out(), "{gap}{}", text(session, &outputs))?;
+        }
+        seen += outputs.len();
+    }
+    if seen == 0 {
+        terminal.note("no outputs");
+    }
+    Ok(())
+}
+
+fn sessions(args: &Args, place: &Place) -> Result<Vec<SessionId>, Failure> {
+    if let Some(name) = &args.session {
+        let session = session_id(name)?;
+        place.known(&session)?;
+        return Ok(vec![session]);
+    }
+    let sessions = place.store.sessions();
+    let sessions = sessions.map_err(|error| place.failed(&error))?;
+    Ok(sessions.into_iter().map(|info| info.session).collect())
+}
+
+fn text(session: &SessionId, outputs: &[Metadata]) -> String {
+    let now = super::now();
+    let heading = ["REF", "SIZE", "LINES", "AGE", "TOOL", "CALL"].map(str::to_owned);
+    let row = |output: &Metadata| {
+        [
+            output.reference.id().to_owned(),
+            units::size(output.byte_size),
+            number::grouped(output.line_count),
+            units::age(now.saturating_sub(output.created)),
+            or_dash(&output.labels.tool),
+            or_dash(&output.labels.call),
+        ]
+    };
+    let rows: Vec<_> = [heading]
+        .into_iter()
+        .chain(outputs.iter().map(row))
+        .collect();
+    let (left, right) = (Align::Left, Align::Right);
+    let (strong, name) = (style::STRONG, sheet::name(session.as_str()));
+    format!(
+        "{strong}session {name}{strong:#}\n{}",
+        lined_up(&rows, [left, right, right, right, left, left])
+    )
+}
+
+fn or_dash(text: &str) -> String {
+    if text.is_empty() {
+        "-".to_owned()
+    } else {
+        sheet::name(text)
+    }
+}

@@ -1,0 +1,204 @@
+//! Where the store is, whose outputs are meant, and what is said when something is wrong.
+
+use std::path::{Path, PathBuf};
+
+use trimtab::store::{Error, FolderStore, SessionId, Store};
+
+use crate::exit::Failure;
+use crate::ui::sheet;
+
+/// Says where the store is.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct StoreArgs {
+    /// Where the store is.
+    #[arg(
+        long,
+        help = "Folder of the store [default: $XDG_DATA_HOME/trimtab or ~/.local/share/trimtab]",
+        global = true,
+        value_name = "PATH",
+        env = "TRIMTAB_STORE",
+        hide_env_values = true
+    )]
+    pub store: Option<PathBuf>,
+}
+
+/// Says whose outputs are meant.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SessionArgs {
+    /// The session whose outputs are meant
+    #[arg(
+        long,
+        short,
+        value_name = "S",
+        env = "TRIMTAB_SESSION",
+        hide_env_values = true
+    )]
+    pub session: String,
+}
+
+impl SessionArgs {
+    /// The session.
+    pub fn id(&self) -> Result<SessionId, Failure> {
+        session_id(&self.session)
+    }
+}
+
+/// The session called `name`.
+pub fn session_id(name: &str) -> Result<SessionId, Failure> {
+    SessionId::new(name).map_err(|error| {
+        Failure::input(
+            format!("--session: {error}"),
+            "a session has the name that the agent or the proxy gave it, of 1 to 512 bytes",
+        )
+    })
+}
+
+/// An open store.
+#[derive(Debug)]
+pub struct Place {
+    /// The store.
+    pub store: FolderStore,
+    path: PathBuf,
+}
+
+impl StoreArgs {
+    /// The folder: the flag, the environment, or the user's data folder.
+    fn path(&self) -> Result<PathBuf, Failure> {
+        let given = self
+            .store
+            .clone()
+            .filter(|path| !path.as_os_str().is_empty());
+        let path = given.or_else(default_folder).ok_or_else(|| {
+            Failure::input(
+                "no folder for the store: HOME is not set",
+                "say where it is with --store PATH or TRIMTAB_STORE",
+            )
+        })?;
+        if path.to_string_lossy().contains("://") {
+            return Err(Failure::input(
+                format!("{}: a store is a folder here, not a URL", path.display()),
+                "give the path of a folder with --store",
+            ));
+        }
+        Ok(path)
+    }
+
+    /// Opens a store that is there already.
+    pub fn open(&self) -> Result<Place, Failure> {
+        let path = self.path()?;
+        if !FolderStore::is_at(&path) {
+            return Err(Failure::input(
+                format!("no store at {}", path.display()),
+                "give its folder with --store PATH or TRIMTAB_STORE; `trimtab output put` makes \
+                 a new one",
+            ));
+        }
+        open(path)
+    }
+
+    /// Opens a store, and makes it if it is not there.
+    pub fn make(&self) -> Result<Place, Failure> {
+        open(self.path()?)
+    }
+}
+
+fn open(path: PathBuf) -> Result<Place, Failure> {
+    let store = FolderStore::open(&path).map_err(|error| explain(&path, &error))?;
+    Ok(Place { store, path })
+}
+
+fn default_folder() -> Option<PathBuf> {
+    let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    // A relative path in this variable is to be ignored, says its specification.
+    let data = folder("XDG_DATA_HOME").map(PathBuf::from);
+    let data = data.filter(|path| path.is_absolute());
+    let data = data.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".local/share")));
+    Some(data?.join("trimtab"))
+}
+
+impl Place {
+    /// What to tell of an error of this store.
+    pub fn failed(&self, error: &Error) -> Failure {
+        explain(&self.path, error)
+    }
+
+    /// What to tell of an error that has to do with one output.
+    pub fn failed_on(&self, session: &SessionId, id: &str, error: &Error) -> Failure {
+        match error {
+            Error::NotFound => match self.known(session) {
+                Err(unknown) => unknown,
+                Ok(()) => Failure::input(
+                    format!(
+                        "no output '{}' in session '{}'",
+                        sheet::name(id),
+                        sheet::name(session.as_str())
+                    ),
+                    format!("`trimtab output list --session {session}` shows those that there are"),
+                ),
+            },
+            Error::Damaged { .. } => Failure::Stuck {
+                message: format!(
+                    "output '{id}' is damaged: {}",
+                    first_line(&error.to_string())
+                ),
+                hint: Some("the rest of the store is not affected; run the tool again".to_owned()),
+            },
+            error => self.failed(error),
+        }
+    }
+
+    /// Fails if the store does not know `session`.
+    pub fn known(&self, session: &SessionId) -> Result<(), Failure> {
+        let sessions = self.store.sessions().map_err(|error| self.failed(&error))?;
+        if sessions.iter().any(|info| info.session == *session) {
+            return Ok(());
+        }
+        Err(Failure::input(
+            format!(
+                "no session '{}' in the store at {}",
+                sheet::name(session.as_str()),
+                self.path.display()
+            ),
+            "`trimtab output sessions` shows those that there are",
+        ))
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+fn explain(path: &Path, error: &Error) -> Failure {
+    let text = error.to_string();
+    let (message, hint) = match text.split_once("\nhint: ") {
+        Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
+        None => (text, None),
+    };
+    let at = |message: &str| format!("store at {}: {message}", path.display());
+    let stuck = |message, hint| Failure::Stuck { message, hint };
+    match error {
+        Error::PastEnd { line_count, .. } => Failure::input(
+            message,
+            format!(
+                "offsets count from 0: the last line is --offset {}",
+                line_count.saturating_sub(1)
+            ),
+        ),
+        Error::NotAStore { .. } => {
+            Failure::input(message, "give the folder of a store with --store PATH")
+        }
+        Error::Input(_) => Failure::input(message, "give a file that can be read, or -"),
+        Error::Full => stuck(
+            at(&message),
+            Some("free disk space, or remove old sessions with `trimtab output gc`".to_owned()),
+        ),
+        Error::ReadOnly => stuck(
+            at("is read-only"),
+            Some("what is in it can still be read; to write, use another --store".to_owned()),
+        ),
+        Error::Busy => stuck(at(&message), Some("try again in a moment".to_owned())),
+        // These name the file already.
+        Error::Io { .. } => stuck(message, hint),
+        _ => stuck(at(&message), hint),
+    }
+}

@@ -1,0 +1,226 @@
+//! `trimtab output read`: an output, or some lines of it.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+use trimtab::retrieval::is_binary;
+use trimtab::store::{Error, Form, Line, LineRange, SessionId, Store, Stored};
+
+use super::place::{Place, SessionArgs, StoreArgs};
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::sheet::Sheet;
+use crate::ui::{Terminal, style, units};
+
+/// Longer lines are printed piece by piece.
+const PIECE: usize = 64 * 1024;
+/// Raw bytes are read so many at a time.
+const RAW_PIECE: u64 = 1024 * 1024;
+/// A line of JSON holds at most this much of a line.
+const JSON_LINE: usize = 1024 * 1024;
+
+/// What `trimtab output read` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The session that it belongs to.
+    #[command(flatten)]
+    pub session: SessionArgs,
+    /// The output
+    #[arg(value_name = "REF")]
+    pub id: String,
+    /// First line to print, counted from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub offset: u64,
+    /// How many lines to print
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Print the bytes exactly as they were stored, without line numbers
+    #[arg(long, conflicts_with = "json")]
+    pub raw: bool,
+}
+
+/// What `trimtab output read --help` says first.
+pub const ABOUT: &str = "\
+Print an output, or some lines of it.
+
+Lines come numbered from 1, as the model sees them; --offset counts from 0, so --offset 60 starts \
+at the line numbered 61. With --raw the bytes are printed exactly as they were stored. Output of \
+any size is streamed, and reading a few lines at the end of a large one costs those lines.
+
+On a terminal control characters are shown as ^X, unless --raw.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab output read --session S REF | less
+  trimtab output read --session S REF --offset 3000 --limit 20
+  trimtab output read --session S REF --raw > build.log
+  trimtab output read --session S REF --json | jq -r .text";
+
+/// Runs the verb.
+pub fn run(
+    args: &Args,
+    store: &StoreArgs,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let session = args.session.id()?;
+    let place = store.open()?;
+    let id = args.id.as_str();
+    let is_whole = args.raw && args.offset == 0 && args.limit.is_none();
+    let form = if is_whole { Form::Whole } else { Form::Text };
+    let failed = |error: &Error| place.failed_on(&session, id, error);
+    let stored = place.store.open(&session, id, form);
+    let stored = stored.map_err(|error| failed(&error))?;
+    if !args.raw && is_binary(&stored).map_err(|error| failed(&error))? {
+        return Err(binary(&session, &stored));
+    }
+    let printed = if is_whole {
+        raw(&stored)
+    } else if args.raw {
+        raw_lines(args, &stored)
+    } else {
+        let mut printer = Printer {
+            stored: &stored,
+            sheet: Sheet::new(terminal.has_colour()),
+            json: common.json,
+        };
+        printer.print(args)
+    };
+    printed.map_err(|stop| stop.told(&place, &session, id))
+}
+
+fn binary(session: &SessionId, stored: &Stored) -> Failure {
+    let metadata = stored.metadata();
+    let id = metadata.reference.id();
+    Failure::input(
+        format!(
+            "output '{id}' is binary ({}, {}): it has no lines to print",
+            metadata.labels.media_type,
+            units::size(metadata.byte_size)
+        ),
+        format!("trimtab output read --session {session} {id} --raw > FILE"),
+    )
+}
+
+/// What ended the printing: the store, or where it goes to.
+enum Stop {
+    Store(Error),
+    Out(io::Error),
+}
+
+impl Stop {
+    fn told(self, place: &Place, session: &SessionId, id: &str) -> Failure {
+        match self {
+            Self::Store(error) => place.failed_on(session, id, &error),
+            Self::Out(error) => match error.downcast::<Error>() {
+                Ok(error) => place.failed_on(session, id, &error),
+                Err(error) => Failure::Failed(error),
+            },
+        }
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Out(error)
+    }
+}
+
+/// Everything, as it was stored.
+fn raw(stored: &Stored) -> Result<(), Stop> {
+    let mut out = io::stdout().lock();
+    io::copy(&mut stored.reader(), &mut out)?;
+    Ok(out.flush()?)
+}
+
+/// Some lines as they were stored, with their ends.
+fn raw_lines(args: &Args, stored: &Stored) -> Result<(), Stop> {
+    let mut out = io::stdout().lock();
+    let mut at = start_of(stored, args.offset)?;
+    let last = args.offset.saturating_add(args.limit.unwrap_or(u64::MAX));
+    let end = if last < stored.line_count() {
+        start_of(stored, last)?
+    } else {
+        stored.byte_size()
+    };
+    while at < end {
+        let piece = usize::try_from(RAW_PIECE.min(end - at)).unwrap_or(PIECE);
+        let bytes = stored.read_at(at, piece)?;
+        out.write_all(&bytes)?;
+        at += bytes.len() as u64;
+    }
+    Ok(out.flush()?)
+}
+
+/// The place of a line's first byte.
+fn start_of(stored: &Stored, line: u64) -> Result<u64, Error> {
+    let mut range = LineRange::new(line, 1);
+    range.max_line_bytes = 0;
+    let lines = stored.lines(range)?.lines;
+    Ok(lines.first().map_or(0, |line| line.start))
+}
+
+struct Printer<'a> {
+    stored: &'a Stored,
+    sheet: Sheet,
+    json: bool,
+}
+
+impl Printer<'_> {
+    fn print(&mut self, args: &Args) -> Result<(), Stop> {
+        let end = args.offset.saturating_add(args.limit.unwrap_or(u64::MAX));
+        let mut next = Some(args.offset);
+        while let Some(offset) = next.filter(|offset| *offset < end || *offset == args.offset) {
+            let mut range = LineRange::new(offset, end - offset);
+            if self.json {
+                range.max_line_bytes = JSON_LINE;
+            }
+            let lines = self.stored.lines(range)?;
+            for line in &lines.lines {
+                if self.json {
+                    self.json_line(line)?;
+                } else {
+                    self.line(line)?;
+                }
+            }
+            next = lines.next.filter(|_| !lines.lines.is_empty());
+        }
+        Ok(self.sheet.flush()?)
+    }
+
+    fn line(&mut self, line: &Line) -> Result<(), Stop> {
+        let number = format!("{:>5}", line.number + 1);
+        self.sheet.styled(style::DIM, number)?;
+        self.sheet.ours("  ")?;
+        self.sheet.theirs(&line.bytes)?;
+        let mut printed = line.bytes.len() as u64;
+        while printed < line.byte_size {
+            let rest = usize::try_from(line.byte_size - printed).unwrap_or(PIECE);
+            let piece = self.stored.read_at(line.start + printed, rest.min(PIECE))?;
+            if piece.is_empty() {
+                break;
+            }
+            self.sheet.theirs(&piece)?;
+            printed += piece.len() as u64;
+        }
+        Ok(self.sheet.end()?)
+    }
+
+    fn json_line(&mut self, line: &Line) -> Result<(), Stop> {
+        let json = json!({
+            "offset": line.number,
+            "text": String::from_utf8_lossy(&line.bytes),
+            "byte_size": line.byte_size,
+            "clipped": line.is_clipped(),
+        });
+        self.sheet.ours(json)?;
+        Ok(self.sheet.end()?)
+    }
+}

@@ -1,0 +1,70 @@
+//! `trimtab output sessions`: which sessions there are.
+
+use std::io::Write;
+
+use serde_json::json;
+use trimtab::store::{SessionId, SessionInfo, Store};
+
+use super::place::StoreArgs;
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::columns::{Align, lined_up};
+use crate::ui::{Terminal, number, sheet, units};
+
+/// Runs the verb.
+pub fn run(store: &StoreArgs, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let place = store.open()?;
+    let mut sessions = place
+        .store
+        .sessions()
+        .map_err(|error| place.failed(&error))?;
+    // Most people look for the one they used last.
+    sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
+    if common.json {
+        for info in &sessions {
+            writeln!(terminal.out(), "{}", as_json(info))?;
+        }
+        return Ok(());
+    }
+    if sessions.is_empty() {
+        terminal.note("no sessions");
+        return Ok(());
+    }
+    terminal.out().write_all(text(&sessions).as_bytes())?;
+    Ok(())
+}
+
+fn as_json(info: &SessionInfo) -> serde_json::Value {
+    json!({
+        "session": info.session.as_str(),
+        "parent": info.parent.as_ref().map(SessionId::as_str),
+        "outputs": info.outputs,
+        "byte_size": info.byte_size,
+        "created": info.created,
+        "used": info.used,
+    })
+}
+
+fn text(sessions: &[SessionInfo]) -> String {
+    let now = super::now();
+    let heading = ["SESSION", "OUTPUTS", "SIZE", "USED", "PARENT"].map(str::to_owned);
+    let row = |info: &SessionInfo| {
+        let parent = info
+            .parent
+            .as_ref()
+            .map(|parent| sheet::name(parent.as_str()));
+        [
+            sheet::name(info.session.as_str()),
+            number::grouped(info.outputs),
+            units::size(info.byte_size),
+            units::age(now.saturating_sub(info.used)),
+            parent.unwrap_or_else(|| "-".to_owned()),
+        ]
+    };
+    let rows: Vec<_> = [heading]
+        .into_iter()
+        .chain(sessions.iter().map(row))
+        .collect();
+    let (left, right) = (Align::Left, Align::Right);
+    lined_up(&rows, [left, right, right, right, left])
+}

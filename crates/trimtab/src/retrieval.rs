@@ -1,0 +1,152 @@
+//! The two retrieval tools at work: what the model asks for, had back from a store.
+//!
+//! [`Retrieval`] takes a call as the model made it, its arguments as JSON text, and gives the
+//! text to answer it with. It never fails: what went wrong is said in the answer, with what the
+//! model can do about it. An answer is bounded in size, a search in time.
+
+mod arguments;
+mod grep;
+mod read;
+mod refusal;
+mod text;
+
+use std::time::Duration;
+
+use trimtab_engine::view::retrieval::AnswerLimits;
+use trimtab_engine::view::tools;
+use trimtab_store::{SessionId, Store};
+
+use arguments::Arguments;
+use refusal::Refusal;
+
+pub use refusal::NOT_FOUND;
+pub use text::is_binary;
+
+/// How long a search may take unless set: enough for a few gigabytes, and less than a client
+/// waits for a tool.
+const GREP_TIME: Duration = Duration::from_secs(5);
+
+/// Answers the retrieval calls of one session.
+///
+/// ```
+/// use trimtab::retrieval::Retrieval;
+/// use trimtab::store::{MemoryStore, Put, SessionId, Store};
+///
+/// let store = MemoryStore::new();
+/// let session = SessionId::new("s1")?;
+/// let stored = store.put(&session, Put::new("call_1", "one\ntwo\nthree"))?;
+///
+/// let retrieval = Retrieval::new(&store, session);
+/// let arguments = format!(r#"{{"ref_id":"{stored}","offset":1,"limit":1}}"#);
+/// let answer = retrieval.call("tool_output_cache", &arguments);
+/// assert_eq!(answer.text, "    2  two");
+///
+/// let answer = retrieval.call("tool_output_cache_grep", r#"{"pattern":"thr"}"#);
+/// assert_eq!(answer.text, format!("ref:{stored}\n    3  three"));
+/// # Ok::<_, trimtab::store::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Retrieval<'s> {
+    store: &'s dyn Store,
+    session: SessionId,
+    limits: AnswerLimits,
+    grep_time: Duration,
+}
+
+/// What to answer a retrieval call with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetrievalAnswer {
+    /// The text for the model.
+    pub text: String,
+    /// True if the call could not be carried out; the text then says why and what to do.
+    pub is_error: bool,
+}
+
+impl<'s> Retrieval<'s> {
+    /// For the outputs that `session` may read: its own, and those of the sessions above it.
+    pub fn new(store: &'s dyn Store, session: SessionId) -> Self {
+        Self {
+            store,
+            session,
+            limits: AnswerLimits::default(),
+            grep_time: GREP_TIME,
+        }
+    }
+
+    /// The same with other limits for the size of an answer.
+    #[must_use]
+    pub fn limits(mut self, limits: AnswerLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The same with another limit for the time of a search; 5 seconds otherwise.
+    #[must_use]
+    pub fn grep_time(mut self, time: Duration) -> Self {
+        self.grep_time = time;
+        self
+    }
+
+    /// True if `tool` is one of the two tools, also under the prefix of an MCP client.
+    ///
+    /// ```
+    /// # use trimtab::retrieval::Retrieval;
+    /// assert!(Retrieval::is_ours("tool_output_cache"));
+    /// assert!(Retrieval::is_ours("mcp__trimtab__tool_output_cache_grep"));
+    /// assert!(!Retrieval::is_ours("read_file"));
+    /// ```
+    pub fn is_ours(tool: &str) -> bool {
+        tools::is_retrieval(tool)
+    }
+
+    /// Carries out a call of `tool` with `arguments`, the JSON text that the model gave.
+    ///
+    /// Models are forgiven what does no harm: numbers as strings, `null` for what is left out,
+    /// fields that the tool does not have.
+    ///
+    /// ```
+    /// # use trimtab::retrieval::{NOT_FOUND, Retrieval};
+    /// # use trimtab::store::{MemoryStore, SessionId};
+    /// # let store = MemoryStore::new();
+    /// # let retrieval = Retrieval::new(&store, SessionId::new("s1")?);
+    /// let answer = retrieval.call("tool_output_cache", r#"{"ref_id":"made up"}"#);
+    /// assert!(answer.is_error);
+    /// assert_eq!(answer.text, NOT_FOUND);
+    /// # Ok::<_, trimtab::store::Error>(())
+    /// ```
+    pub fn call(&self, tool: &str, arguments: &str) -> RetrievalAnswer {
+        match self.carry_out(tool, arguments) {
+            Ok(text) => RetrievalAnswer {
+                text,
+                is_error: false,
+            },
+            Err(refusal) => RetrievalAnswer {
+                text: refusal.into_text(),
+                is_error: true,
+            },
+        }
+    }
+
+    fn carry_out(&self, tool: &str, arguments: &str) -> Result<String, Refusal> {
+        if !Self::is_ours(tool) {
+            return Err(Refusal::unknown_tool(tool));
+        }
+        let arguments = Arguments::parse(arguments)?;
+        if tool.ends_with(tools::GREP) {
+            self.grep(&grep::Asked::new(&arguments)?)
+        } else {
+            self.read(&read::Asked::new(&arguments)?)
+        }
+    }
+}
+
+impl std::fmt::Debug for Retrieval<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Retrieval")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The arguments of a call, as models write them.
+
+use serde_json::{Map, Value};
+
+use super::Refusal;
+
+/// The fields of a call's arguments.
+pub(super) struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// Reads JSON text. Nothing at all stands for no fields; an object in a string, as some
+    /// clients send it, for the object.
+    pub(super) fn parse(json: &str) -> Result<Self, Refusal> {
+        let value = match read(json)? {
+            Value::String(inner) => read(&inner)?,
+            value => value,
+        };
+        match value {
+            Value::Object(fields) => Ok(Self(fields)),
+            Value::Null => Ok(Self(Map::new())),
+            other => Err(Refusal::new(format!(
+                "The arguments must be a JSON object such as {{\"ref_id\":\"...\"}}, not {}.",
+                short(&other)
+            ))),
+        }
+    }
+
+    /// A text; none if it is left out or empty. A number is taken as it is written.
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Refusal> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if text.is_empty() => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(Value::Number(number)) => Ok(Some(number.to_string())),
+            Some(other) => Err(wrong(name, "a string", other)),
+        }
+    }
+
+    /// A ref, without what models copy along with it.
+    pub(super) fn ref_id(&self) -> Result<Option<String>, Refusal> {
+        let text = self.text("ref_id")?;
+        let bare = |text: String| {
+            let text = text.trim().trim_matches(['"', '\'', '`']);
+            text.strip_prefix("ref:").unwrap_or(text).to_owned()
+        };
+        Ok(text.map(bare).filter(|id| !id.is_empty()))
+    }
+
+    /// A whole number that is at least `minimum`; none if it is left out.
+    pub(super) fn count(&self, name: &str, minimum: u64) -> Result<Option<u64>, Refusal> {
+        let given = match self.0.get(name) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(given) => given,
+        };
+        let number = match given {
+            Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
+            Value::String(text) if text.trim().is_empty() => return Ok(None),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        let number = number.filter(|number| *number >= minimum);
+        let expected = || format!("a whole number of at least {minimum}");
+        number
+            .ok_or_else(|| wrong(name, &expected(), given))
+            .map(Some)
+    }
+
+    /// Yes or no; no if it is left out.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, Refusal> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(true),
+            Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(false),
+            Some(other) => Err(wrong(name, "true or false", other)),
+        }
+    }
+}
+
+fn read(json: &str) -> Result<Value, Refusal> {
+    if json.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_str(json)
+        .map_err(|error| Refusal::new(format!("The arguments are not valid JSON: {error}.")))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "whole, not negative and small enough was checked"
+)]
+fn whole(number: f64) -> Option<u64> {
+    let fits = number.fract() == 0.0 && (0.0..9e15).contains(&number);
+    fits.then_some(number as u64)
+}
+
+fn wrong(name: &str, expected: &str, given: &Value) -> Refusal {
+    Refusal::new(format!("{name} must be {expected}, not {}.", short(given)))
+}
+
+/// The value, cut to what is needed to recognise it.
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}

@@ -1,0 +1,185 @@
+//! `tool_output_cache_grep`: a search in one output, or in all of the session.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use trimtab_engine::view::retrieval::{GrepAnswer, Line};
+use trimtab_store::{Form, Found, FoundLine, LineRange, Match, Query, Stop, Stored};
+
+use super::arguments::Arguments;
+use super::text::{UNREADABLE_NOTE, from_first_char, readable, whole_chars};
+use super::{Refusal, Retrieval};
+
+/// Matches shown unless the model asks for another number.
+const MATCHES: u64 = 50;
+/// Lines around a match: more would be a read.
+const MOST_AROUND: u64 = 50;
+/// As much of a long line is shown around its match.
+const LINE_BYTES: usize = 2_000;
+/// Room for what stands before and behind the bytes of a line.
+const LINE_FRAME: usize = 80;
+
+/// What the model asks to search for.
+pub(super) struct Asked {
+    pattern: String,
+    ref_id: Option<String>,
+    regex: bool,
+    before: usize,
+    after: usize,
+    max: usize,
+}
+
+impl Asked {
+    pub(super) fn new(arguments: &Arguments) -> Result<Self, Refusal> {
+        let missing = "pattern is missing: give the text to look for.";
+        let around = |name| {
+            let lines = arguments.count(name, 0)?.unwrap_or(0).min(MOST_AROUND);
+            Ok::<_, Refusal>(usize::try_from(lines).unwrap_or(0))
+        };
+        let max = arguments.count("max", 1)?.unwrap_or(MATCHES);
+        Ok(Self {
+            pattern: arguments
+                .text("pattern")?
+                .ok_or_else(|| Refusal::new(missing))?,
+            ref_id: arguments.ref_id()?,
+            regex: arguments.flag("regex")?,
+            before: around("before")?,
+            after: around("after")?,
+            max: usize::try_from(max).unwrap_or(usize::MAX),
+        })
+    }
+
+    fn query(&self, max_bytes: usize) -> Query<'_> {
+        let query = if self.regex {
+            Query::regex(&self.pattern)
+        } else {
+            Query::literal(&self.pattern)
+        };
+        let mut query = query.context(self.before, self.after).max_matches(self.max);
+        // One match with all the lines around it must fit an answer.
+        let share = max_bytes / (self.before + self.after + 1);
+        query.max_line_bytes = share.saturating_sub(LINE_FRAME).clamp(1, LINE_BYTES);
+        query
+    }
+}
+
+impl Retrieval<'_> {
+    pub(super) fn grep(&self, asked: &Asked) -> Result<String, Refusal> {
+        let started = Instant::now();
+        let expired = || started.elapsed() >= self.grep_time;
+        let query = asked.query(self.limits.max_bytes).until(&expired);
+        let found = self
+            .store
+            .grep(&self.session, asked.ref_id.as_deref(), &query)?;
+        let mut answer = GrepAnswer::new(asked.max, self.limits);
+        let mut places = Places::new(self);
+        let mut unreadable = false;
+        for found in &found.matches {
+            let lines = places.lines(found, &mut unreadable)?;
+            let first = found.lines.first().map_or(found.line, |line| line.number);
+            let first = usize::try_from(first).unwrap_or(usize::MAX);
+            let lines = lines.iter().map(|(text, unread)| Line {
+                text,
+                unread: *unread,
+            });
+            if answer.push(&found.id, first, lines).is_break() {
+                break;
+            }
+        }
+        let mut text = answer.finish(&asked.pattern);
+        if unreadable {
+            text.push_str(UNREADABLE_NOTE);
+        }
+        text.push_str(&self.gaps(&found));
+        Ok(text)
+    }
+
+    /// What was not searched, and why.
+    fn gaps(&self, found: &Found) -> String {
+        let mut text = String::new();
+        if found.stopped == Some(Stop::Expired) {
+            let seconds = self.grep_time.as_secs_f64();
+            text = format!(
+                "\n[trimtab: not everything was searched: time was up after {seconds} s; \
+                 give a ref_id to search one output]"
+            );
+        }
+        if !found.damaged.is_empty() {
+            let ids = found.damaged.join(", ");
+            text.push_str("\n[trimtab: damaged, not searched to the end: ");
+            text.push_str(&ids);
+            text.push(']');
+        }
+        text
+    }
+}
+
+/// Finds out what is missing of lines that are shown in part.
+struct Places<'a> {
+    retrieval: &'a Retrieval<'a>,
+    open: BTreeMap<String, Stored>,
+}
+
+impl<'a> Places<'a> {
+    fn new(retrieval: &'a Retrieval<'a>) -> Self {
+        let open = BTreeMap::new();
+        Self { retrieval, open }
+    }
+
+    /// The lines of a match, each with the number of bytes missing behind it.
+    fn lines(
+        &mut self,
+        found: &Match,
+        unreadable: &mut bool,
+    ) -> Result<Vec<(String, u64)>, Refusal> {
+        let mut shown = Vec::with_capacity(found.lines.len());
+        for line in &found.lines {
+            let (text, unread, strange) = if line.clipped {
+                self.clipped(&found.id, line)?
+            } else {
+                let (text, strange) = readable(&line.bytes);
+                (text.into_owned(), 0, strange)
+            };
+            *unreadable |= strange;
+            shown.push((text, unread));
+        }
+        Ok(shown)
+    }
+
+    /// A part of a line: where it begins, and how much is missing behind it.
+    fn clipped(&mut self, id: &str, line: &FoundLine) -> Result<(String, u64, bool), Refusal> {
+        let whole = self.line(id, line.number)?;
+        let mut column = line.start.saturating_sub(whole.start);
+        let mut bytes = line.bytes.as_slice();
+        if column > 0 {
+            let behind = from_first_char(bytes);
+            column += (bytes.len() - behind.len()) as u64;
+            bytes = behind;
+        }
+        let rest = whole.byte_size.saturating_sub(column);
+        if rest > bytes.len() as u64 {
+            bytes = whole_chars(bytes);
+        }
+        let (text, strange) = readable(bytes);
+        let text = match column {
+            0 => text.into_owned(),
+            column => format!("[… column {column}] {text}"),
+        };
+        Ok((text, rest.saturating_sub(bytes.len() as u64), strange))
+    }
+
+    /// Where a line begins and how long it is, without its bytes.
+    fn line(&mut self, id: &str, number: u64) -> Result<trimtab_store::Line, Refusal> {
+        if !self.open.contains_key(id) {
+            let (store, session) = (self.retrieval.store, &self.retrieval.session);
+            let stored = store.open(session, id, Form::Text)?;
+            self.open.insert(id.to_owned(), stored);
+        }
+        let mut range = LineRange::new(number, 1);
+        range.max_line_bytes = 0;
+        let stored = self.open.get(id);
+        let lines = stored.map(|stored| stored.lines(range)).transpose()?;
+        let line = lines.and_then(|lines| lines.lines.into_iter().next());
+        line.ok_or(Refusal::from(trimtab_store::Error::NotFound))
+    }
+}

@@ -1,0 +1,134 @@
+//! `tool_output_cache`: lines of an output.
+
+use trimtab_engine::view::retrieval::{Line, ReadAnswer};
+use trimtab_store::{Form, LineRange, Stored};
+
+use super::arguments::Arguments;
+use super::text::{UNREADABLE_NOTE, is_binary, readable, whole_chars};
+use super::{Refusal, Retrieval};
+
+/// What the model asks to read.
+pub(super) struct Asked {
+    ref_id: String,
+    offset: u64,
+    limit: u64,
+    column: u64,
+}
+
+impl Asked {
+    pub(super) fn new(arguments: &Arguments) -> Result<Self, Refusal> {
+        let missing = "ref_id is missing: copy it from the shortened or trimmed output that you \
+            want to read.";
+        Ok(Self {
+            ref_id: arguments.ref_id()?.ok_or_else(|| Refusal::new(missing))?,
+            offset: arguments.count("offset", 0)?.unwrap_or(0),
+            limit: arguments.count("limit", 1)?.unwrap_or(u64::MAX),
+            column: arguments.count("column", 0)?.unwrap_or(0),
+        })
+    }
+}
+
+/// A line to be shown, from some column on.
+struct Shown {
+    bytes: Vec<u8>,
+    unread: u64,
+}
+
+impl Retrieval<'_> {
+    pub(super) fn read(&self, asked: &Asked) -> Result<String, Refusal> {
+        let stored = self.store.open(&self.session, &asked.ref_id, Form::Text)?;
+        if is_binary(&stored)? {
+            return Err(binary(&stored));
+        }
+        let first = usize::try_from(asked.offset).unwrap_or(usize::MAX);
+        let mut answer = ReadAnswer::new(&asked.ref_id, first, asked.column, self.limits);
+        if asked.offset >= stored.line_count() {
+            return Ok(answer.finish());
+        }
+        let (lines, has_more) = self.lines(&stored, asked)?;
+        let mut unreadable = false;
+        let mut is_full = false;
+        for line in &lines {
+            let (text, strange) = readable(&line.bytes);
+            let unread = line.unread;
+            let text = &*text;
+            is_full = answer.push(Line { text, unread }).is_break();
+            if is_full {
+                break;
+            }
+            unreadable |= strange;
+        }
+        if has_more && !is_full {
+            // The store stopped because the answer is full: it takes no further line, and says
+            // where to go on.
+            let _ = answer.push("");
+        }
+        let mut text = answer.finish();
+        if unreadable {
+            text.push_str(UNREADABLE_NOTE);
+        }
+        Ok(text)
+    }
+
+    /// The lines asked for, as far as they fit an answer; true if some did not.
+    fn lines(&self, stored: &Stored, asked: &Asked) -> Result<(Vec<Shown>, bool), Refusal> {
+        let range = LineRange {
+            offset: asked.offset,
+            limit: asked.limit,
+            max_line_bytes: self.limits.max_line_bytes,
+            max_bytes: self.limits.max_bytes,
+        };
+        let read = stored.lines(range)?;
+        let behind = asked.offset.saturating_add(asked.limit);
+        let has_more = read.next.is_some_and(|next| next < behind);
+        let mut shown = Vec::with_capacity(read.lines.len());
+        for mut line in read.lines {
+            let column = if line.number == asked.offset {
+                asked.column
+            } else {
+                0
+            };
+            if column > 0 {
+                line.bytes = self.rest_of_line(stored, &line, column)?;
+            }
+            let rest = line.byte_size - column;
+            if (line.bytes.len() as u64) < rest {
+                let whole = whole_chars(&line.bytes).len();
+                line.bytes.truncate(whole);
+            }
+            let unread = rest.saturating_sub(line.bytes.len() as u64);
+            let bytes = line.bytes;
+            shown.push(Shown { bytes, unread });
+        }
+        Ok((shown, has_more))
+    }
+
+    /// The part of a line that begins at `column`, as much as is shown at once.
+    fn rest_of_line(
+        &self,
+        stored: &Stored,
+        line: &trimtab_store::Line,
+        column: u64,
+    ) -> Result<Vec<u8>, Refusal> {
+        let size = line.byte_size;
+        let rest = size.saturating_sub(column);
+        if rest == 0 {
+            return Err(Refusal::new(format!(
+                "column {column} is past the end of this line, which has {size} bytes. Leave \
+                 column out to read it from its start."
+            )));
+        }
+        let most = usize::try_from(rest).unwrap_or(usize::MAX);
+        let most = most.min(self.limits.max_line_bytes);
+        Ok(stored.read_at(line.start + column, most)?)
+    }
+}
+
+fn binary(stored: &Stored) -> Refusal {
+    let metadata = stored.metadata();
+    Refusal::new(format!(
+        "This output is binary ({}, {} bytes) and has no lines to show. \
+         tool_output_cache_grep can still search it for text.",
+        metadata.labels.media_type, metadata.byte_size,
+    ))
+}

@@ -1,0 +1,64 @@
+//! What the model is told when a call cannot be carried out.
+
+use std::fmt::Write as _;
+
+use trimtab_engine::view::tools::{GREP, READ};
+use trimtab_store::Error;
+
+/// The answer to every ref that this session may not read. Unknown, malformed and foreign refs
+/// cannot be told apart by it.
+pub const NOT_FOUND: &str = "No output is stored under this ref_id in this session. \
+    Copy a ref_id exactly as it stands in an earlier output, or search all outputs of the \
+    session with tool_output_cache_grep without a ref_id.";
+
+/// Why a call was not carried out, in words for the model.
+pub(super) struct Refusal(String);
+
+impl Refusal {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub(super) fn unknown_tool(tool: &str) -> Self {
+        let tool: String = tool.chars().take(80).collect();
+        Self(format!(
+            "There is no tool {tool:?} here: use {READ} or {GREP}."
+        ))
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let mut text = match &error {
+            Error::NotFound => return Self::new(NOT_FOUND),
+            Error::Pattern { why } => return bad_pattern(why),
+            Error::Damaged { .. } => {
+                let text = "This output is damaged in the store and cannot be given back: \
+                    if you still need it, run the tool again.";
+                return Self::new(text);
+            }
+            error => format!("The output could not be read: {error}"),
+        };
+        // Error texts may have a hint for people on a line of its own.
+        if let Some(end) = text.find('\n') {
+            text.truncate(end);
+        }
+        let _ = write!(
+            text,
+            ". Try once more; if it fails again, run the tool again."
+        );
+        Self(text)
+    }
+}
+
+fn bad_pattern(why: &str) -> Refusal {
+    Refusal(format!(
+        "The pattern cannot be used: {why}\n\
+         To search for the text as it stands, leave regex out; else correct or shorten the \
+         expression (no look-around, no back-references)."
+    ))
+}

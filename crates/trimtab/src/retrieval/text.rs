@@ -1,0 +1,118 @@
+//! Stored bytes as text for the model.
+
+use std::borrow::Cow;
+
+use trimtab_store::{Result, Stored};
+
+/// How much of an output is looked at to tell whether it is text.
+const SAMPLE: usize = 8 * 1024;
+/// An output is binary if more than one byte in so many is none of text: a log with a stray
+/// zero byte, or in an old encoding of a Latin script, can still be read.
+const ONE_IN: usize = 10;
+
+/// What stands for a byte that is not UTF-8. One byte for one byte, so that columns stay true.
+const UNREADABLE: char = '?';
+/// Said behind an answer in which it stands.
+pub(super) const UNREADABLE_NOTE: &str = "\n[trimtab: bytes that are not UTF-8 are shown as ?]";
+
+/// True if what is open for reading is not text, judged by its first 8 KiB.
+///
+/// ```
+/// # use trimtab::retrieval::is_binary;
+/// # use trimtab::store::{Form, MemoryStore, Put, SessionId, Store};
+/// # let (store, session) = (MemoryStore::new(), SessionId::new("s")?);
+/// let image = store.put(&session, Put::new("c1", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0"))?;
+/// assert!(is_binary(&store.open(&session, image.id(), Form::Whole)?)?);
+/// # Ok::<_, trimtab::store::Error>(())
+/// ```
+pub fn is_binary(stored: &Stored) -> Result<bool> {
+    let sample = stored.read_at(0, SAMPLE)?;
+    Ok(strange_bytes(whole_chars(&sample)) * ONE_IN > sample.len())
+}
+
+/// Bytes that do not occur in text: not UTF-8, or control characters of no use in it.
+fn strange_bytes(bytes: &[u8]) -> usize {
+    let strange = |byte: &u8| matches!(byte, 0..=6 | 14..=26 | 28..=31);
+    let chunks = bytes.utf8_chunks();
+    chunks
+        .map(|chunk| chunk.invalid().len() + chunk.valid().bytes().filter(strange).count())
+        .sum()
+}
+
+/// `bytes` without the char that a cut at their end has split, if one was.
+pub(super) fn whole_chars(bytes: &[u8]) -> &[u8] {
+    let last = bytes.utf8_chunks().last();
+    let rest = last.map_or(&[][..], |chunk| chunk.invalid());
+    let is_split = std::str::from_utf8(rest).is_err_and(|error| error.error_len().is_none());
+    let whole = bytes.len().saturating_sub(rest.len());
+    if is_split && whole > 0 {
+        bytes.get(..whole).unwrap_or(bytes)
+    } else {
+        bytes
+    }
+}
+
+/// `bytes` behind the char that a cut at their beginning has split, if one was.
+pub(super) fn from_first_char(bytes: &[u8]) -> &[u8] {
+    let is_rest = |byte: &&u8| matches!(byte, 0x80..=0xbf);
+    let rest = bytes.iter().take(3).take_while(is_rest).count();
+    bytes.get(rest..).unwrap_or(bytes)
+}
+
+/// As text of the same length; true if something in it could not be shown.
+pub(super) fn readable(bytes: &[u8]) -> (Cow<'_, str>, bool) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return (Cow::Borrowed(text), false);
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| UNREADABLE));
+    }
+    (Cow::Owned(text), true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_at_either_end_leave_whole_chars() {
+        let text = "aé€𝄞".as_bytes();
+        for cut in 1..=text.len() {
+            let head = whole_chars(&text[..cut]);
+            assert!(std::str::from_utf8(head).is_ok() && cut - head.len() < 4);
+            assert!(std::str::from_utf8(from_first_char(&text[cut..])).is_ok());
+        }
+        // A byte that is wrong anywhere is no split char.
+        assert_eq!(whole_chars(b"a\xff"), b"a\xff");
+        assert_eq!(whole_chars(b"\xe2\x82"), b"\xe2\x82");
+    }
+
+    #[test]
+    fn what_is_not_utf8_keeps_its_length() {
+        assert_eq!(readable("é".as_bytes()), (Cow::Borrowed("é"), false));
+        let (text, unreadable) = readable(b"caf\xe9 \xe2\x82 \xff\xfe");
+        assert_eq!((&*text, unreadable), ("caf? ?? ??", true));
+    }
+
+    #[test]
+    fn logs_with_colour_or_a_stray_zero_are_text() {
+        for text in [
+            &b"\x1b[31merror\x1b[0m: no\tsuch file\r\n"[..],
+            b"twenty bytes of text and one \0",
+            "caf\u{e9} na\u{ef}ve".as_bytes(),
+            b"stra\xdfe und gr\xfcner Wald am Morgen",
+            b"",
+        ] {
+            assert!(strange_bytes(text) * ONE_IN <= text.len(), "{text:?}");
+        }
+        for binary in [
+            &b"\x7fELF\x02\x01\x01\0\0\0\0\0"[..],
+            b"a\0b\0c\0",
+            &[0x80; 40],
+        ] {
+            assert!(strange_bytes(binary) * ONE_IN > binary.len(), "{binary:?}");
+        }
+    }
+}
