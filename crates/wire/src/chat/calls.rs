@@ -1,0 +1,130 @@
+//! The calls of an assistant message.
+
+use serde_json::value::RawValue;
+use trimtab_model::{Call, Extra, Part, RawJson};
+
+use crate::json::{self, Fields, Object, Type, array, owned};
+use crate::marks;
+
+/// The mark of a call in the field that came before `tool_calls`.
+const LEGACY: &str = "function_call";
+
+/// Moves the calls in `fields` to `parts`.
+pub(super) fn take(fields: &mut Fields<'_>, parts: &mut Vec<Part>) {
+    // An empty list stays among the unknown fields, so that it is written again.
+    let some = |raw| json::list(raw).filter(|list| !list.is_empty());
+    if let Some(list) = fields.take_if("tool_calls", some) {
+        parts.extend(list.into_iter().map(|raw| Part::Call(read(raw))));
+    }
+    if let Some(call) = fields.take_if(LEGACY, legacy) {
+        parts.push(Part::Call(call));
+    }
+}
+
+fn read(raw: &RawValue) -> Call {
+    regular(raw).unwrap_or_else(|| irregular(raw))
+}
+
+/// A call that is spelled as the dialect wants it.
+fn regular(raw: &RawValue) -> Option<Call> {
+    let mut entry = json::fields(raw)?;
+    if entry.text("type")? != "function" {
+        return None;
+    }
+    let mut function = entry.fields("function")?;
+    let call = Call {
+        id: entry.take_string("id")?,
+        name: function.take_string("name")?,
+        arguments: function.take_string("arguments")?,
+        extra: Extra::new(),
+    };
+    if !function.is_empty() {
+        return None;
+    }
+    entry.take("type");
+    entry.take("function");
+    Some(Call {
+        extra: entry.into_extra(),
+        ..call
+    })
+}
+
+/// Any other call: what can be told of it, and the whole as it came.
+fn irregular(raw: &RawValue) -> Call {
+    let entry = json::fields(raw).unwrap_or_default();
+    let type_name = entry.text("type").unwrap_or_default();
+    let inner = entry
+        .fields("function")
+        .or_else(|| entry.fields(&type_name))
+        .unwrap_or_default();
+    let arguments = inner.get("arguments").or_else(|| inner.get("input"));
+    let mut call = Call::new(
+        entry.text("id").unwrap_or_default(),
+        inner.text("name").unwrap_or_default(),
+        arguments.map(plain).unwrap_or_default(),
+    );
+    marks::set(&mut call.extra, marks::RAW, owned(raw));
+    call
+}
+
+/// The text of a string, the JSON of anything else.
+fn plain(raw: &RawValue) -> String {
+    json::string(raw).unwrap_or_else(|| raw.get().to_owned())
+}
+
+fn legacy(raw: &RawValue) -> Option<Call> {
+    let mut function = json::fields(raw)?;
+    let mut call = Call::new(
+        "",
+        function.take_string("name")?,
+        function.take_string("arguments").unwrap_or_default(),
+    );
+    marks::set_text(&mut call.extra, marks::TYPE, LEGACY);
+    call.extra.extend(function.into_extra());
+    Some(call)
+}
+
+/// Adds the calls of `parts` to a message that is being written.
+pub(super) fn write(object: Object, parts: &[Part]) -> Object {
+    let (old, new): (Vec<&Call>, Vec<&Call>) = parts
+        .iter()
+        .filter_map(Part::as_call)
+        .partition(|call| marks::text(&call.extra, marks::TYPE).as_deref() == Some(LEGACY));
+    let legacy = old.first().map(|call| write_function(call, &call.extra));
+    let list = (!new.is_empty()).then(|| array(new.into_iter().map(write_call)));
+    object.maybe("tool_calls", list).maybe(LEGACY, legacy)
+}
+
+fn write_call(call: &Call) -> String {
+    if let Some(raw) = unchanged(call) {
+        return raw;
+    }
+    Object::new()
+        .text("id", &call.id)
+        .text("type", "function")
+        .raw("function", &write_function(call, &Extra::new()))
+        .extra(&call.extra, &["type"])
+        .end()
+}
+
+fn write_function(call: &Call, extra: &Extra) -> String {
+    Object::new()
+        .text("name", &call.name)
+        .text("arguments", &call.arguments)
+        .extra(extra, &[])
+        .end()
+}
+
+/// The call as it came, if it was spelled in a way of its own and nobody edited it since.
+fn unchanged(call: &Call) -> Option<String> {
+    let text = marks::get(&call.extra, marks::RAW)?;
+    let raw = RawJson::parse(text).ok()?;
+    let parsed: Box<RawValue> = serde_json::from_str(raw.as_str()).ok()?;
+    let again = irregular(&parsed);
+    let same =
+        (&again.id, &again.name, &again.arguments) == (&call.id, &call.name, &call.arguments);
+    // A raw spelling of another dialect is of no use here.
+    let ours = json::fields(&parsed)
+        .is_some_and(|f| f.type_of("function") == Some(Type::Object) || f.has("custom"));
+    (same && ours).then(|| text.to_owned())
+}

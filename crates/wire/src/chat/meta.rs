@@ -1,0 +1,96 @@
+//! What a message says about itself beyond what is sent: `metadata`, `usage`, `stop_reason`.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use trimtab_model::{Extra, Kind, Message, Metadata, Usage};
+
+use crate::json::{self, Fields, Object, owned, quoted};
+
+/// Takes the known fields about the message out of `fields`.
+pub(super) fn take(fields: &mut Fields<'_>) -> Metadata {
+    let mut meta = Metadata::default();
+    if let Some(mut known) = fields.fields("metadata") {
+        fields.take("metadata");
+        meta.agent_visible = known.take_if("agent_visible", json::parse::<bool>);
+        meta.user_visible = known.take_if("user_visible", json::parse::<bool>);
+        meta.kind = known.take_if("kind", json::parse::<Kind>);
+        let nothing_known = meta.is_empty();
+        if nothing_known || !known.is_empty() {
+            meta.extra.push(("metadata".to_owned(), rest(known)));
+        }
+    }
+    if let Some(raw) = fields.take_if("usage", |raw| usage(raw).map(|_| raw)) {
+        meta.usage = usage(raw);
+        meta.extra.push(("usage".to_owned(), owned(raw)));
+    }
+    meta.stop_reason = fields.take_string("stop_reason");
+    meta
+}
+
+fn rest(unknown: Fields<'_>) -> trimtab_model::RawJson {
+    Object::new().extra(&unknown.into_extra(), &[]).end_raw()
+}
+
+/// Reads a usage object in any of the spellings that transcripts use.
+fn usage(raw: &RawValue) -> Option<Usage> {
+    let value: Value = json::parse(raw)?;
+    let has = |name: &str| value.get(name).is_some();
+    if has("prompt_tokens") {
+        Some(Usage::from_chat(&value))
+    } else if has("input_tokens_details") {
+        Some(Usage::from_responses(&value))
+    } else if has("input_tokens") {
+        Some(Usage::from_messages(&value))
+    } else if has("input") || has("output") {
+        let count = |name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
+        Some(Usage {
+            input: count("input"),
+            cache_creation: count("cache_write").max(count("cache_creation")),
+            cache_read: count("cache_read"),
+            output: count("output"),
+        })
+    } else {
+        None
+    }
+}
+
+/// Adds what is known about `message` to an object that is being written.
+pub(super) fn write(object: Object, message: &Message) -> Object {
+    let meta = &message.meta;
+    let as_read = meta.extra.iter().any(|(name, _)| name == "usage");
+    let usage = meta.usage.filter(|_| !as_read).map(write_usage);
+    object
+        .maybe("metadata", metadata(meta))
+        .maybe("usage", usage)
+        .maybe("stop_reason", meta.stop_reason.as_deref().map(quoted))
+        .extra(&meta.extra, &["metadata"])
+}
+
+fn metadata(meta: &Metadata) -> Option<String> {
+    let unknown = meta.extra.iter().find(|(name, _)| name == "metadata");
+    let known = meta.agent_visible.is_some() || meta.user_visible.is_some() || meta.kind.is_some();
+    if unknown.is_none() && !known {
+        return None;
+    }
+    let rest: Extra = unknown
+        .and_then(|(_, raw)| serde_json::from_str::<Fields>(raw.as_str()).ok())
+        .map(Fields::into_extra)
+        .unwrap_or_default();
+    let flag = |value: Option<bool>| value.map(|set| set.to_string());
+    let kind = meta.kind.and_then(|kind| serde_json::to_string(&kind).ok());
+    let object = Object::new()
+        .maybe("agent_visible", flag(meta.agent_visible))
+        .maybe("user_visible", flag(meta.user_visible))
+        .maybe("kind", kind);
+    Some(object.extra(&rest, &[]).end())
+}
+
+fn write_usage(usage: Usage) -> String {
+    Object::new()
+        .raw("input", &usage.input.to_string())
+        .raw("output", &usage.output.to_string())
+        .raw("cache_read", &usage.cache_read.to_string())
+        .raw("cache_write", &usage.cache_creation.to_string())
+        .raw("total", &usage.total().to_string())
+        .end()
+}

@@ -1,0 +1,171 @@
+//! A Chat Completions message to the model.
+
+use serde_json::value::RawValue;
+use trimtab_model::{
+    Extra, Media, MediaKind, Message, Metadata, Opaque, Output, Part, Reasoning, Ref, Role, Text,
+};
+
+use super::{calls, meta};
+use crate::json::{self, Fields, Type, owned, type_of};
+use crate::marks;
+
+/// Reads one message. Fails only where `json` is not an object.
+pub fn read_message(json: &str) -> Result<Message, serde_json::Error> {
+    serde_json::from_str::<Fields>(json).map(from_fields)
+}
+
+/// Reads one message from its fields.
+pub(crate) fn from_fields(mut fields: Fields<'_>) -> Message {
+    let (role, wire_role) = role(&mut fields);
+    let mut metadata = meta::take(&mut fields);
+    metadata.wire_role = wire_role;
+    match role {
+        Role::Tool => tool(fields, metadata),
+        Role::Assistant => assistant(fields, metadata),
+        Role::System | Role::User => plain(role, fields, metadata),
+    }
+}
+
+fn role(fields: &mut Fields<'_>) -> (Role, Option<String>) {
+    let spelled = fields.take_string("role").unwrap_or_default();
+    let role = match spelled.as_str() {
+        "system" => return (Role::System, None),
+        "user" => return (Role::User, None),
+        "assistant" => return (Role::Assistant, None),
+        "tool" => return (Role::Tool, None),
+        "developer" => Role::System,
+        "function" => Role::Tool,
+        _ => Role::User,
+    };
+    (role, Some(spelled))
+}
+
+fn plain(role: Role, mut fields: Fields<'_>, mut meta: Metadata) -> Message {
+    let mut parts = Vec::new();
+    meta.content_list = content(&mut fields, &mut parts, &mut meta.extra);
+    meta.extra.extend(fields.into_extra());
+    Message { role, parts, meta }
+}
+
+fn assistant(mut fields: Fields<'_>, mut meta: Metadata) -> Message {
+    let mut parts = Vec::new();
+    reasoning(&mut fields, &mut parts);
+    let before = parts.len();
+    meta.content_list = content(&mut fields, &mut parts, &mut meta.extra);
+    if parts.get(before..).is_some_and(is_empty_text) && !meta.content_list {
+        parts.truncate(before);
+        marks::set_text(&mut meta.extra, marks::CONTENT, "");
+    }
+    calls::take(&mut fields, &mut parts);
+    meta.extra.extend(fields.into_extra());
+    Message {
+        role: Role::Assistant,
+        parts,
+        meta,
+    }
+}
+
+/// An answer that only calls tools often has `""` as its content; that is no text.
+fn is_empty_text(parts: &[Part]) -> bool {
+    matches!(parts, [Part::Text(text)] if text.text.is_empty() && text.extra.is_empty())
+}
+
+fn reasoning(fields: &mut Fields<'_>, parts: &mut Vec<Part>) {
+    for name in ["reasoning_content", "reasoning"] {
+        if let Some(text) = fields.take_string(name) {
+            let mut extra = Extra::new();
+            if name != "reasoning_content" {
+                marks::set_text(&mut extra, marks::FIELD, name);
+            }
+            parts.push(Part::Reasoning(Reasoning {
+                text,
+                seal: None,
+                extra,
+            }));
+            return;
+        }
+    }
+}
+
+fn tool(mut fields: Fields<'_>, mut meta: Metadata) -> Message {
+    let call_id = fields.take_string("tool_call_id");
+    let tool = fields.take_string("name");
+    let mut output = Output {
+        call_id: call_id.unwrap_or_default(),
+        tool,
+        content: Vec::new(),
+        is_error: fields.take_true("is_error"),
+        stored: fields.take_if("output_ref", stored),
+        trimmed: fields.take_true("trimmed"),
+        extra: Extra::new(),
+    };
+    meta.content_list = content(&mut fields, &mut output.content, &mut output.extra);
+    output.extra.extend(fields.into_extra());
+    Message {
+        role: Role::Tool,
+        parts: vec![Part::Output(output)],
+        meta,
+    }
+}
+
+/// A ref that holds no more than the model keeps of one.
+fn stored(raw: &RawValue) -> Option<Ref> {
+    let known = ["id", "byte_size", "line_count"];
+    let fields = json::fields(raw)?;
+    if fields.names().any(|name| !known.contains(&name)) {
+        return None;
+    }
+    json::parse(raw)
+}
+
+/// Reads the content field into `parts`; true if it is a list.
+fn content(fields: &mut Fields<'_>, parts: &mut Vec<Part>, extra: &mut Extra) -> bool {
+    let Some(raw) = fields.take("content") else {
+        return false;
+    };
+    match type_of(raw) {
+        Type::Text => parts.extend(json::string(raw).map(Part::text)),
+        Type::Null => marks::set(extra, marks::CONTENT, owned(raw)),
+        Type::List => {
+            let elements = json::list(raw).unwrap_or_default();
+            parts.extend(elements.into_iter().map(part));
+            return true;
+        }
+        Type::Bool | Type::Number | Type::Object => parts.push(opaque("", raw)),
+    }
+    false
+}
+
+/// Reads one element of a content list.
+pub(super) fn part(raw: &RawValue) -> Part {
+    let Some(mut fields) = json::fields(raw) else {
+        return opaque("", raw);
+    };
+    let type_name = fields.text("type").unwrap_or_default();
+    let media = |kind| {
+        Part::Media(Media {
+            kind,
+            raw: owned(raw),
+        })
+    };
+    match type_name.as_ref() {
+        "text" if fields.type_of("text") == Some(Type::Text) => {
+            fields.take("type");
+            Part::Text(Text {
+                text: fields.take_string("text").unwrap_or_default(),
+                extra: fields.into_extra(),
+            })
+        }
+        "image_url" | "image" => media(MediaKind::Image),
+        "file" | "document" => media(MediaKind::Document),
+        "input_audio" | "audio" => media(MediaKind::Audio),
+        other => opaque(other, raw),
+    }
+}
+
+fn opaque(type_name: &str, raw: &RawValue) -> Part {
+    Part::Opaque(Opaque {
+        type_name: type_name.to_owned(),
+        raw: owned(raw),
+    })
+}

@@ -1,0 +1,142 @@
+//! The model to Chat Completions messages.
+
+use trimtab_model::{Extra, Message, Output, Part, RawJson, Reasoning, Role};
+
+use super::{calls, meta};
+use crate::json::{Object, array, quoted};
+use crate::{marks, media};
+
+/// Writes one message; a tool message with several outputs becomes several.
+pub fn write_message(message: &Message) -> Vec<RawJson> {
+    let outputs = message
+        .outputs()
+        .map(|output| write_output(message, output));
+    let mut written: Vec<RawJson> = outputs.collect();
+    let only_outputs = !written.is_empty() && written.len() == message.parts.len();
+    if !only_outputs {
+        written.push(write_rest(message));
+    }
+    written
+}
+
+fn write_output(message: &Message, output: &Output) -> RawJson {
+    let legacy = message.meta.wire_role.as_deref() == Some("function");
+    let object = Object::new().text("role", if legacy { "function" } else { "tool" });
+    let id_left_out = legacy && output.call_id.is_empty();
+    let id = (!id_left_out).then(|| quoted(&output.call_id));
+    let stored = output.stored.as_ref().map(RawJson::of);
+    let object = object
+        .maybe("tool_call_id", id)
+        .maybe("name", output.tool.as_deref().map(quoted))
+        .maybe("content", output_content(message, output))
+        .flag("is_error", output.is_error)
+        .maybe("output_ref", stored.map(|raw| raw.as_str().to_owned()))
+        .flag("trimmed", output.trimmed)
+        .extra(&output.extra, &spoken_for(output));
+    meta::write(object, message).end_raw()
+}
+
+/// Unknown fields of an output that a known one overrules.
+fn spoken_for(output: &Output) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    if output.is_error {
+        names.push("is_error");
+    }
+    if output.trimmed {
+        names.push("trimmed");
+    }
+    names
+}
+
+fn output_content(message: &Message, output: &Output) -> Option<String> {
+    let parts: Vec<&Part> = output.content.iter().collect();
+    match marks::get(&output.extra, marks::CONTENT) {
+        Some(as_read) if parts.is_empty() => Some(as_read.to_owned()),
+        _ => Some(content(&parts, message.meta.content_list).unwrap_or_else(|| quoted(""))),
+    }
+}
+
+/// Everything in a message but its outputs.
+fn write_rest(message: &Message) -> RawJson {
+    let meta = &message.meta;
+    let role = match meta.wire_role.as_deref() {
+        // The system's messages of one dialect are the developer's in another.
+        Some("developer") => "developer",
+        Some(own) if message.role == Role::User && own != "user" => own,
+        _ => message.role.as_str(),
+    };
+    let object = Object::new().text("role", role);
+    let object = object.maybe("content", rest_content(message));
+    let object = write_reasoning(object, &message.parts);
+    let object = calls::write(object, &message.parts);
+    meta::write(object, message).end_raw()
+}
+
+fn rest_content(message: &Message) -> Option<String> {
+    let parts: Vec<&Part> = message
+        .parts
+        .iter()
+        .filter(|part| matches!(part, Part::Text(_) | Part::Media(_) | Part::Opaque(_)))
+        .collect();
+    if let Some(content) = content(&parts, message.meta.content_list) {
+        return Some(content);
+    }
+    if let Some(as_read) = marks::get(&message.meta.extra, marks::CONTENT) {
+        return Some(as_read.to_owned());
+    }
+    // Only an answer may do without content.
+    (message.role != Role::Assistant).then(|| quoted(""))
+}
+
+/// The content field for `parts`; none if there is nothing in it.
+fn content(parts: &[&Part], as_list: bool) -> Option<String> {
+    match parts {
+        [] if !as_list => None,
+        [Part::Text(text)] if !as_list && no_fields(&text.extra) => Some(quoted(&text.text)),
+        [Part::Opaque(whole)] if !as_list && whole.type_name.is_empty() => {
+            Some(whole.raw.as_str().to_owned())
+        }
+        many => Some(array(many.iter().map(|part| write_part(part)))),
+    }
+}
+
+fn no_fields(extra: &Extra) -> bool {
+    extra.iter().all(|(name, _)| marks::is_mark(name))
+}
+
+fn write_part(part: &Part) -> String {
+    match part {
+        Part::Text(text) => Object::new()
+            .text("type", "text")
+            .text("text", &text.text)
+            .extra(&text.extra, &[])
+            .end(),
+        Part::Media(media) => media::to_chat(&media.raw),
+        Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
+        // The callers leave these out.
+        Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => quoted(""),
+    }
+}
+
+fn write_reasoning(object: Object, parts: &[Part]) -> Object {
+    let thoughts: Vec<&Reasoning> = parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Reasoning(reasoning) => Some(reasoning),
+            _ => None,
+        })
+        .collect();
+    let Some(first) = thoughts.first() else {
+        return object;
+    };
+    let field = marks::text(&first.extra, marks::FIELD);
+    let texts: Vec<&str> = thoughts
+        .iter()
+        .map(|thought| thought.text.as_str())
+        .collect();
+    let text = texts.join("\n\n");
+    if text.is_empty() && first.is_sealed() {
+        return object;
+    }
+    object.text(field.as_deref().unwrap_or("reasoning_content"), &text)
+}

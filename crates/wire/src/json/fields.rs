@@ -1,0 +1,185 @@
+//! The fields of one object, in order, with their values unread.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use trimtab_model::Extra;
+
+use super::{Type, owned, string, text, type_of};
+
+/// The fields of one object, in the order they came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// The value of `key`; the last one if it is there twice, as in every JSON parser.
+    pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.0
+            .iter()
+            .rev()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| *value)
+    }
+
+    /// True if there is a field `key`.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Removes `key` and gives its value.
+    pub(crate) fn take(&mut self, key: &str) -> Option<&'a RawValue> {
+        let at = self.0.iter().rposition(|(name, _)| name == key)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// Removes `key` if `wanted` makes something of it, and leaves it otherwise.
+    pub(crate) fn take_if<T>(
+        &mut self,
+        key: &str,
+        wanted: impl FnOnce(&'a RawValue) -> Option<T>,
+    ) -> Option<T> {
+        let found = wanted(self.get(key)?)?;
+        self.take(key);
+        Some(found)
+    }
+
+    /// Removes `key` if it is a string.
+    pub(crate) fn take_string(&mut self, key: &str) -> Option<String> {
+        self.take_if(key, string)
+    }
+
+    /// Removes `key` if it is `true`; `false` stays among the unknown fields, so that it is
+    /// written again.
+    pub(crate) fn take_true(&mut self, key: &str) -> bool {
+        self.take_if(key, |raw| (raw.get() == "true").then_some(()))
+            .is_some()
+    }
+
+    /// The text of `key`, if it is a string.
+    pub(crate) fn text(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key).and_then(text)
+    }
+
+    /// The fields of `key`, if it is an object.
+    pub(crate) fn fields(&self, key: &str) -> Option<Fields<'a>> {
+        self.get(key).and_then(super::fields)
+    }
+
+    /// The elements of `key`, if it is a list.
+    pub(crate) fn list(&self, key: &str) -> Option<Vec<&'a RawValue>> {
+        self.get(key).and_then(super::list)
+    }
+
+    /// The figure in `key`, if it is one.
+    pub(crate) fn number(&self, key: &str) -> Option<u64> {
+        self.get(key).and_then(super::parse)
+    }
+
+    /// True if `key` is there and true.
+    pub(crate) fn is_true(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|raw| raw.get() == "true")
+    }
+
+    /// The type of the value of `key`.
+    pub(crate) fn type_of(&self, key: &str) -> Option<Type> {
+        self.get(key).map(type_of)
+    }
+
+    /// True if no field is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_ref())
+    }
+
+    /// What is left, owned.
+    pub(crate) fn into_extra(self) -> Extra {
+        self.0
+            .into_iter()
+            .map(|(name, value)| (name.into_owned(), owned(value)))
+            .collect()
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor(PhantomData))
+    }
+}
+
+struct FieldsVisitor<'a>(PhantomData<&'a ()>);
+
+impl<'de: 'a, 'a> Visitor<'de> for FieldsVisitor<'a> {
+    type Value = Fields<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'a>, A::Error> {
+        let mut fields = Vec::with_capacity(4);
+        while let Some(Name(name)) = map.next_key()? {
+            fields.push((name, map.next_value()?));
+        }
+        Ok(Fields(fields))
+    }
+}
+
+/// A field's name, borrowed unless it holds escapes.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(NameVisitor(PhantomData))
+    }
+}
+
+struct NameVisitor<'a>(PhantomData<&'a ()>);
+
+impl<'de: 'a, 'a> Visitor<'de> for NameVisitor<'a> {
+    type Value = Name<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a field name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Name<'a>, E> {
+        Ok(Name(Cow::Borrowed(name)))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Name<'a>, E> {
+        Ok(Name(Cow::Owned(name.to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_keep_their_order_and_spelling() {
+        let json = r#"{"z": 1.50, "a": {"x" : 1}, "\u006e": null}"#;
+        let mut fields: Fields = serde_json::from_str(json).unwrap();
+        assert_eq!(fields.names().collect::<Vec<_>>(), ["z", "a", "n"]);
+        assert!(fields.take("a").is_some());
+        let extra = fields.into_extra();
+        let spelled: Vec<_> = extra
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect();
+        assert_eq!(spelled, [("z", "1.50"), ("n", "null")]);
+    }
+
+    #[test]
+    fn false_stays_where_it_is() {
+        let mut fields: Fields = serde_json::from_str(r#"{"a": false, "b": true}"#).unwrap();
+        assert!(!fields.take_true("a") && fields.take_true("b"));
+        assert!(fields.has("a") && !fields.has("b"));
+    }
+}

@@ -1,0 +1,145 @@
+//! JSON read by borrowing and written by appending: no tree is ever built.
+//!
+//! A value is scanned once to find where it ends and unescaped only if its text is needed,
+//! so that reading a transcript costs about as much as checking its syntax.
+
+mod fields;
+mod object;
+
+pub(crate) use fields::Fields;
+pub(crate) use object::{Object, array, quoted};
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Visitor};
+use serde_json::value::RawValue;
+use trimtab_model::RawJson;
+
+/// What a value is, told from its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    Null,
+    Bool,
+    Number,
+    Text,
+    List,
+    Object,
+}
+
+/// The type of `raw`, which is valid JSON because it is a [`RawValue`].
+pub(crate) fn type_of(raw: &RawValue) -> Type {
+    match raw.get().as_bytes().first() {
+        Some(b'"') => Type::Text,
+        Some(b'{') => Type::Object,
+        Some(b'[') => Type::List,
+        Some(b't' | b'f') => Type::Bool,
+        Some(b'n') => Type::Null,
+        _ => Type::Number,
+    }
+}
+
+/// The unescaped text, if `raw` is a string.
+///
+/// Half of a surrogate pair, which some agents write where they cut a text, becomes U+FFFD.
+pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.as_bytes().contains(&b'\\') {
+        return Some(Cow::Borrowed(inner));
+    }
+    match serde_json::from_str::<String>(raw.get()) {
+        Ok(text) => Some(Cow::Owned(text)),
+        Err(_) => serde_json::from_str::<Lossy>(raw.get())
+            .ok()
+            .map(|lossy| Cow::Owned(lossy.0)),
+    }
+}
+
+/// The unescaped text, owned.
+pub(crate) fn string(raw: &RawValue) -> Option<String> {
+    text(raw).map(Cow::into_owned)
+}
+
+/// The elements, if `raw` is a list.
+pub(crate) fn list(raw: &RawValue) -> Option<Vec<&RawValue>> {
+    parse(raw)
+}
+
+/// The fields, if `raw` is an object.
+pub(crate) fn fields(raw: &RawValue) -> Option<Fields<'_>> {
+    parse(raw)
+}
+
+/// `raw` as a small type of serde's, if it is one.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+/// A copy of `raw` that owns its text.
+pub(crate) fn owned(raw: &RawValue) -> RawJson {
+    RawJson::from(raw.to_owned())
+}
+
+/// A string in which half surrogate pairs are allowed, and replaced.
+struct Lossy(String);
+
+impl<'de> Deserialize<'de> for Lossy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(LossyVisitor)
+    }
+}
+
+struct LossyVisitor;
+
+impl Visitor<'_> for LossyVisitor {
+    type Value = Lossy;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Lossy, E> {
+        // A half pair is three bytes that are not UTF-8, each replaced on its own.
+        let text = String::from_utf8_lossy(bytes).replace("\u{FFFD}\u{FFFD}\u{FFFD}", "\u{FFFD}");
+        Ok(Lossy(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn text_is_unescaped() {
+        assert_eq!(text(&raw(r#""plain""#)).unwrap(), "plain");
+        assert_eq!(
+            text(&raw(r#""a\n\"b\" \u00e9""#)).unwrap(),
+            "a\n\"b\" \u{e9}"
+        );
+        assert_eq!(text(&raw("12")), None);
+        assert_eq!(text(&raw("null")), None);
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_replaced() {
+        assert_eq!(text(&raw(r#""a\ud83d b""#)).unwrap(), "a\u{FFFD} b");
+    }
+
+    #[test]
+    fn types_are_told_from_the_first_byte() {
+        let types = ["null", "true", "-1", "\"\"", "[]", "{}"].map(|json| type_of(&raw(json)));
+        let expected = [
+            Type::Null,
+            Type::Bool,
+            Type::Number,
+            Type::Text,
+            Type::List,
+            Type::Object,
+        ];
+        assert_eq!(types, expected);
+    }
+}

@@ -1,0 +1,57 @@
+//! Marks: how something was spelled, where the model has no place for it.
+//!
+//! A mark is an unknown field under a name of our own. Readers leave them so that writing
+//! gives back what was read; no writer sends one.
+
+use trimtab_model::{Extra, RawJson};
+
+/// What the name of every mark starts with.
+const PREFIX: &str = "trimtab:";
+
+/// On a part or message: the `type` that the dialect gave it.
+pub(crate) const TYPE: &str = "trimtab:type";
+/// On a thought: the field it stood in.
+pub(crate) const FIELD: &str = "trimtab:field";
+/// On a message: it was written in one with the message before it.
+pub(crate) const JOINED: &str = "trimtab:joined";
+/// On a message without text: what stood in its content field.
+pub(crate) const CONTENT: &str = "trimtab:content";
+/// On an output: its content was a list although a string would do.
+pub(crate) const LIST: &str = "trimtab:list";
+/// On a call or output: the whole of it, because it is spelled in a way of its own.
+pub(crate) const RAW: &str = "trimtab:raw";
+/// On the first text of an answer: the fields of the message that it stood in.
+pub(crate) const ITEM: &str = "trimtab:item";
+
+/// True if `name` is the name of a mark.
+pub(crate) fn is_mark(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// The value of mark `name`.
+pub(crate) fn get<'a>(extra: &'a Extra, name: &str) -> Option<&'a str> {
+    extra
+        .iter()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.as_str())
+}
+
+/// The value of mark `name`, if it is a text.
+pub(crate) fn text(extra: &Extra, name: &str) -> Option<String> {
+    get(extra, name).and_then(|json| serde_json::from_str(json).ok())
+}
+
+/// True if mark `name` is there.
+pub(crate) fn has(extra: &Extra, name: &str) -> bool {
+    get(extra, name).is_some()
+}
+
+/// Sets mark `name` to `value`.
+pub(crate) fn set(extra: &mut Extra, name: &str, value: RawJson) {
+    extra.push((name.to_owned(), value));
+}
+
+/// Sets mark `name` to a text.
+pub(crate) fn set_text(extra: &mut Extra, name: &str, value: &str) {
+    set(extra, name, RawJson::of(value));
+}

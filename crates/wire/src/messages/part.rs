@@ -1,0 +1,181 @@
+//! One part of a message, both ways.
+
+use serde_json::value::RawValue;
+use trimtab_model::{
+    Call, Extra, Media, MediaKind, Opaque, Output, Part, RawJson, Reasoning, Text,
+};
+
+use crate::json::{self, Fields, Object, Type, array, owned, quoted, type_of};
+use crate::{marks, media};
+
+/// A thought that the provider keeps to itself.
+const REDACTED: &str = "redacted_thinking";
+
+/// Reads one part.
+pub(super) fn read(raw: &RawValue) -> Part {
+    json::fields(raw)
+        .and_then(known)
+        .unwrap_or_else(|| carried(raw))
+}
+
+fn known(mut fields: Fields<'_>) -> Option<Part> {
+    let type_name = fields.take_string("type")?;
+    match type_name.as_str() {
+        "text" => Some(Part::Text(Text {
+            text: fields.take_string("text")?,
+            extra: fields.into_extra(),
+        })),
+        "thinking" => Some(Part::Reasoning(Reasoning {
+            text: fields.take_string("thinking")?,
+            seal: fields.take_string("signature"),
+            extra: fields.into_extra(),
+        })),
+        REDACTED => redacted(fields),
+        "tool_use" => Some(Part::Call(Call {
+            id: fields.take_string("id")?,
+            name: fields.take_string("name")?,
+            arguments: fields.take("input")?.get().to_owned(),
+            extra: fields.into_extra(),
+        })),
+        "tool_result" => output(fields),
+        _ => None,
+    }
+}
+
+fn redacted(mut fields: Fields<'_>) -> Option<Part> {
+    let seal = fields.take_string("data")?;
+    let mut extra = fields.into_extra();
+    marks::set_text(&mut extra, marks::TYPE, REDACTED);
+    Some(Part::Reasoning(Reasoning {
+        text: String::new(),
+        seal: Some(seal),
+        extra,
+    }))
+}
+
+fn output(mut fields: Fields<'_>) -> Option<Part> {
+    let call_id = fields.take_string("tool_use_id")?;
+    let mut as_list = false;
+    let content = match fields.take("content") {
+        None => Vec::new(),
+        Some(raw) => match type_of(raw) {
+            Type::Text => vec![Part::text(json::string(raw).unwrap_or_default())],
+            Type::List => {
+                as_list = true;
+                json::list(raw)?.into_iter().map(read).collect()
+            }
+            _ => return None,
+        },
+    };
+    let is_error = fields.take_true("is_error");
+    let mut extra = fields.into_extra();
+    if as_list && is_plain(&content) {
+        marks::set(&mut extra, marks::LIST, RawJson::of(&true));
+    }
+    Some(Part::Output(Output {
+        call_id,
+        tool: None,
+        content,
+        is_error,
+        stored: None,
+        trimmed: false,
+        extra,
+    }))
+}
+
+/// Media, and parts of types that we do not know.
+fn carried(raw: &RawValue) -> Part {
+    let type_name = json::fields(raw)
+        .and_then(|fields| fields.text("type"))
+        .unwrap_or_default();
+    let kind = match type_name.as_ref() {
+        "image" => MediaKind::Image,
+        "document" => MediaKind::Document,
+        _ => {
+            return Part::Opaque(Opaque {
+                type_name: type_name.into_owned(),
+                raw: owned(raw),
+            });
+        }
+    };
+    Part::Media(Media {
+        kind,
+        raw: owned(raw),
+    })
+}
+
+/// True if a list of just this would be a plain string as well.
+pub(super) fn is_plain(parts: &[Part]) -> bool {
+    match parts {
+        [] => true,
+        [Part::Text(text)] => no_fields(&text.extra),
+        _ => false,
+    }
+}
+
+fn no_fields(extra: &Extra) -> bool {
+    extra.iter().all(|(name, _)| marks::is_mark(name))
+}
+
+/// Writes one part.
+pub(super) fn write(part: &Part) -> String {
+    match part {
+        Part::Text(text) => Object::new()
+            .text("type", "text")
+            .text("text", &text.text)
+            .extra(&text.extra, &[])
+            .end(),
+        Part::Reasoning(reasoning) => write_reasoning(reasoning),
+        Part::Media(media) => media::to_messages(&media.raw),
+        Part::Call(call) => Object::new()
+            .text("type", "tool_use")
+            .text("id", &call.id)
+            .text("name", &call.name)
+            .raw("input", &input(&call.arguments))
+            .extra(&call.extra, &["type"])
+            .end(),
+        Part::Output(output) => write_output(output),
+        Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
+    }
+}
+
+fn write_reasoning(reasoning: &Reasoning) -> String {
+    let seal = reasoning.seal.as_deref().map(quoted);
+    let redacted = marks::text(&reasoning.extra, marks::TYPE).as_deref() == Some(REDACTED);
+    let object = if redacted {
+        Object::new().text("type", REDACTED).maybe("data", seal)
+    } else {
+        Object::new()
+            .text("type", "thinking")
+            .text("thinking", &reasoning.text)
+            .maybe("signature", seal)
+    };
+    object.extra(&reasoning.extra, &[]).end()
+}
+
+/// The arguments as the object that the dialect wants.
+fn input(arguments: &str) -> String {
+    match RawJson::parse(arguments) {
+        Ok(_) => arguments.to_owned(),
+        Err(_) if arguments.trim().is_empty() => "{}".to_owned(),
+        // A model of another dialect may write anything; this one only takes objects.
+        Err(_) => Object::new().text("arguments", arguments).end(),
+    }
+}
+
+fn write_output(output: &Output) -> String {
+    let as_list = marks::has(&output.extra, marks::LIST);
+    let content = match output.content.as_slice() {
+        [] if !as_list => None,
+        [Part::Text(text)] if !as_list && no_fields(&text.extra) => Some(quoted(&text.text)),
+        parts => Some(array(parts.iter().map(write))),
+    };
+    let overruled: &[&str] = if output.is_error { &["is_error"] } else { &[] };
+    Object::new()
+        .text("type", "tool_result")
+        .text("tool_use_id", &output.call_id)
+        .maybe("content", content)
+        .flag("is_error", output.is_error)
+        .extra(&output.extra, overruled)
+        .end()
+}

@@ -1,0 +1,100 @@
+//! A message of a Messages request to the model.
+
+use serde_json::value::RawValue;
+use trimtab_model::{Message, Part, RawJson, Role};
+
+use super::part;
+use crate::json::{self, Fields, Type, type_of};
+use crate::marks;
+
+/// Reads one message, which becomes several where outputs and text are mixed in it.
+///
+/// Fails only where `json` is not an object.
+pub fn read_message(json: &str) -> Result<Vec<Message>, serde_json::Error> {
+    serde_json::from_str::<Fields>(json).map(from_fields)
+}
+
+/// Reads the `system` field of a request: a string or a list of parts.
+pub fn read_system(json: &str) -> Result<Message, serde_json::Error> {
+    let raw: &RawValue = serde_json::from_str(json)?;
+    Ok(system(raw))
+}
+
+/// Reads the `system` field of a request.
+pub(crate) fn system(raw: &RawValue) -> Message {
+    let (parts, as_list) = content(raw);
+    let mut message = Message::new(Role::System, parts);
+    message.meta.content_list = as_list && part::is_plain(&message.parts);
+    message
+}
+
+/// Reads one message from its fields.
+pub(crate) fn from_fields(mut fields: Fields<'_>) -> Vec<Message> {
+    let spelled = fields.take_string("role").unwrap_or_default();
+    let (parts, as_list) = fields.take("content").map(content).unwrap_or_default();
+    let role = match spelled.as_str() {
+        "assistant" => Role::Assistant,
+        "system" | "developer" => Role::System,
+        _ => Role::User,
+    };
+    let mut messages = if role == Role::User {
+        split(parts, as_list)
+    } else {
+        vec![whole(role, parts, as_list)]
+    };
+    if let Some(first) = messages.first_mut() {
+        if spelled != first.role.as_str() {
+            first.meta.wire_role = Some(spelled);
+        }
+        first.meta.stop_reason = fields.take_string("stop_reason");
+        first.meta.extra.extend(fields.into_extra());
+    }
+    messages
+}
+
+fn content(raw: &RawValue) -> (Vec<Part>, bool) {
+    match type_of(raw) {
+        Type::Text => (
+            json::string(raw).map(Part::text).into_iter().collect(),
+            false,
+        ),
+        Type::List => {
+            let elements = json::list(raw).unwrap_or_default();
+            (elements.into_iter().map(part::read).collect(), true)
+        }
+        _ => (vec![part::read(raw)], false),
+    }
+}
+
+fn whole(role: Role, parts: Vec<Part>, as_list: bool) -> Message {
+    let mut message = Message::new(role, parts);
+    message.meta.content_list = as_list && part::is_plain(&message.parts);
+    message
+}
+
+/// Splits a user's message where outputs and other parts meet.
+fn split(parts: Vec<Part>, as_list: bool) -> Vec<Message> {
+    if !parts.iter().any(|part| part.as_output().is_some()) {
+        return vec![whole(Role::User, parts, as_list)];
+    }
+    let mut messages: Vec<Message> = Vec::new();
+    for part in parts {
+        let role = match part {
+            Part::Output(_) => Role::Tool,
+            _ => Role::User,
+        };
+        match messages.last_mut() {
+            Some(last) if last.role == role => last.parts.push(part),
+            _ => messages.push(next(role, part, messages.is_empty())),
+        }
+    }
+    messages
+}
+
+fn next(role: Role, part: Part, first: bool) -> Message {
+    let mut message = Message::new(role, vec![part]);
+    if !first {
+        marks::set(&mut message.meta.extra, marks::JOINED, RawJson::of(&true));
+    }
+    message
+}

@@ -1,0 +1,223 @@
+//! The entries of Responses input, read one by one.
+
+use serde_json::value::RawValue;
+use trimtab_model::{
+    Call, Extra, Media, MediaKind, Message, Opaque, Output, Part, RawJson, Reasoning, Role, Text,
+};
+
+use super::read::mark_untyped;
+use crate::json::{self, Fields, Object, Type, owned, type_of};
+use crate::marks;
+
+/// A message that is not the model's.
+pub(super) fn message(mut fields: Fields<'_>) -> Message {
+    let spelled = fields.take_string("role").unwrap_or_default();
+    let role = match spelled.as_str() {
+        "system" | "developer" => Role::System,
+        _ => Role::User,
+    };
+    let (parts, as_list) = fields
+        .take("content")
+        .map(|raw| content(raw, "input_text"))
+        .unwrap_or_default();
+    let mut message = Message::new(role, parts);
+    message.meta.content_list = as_list;
+    if fields.take("type").is_none() {
+        mark_untyped(&mut message);
+    }
+    if spelled != role.as_str() {
+        message.meta.wire_role = Some(spelled);
+    }
+    message.meta.extra.extend(fields.into_extra());
+    message
+}
+
+/// A message of the model: its texts, the first of which notes what else was in it.
+pub(super) fn answer(mut fields: Fields<'_>) -> Option<Vec<Part>> {
+    let (mut parts, as_list) = content(fields.take("content")?, "output_text");
+    let usual = as_list && fields.names().eq(["type", "role"]);
+    let mut joined = false;
+    for part in &mut parts {
+        let Part::Text(text) = part else { return None };
+        if joined {
+            marks::set(&mut text.extra, marks::JOINED, RawJson::of(&true));
+        }
+        joined = true;
+    }
+    let Some(Part::Text(first)) = parts.first_mut() else {
+        return None;
+    };
+    if !as_list {
+        marks::set_text(&mut first.extra, marks::CONTENT, "text");
+    }
+    if !usual {
+        let item = Object::new().extra(&fields.into_extra(), &[]).end_raw();
+        marks::set(&mut first.extra, marks::ITEM, item);
+    }
+    Some(parts)
+}
+
+/// A thought; its seal is what only the provider can read.
+pub(super) fn reasoning(mut fields: Fields<'_>, raw: &RawValue) -> Part {
+    let summary = fields.list("summary");
+    if summary.is_none() && fields.has("summary") {
+        return Part::Opaque(Opaque {
+            type_name: "reasoning".to_owned(),
+            raw: owned(raw),
+        });
+    }
+    fields.take("type");
+    let thoughts = [summary, fields.list("content")];
+    let texts: Vec<String> = thoughts
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|raw| json::fields(raw)?.text("text").map(Into::into))
+        .collect();
+    Part::Reasoning(Reasoning {
+        text: texts.join("\n\n"),
+        seal: fields.take_string("encrypted_content"),
+        extra: fields.into_extra(),
+    })
+}
+
+/// A call of a function, or of a tool that the dialect knows by name.
+pub(super) fn call(mut fields: Fields<'_>, raw: &RawValue) -> Part {
+    let type_name = fields.take_string("type").unwrap_or_default();
+    let field = if type_name == "custom_tool_call" {
+        "input"
+    } else {
+        "arguments"
+    };
+    let usual = matches!(type_name.as_str(), "function_call" | "custom_tool_call")
+        && fields.type_of(field) == Some(Type::Text)
+        && fields.type_of("name") == Some(Type::Text);
+    if !usual {
+        return Part::Call(own_call(&type_name, &fields, raw));
+    }
+    let mut call = Call::new(
+        fields.take_string("call_id").unwrap_or_default(),
+        fields.take_string("name").unwrap_or_default(),
+        fields.take_string(field).unwrap_or_default(),
+    );
+    if type_name != "function_call" {
+        marks::set_text(&mut call.extra, marks::TYPE, &type_name);
+    }
+    call.extra.extend(fields.into_extra());
+    Part::Call(call)
+}
+
+/// A call with a shape of its own, such as a shell command: kept whole.
+fn own_call(type_name: &str, fields: &Fields<'_>, raw: &RawValue) -> Call {
+    let name = fields.text("name").unwrap_or_default();
+    let name = if name.is_empty() {
+        type_name.strip_suffix("_call").unwrap_or(type_name)
+    } else {
+        &name
+    };
+    let arguments = ["arguments", "input", "action", "operation"]
+        .into_iter()
+        .find_map(|field| fields.get(field));
+    let mut call = Call::new(
+        fields.text("call_id").unwrap_or_default(),
+        name,
+        arguments.map(plain).unwrap_or_default(),
+    );
+    marks::set(&mut call.extra, marks::RAW, owned(raw));
+    call
+}
+
+fn plain(raw: &RawValue) -> String {
+    json::string(raw).unwrap_or_else(|| raw.get().to_owned())
+}
+
+/// True if an entry of type `type_name` answers a call.
+pub(super) fn is_output(fields: &Fields<'_>, type_name: &str) -> bool {
+    let named = fields.type_of("call_id") == Some(Type::Text)
+        || (type_name == "local_shell_call_output" && fields.type_of("id") == Some(Type::Text));
+    type_name.ends_with("_output") && named
+}
+
+/// An output.
+pub(super) fn output(mut fields: Fields<'_>, raw: &RawValue) -> Message {
+    let type_name = fields.take_string("type").unwrap_or_default();
+    let id_field = if fields.has("call_id") {
+        "call_id"
+    } else {
+        "id"
+    };
+    let call_id = fields.take_string(id_field).unwrap_or_default();
+    let mut output = Output::new(call_id, "");
+    let (content, as_list) = fields
+        .take("output")
+        .map(|raw| content(raw, "input_text"))
+        .unwrap_or_default();
+    output.content = content;
+    if type_name != "function_call_output" {
+        marks::set_text(&mut output.extra, marks::TYPE, &type_name);
+    }
+    if id_field == "call_id" {
+        output.extra.extend(fields.into_extra());
+    } else {
+        marks::set(&mut output.extra, marks::RAW, owned(raw));
+    }
+    let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
+    message.meta.content_list = as_list;
+    message
+}
+
+/// Reads a content field; `usual` is the type that its texts have by default.
+fn content(raw: &RawValue, usual: &str) -> (Vec<Part>, bool) {
+    match type_of(raw) {
+        Type::Text => (
+            json::string(raw).map(Part::text).into_iter().collect(),
+            false,
+        ),
+        Type::List => {
+            let elements = json::list(raw).unwrap_or_default();
+            let parts = elements.into_iter().map(|raw| part(raw, usual));
+            (parts.collect(), true)
+        }
+        _ => (vec![opaque(raw)], false),
+    }
+}
+
+fn part(raw: &RawValue, usual: &str) -> Part {
+    let Some(mut fields) = json::fields(raw) else {
+        return opaque(raw);
+    };
+    let type_name = fields.text("type").unwrap_or_default().into_owned();
+    match type_name.as_str() {
+        "input_text" | "output_text" | "text" if fields.type_of("text") == Some(Type::Text) => {
+            fields.take("type");
+            let mut extra = Extra::new();
+            if type_name != usual {
+                marks::set_text(&mut extra, marks::TYPE, &type_name);
+            }
+            let text = fields.take_string("text").unwrap_or_default();
+            extra.extend(fields.into_extra());
+            Part::Text(Text { text, extra })
+        }
+        "input_image" => media(MediaKind::Image, raw),
+        "input_file" => media(MediaKind::Document, raw),
+        "input_audio" => media(MediaKind::Audio, raw),
+        _ => Part::Opaque(Opaque {
+            type_name,
+            raw: owned(raw),
+        }),
+    }
+}
+
+fn media(kind: MediaKind, raw: &RawValue) -> Part {
+    Part::Media(Media {
+        kind,
+        raw: owned(raw),
+    })
+}
+
+fn opaque(raw: &RawValue) -> Part {
+    Part::Opaque(Opaque {
+        type_name: String::new(),
+        raw: owned(raw),
+    })
+}

@@ -1,0 +1,30 @@
+//! Responses input: to the model and back.
+//!
+//! The dialect writes down thoughts, texts and calls one by one. Reading gathers what the
+//! model said in one go into one assistant message; writing takes it apart again.
+//!
+//! ```
+//! use trimtab_wire::responses;
+//!
+//! let json = r#"[
+//!     {"role": "user", "content": "list the folder"},
+//!     {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
+//!     {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": "{}"},
+//!     {"type": "function_call_output", "call_id": "c1", "output": "a.txt"}
+//! ]"#;
+//! let messages = responses::read_input(json).unwrap();
+//! assert_eq!(messages.len(), 3);
+//! assert_eq!(messages[1].parts.len(), 2);
+//! assert_eq!(responses::write_input(&messages).len(), 4);
+//! ```
+
+mod item;
+mod read;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use read::read_input;
+pub(crate) use read::{Gatherer, instructions};
+pub use write::{write_input, write_instructions};

@@ -1,0 +1,105 @@
+//! Responses input to the model.
+
+use serde_json::value::RawValue;
+use trimtab_model::{Kind, Message, Opaque, Part, RawJson, Role};
+
+use super::item;
+use crate::json::{self, Fields, Type, owned};
+use crate::marks;
+
+/// Reads the `input` field of a request: a string or a list.
+pub fn read_input(json: &str) -> Result<Vec<Message>, serde_json::Error> {
+    let raw: &RawValue = serde_json::from_str(json)?;
+    if let Some(text) = json::string(raw) {
+        return Ok(vec![Message::user(text)]);
+    }
+    let mut gatherer = Gatherer::default();
+    for element in serde_json::from_str::<Vec<&RawValue>>(json)? {
+        gatherer.push(element);
+    }
+    Ok(gatherer.messages)
+}
+
+/// Reads the `instructions` field of a request.
+pub(crate) fn instructions(text: String) -> Message {
+    let mut message = Message::system(text);
+    marks::set_text(&mut message.meta.extra, marks::FIELD, "instructions");
+    message
+}
+
+/// Gathers what came one by one into messages.
+#[derive(Debug, Default)]
+pub(crate) struct Gatherer {
+    /// The messages so far.
+    pub(crate) messages: Vec<Message>,
+    /// True while the model is speaking: what it says next belongs to the last message.
+    speaking: bool,
+}
+
+impl Gatherer {
+    /// Takes the next entry.
+    pub(crate) fn push(&mut self, raw: &RawValue) {
+        let fields = json::fields(raw).unwrap_or_default();
+        let type_name = fields.text("type").unwrap_or_default();
+        match type_name.as_ref() {
+            "message" | "" if fields.has("role") => self.message(raw, fields),
+            "reasoning" => self.said(vec![item::reasoning(fields, raw)]),
+            "compaction" | "compaction_summary" => self.compaction(&type_name, raw),
+            other if item::is_output(&fields, other) => self.output(fields, raw),
+            _ if fields.type_of("call_id") == Some(Type::Text) => {
+                self.said(vec![item::call(fields, raw)]);
+            }
+            other => self.said(vec![opaque(other, raw)]),
+        }
+    }
+
+    /// Says that the model is done: what it says next is another answer.
+    pub(crate) fn pause(&mut self) {
+        self.speaking = false;
+    }
+
+    fn said(&mut self, parts: Vec<Part>) {
+        if !self.speaking {
+            self.messages
+                .push(Message::new(Role::Assistant, Vec::new()));
+            self.speaking = true;
+        }
+        if let Some(last) = self.messages.last_mut() {
+            last.parts.extend(parts);
+        }
+    }
+
+    fn message(&mut self, raw: &RawValue, fields: Fields<'_>) {
+        if fields.text("role").is_some_and(|role| role == "assistant") {
+            let parts = item::answer(fields).unwrap_or_else(|| vec![opaque("message", raw)]);
+            self.said(parts);
+        } else {
+            self.speaking = false;
+            self.messages.push(item::message(fields));
+        }
+    }
+
+    fn output(&mut self, fields: Fields<'_>, raw: &RawValue) {
+        self.speaking = false;
+        self.messages.push(item::output(fields, raw));
+    }
+
+    /// What stands for compacted rounds, in a form that only the provider can read.
+    fn compaction(&mut self, type_name: &str, raw: &RawValue) {
+        self.speaking = false;
+        let message = Message::new(Role::User, vec![opaque(type_name, raw)]);
+        self.messages.push(message.with_kind(Kind::Summary));
+    }
+}
+
+fn opaque(type_name: &str, raw: &RawValue) -> Part {
+    Part::Opaque(Opaque {
+        type_name: type_name.to_owned(),
+        raw: owned(raw),
+    })
+}
+
+/// Marks `message` as having had no `type`.
+pub(super) fn mark_untyped(message: &mut Message) {
+    marks::set(&mut message.meta.extra, marks::TYPE, RawJson::of(&()));
+}

@@ -1,0 +1,181 @@
+//! The model to Responses input.
+
+use trimtab_model::{Call, Extra, Message, Output, Part, RawJson, Reasoning, Role, Text};
+
+use crate::json::{Fields, Object, array, quoted};
+use crate::{marks, media};
+
+/// Writes a conversation as the entries of an `input` list.
+///
+/// A message that came as `instructions` is left out: see [`write_instructions`].
+pub fn write_input(messages: &[Message]) -> Vec<RawJson> {
+    let mut entries = Vec::new();
+    for message in messages.iter().filter(|message| !is_instructions(message)) {
+        match message.role {
+            Role::Assistant => write_answer(message, &mut entries),
+            Role::Tool => {
+                let list = message.meta.content_list;
+                entries.extend(message.outputs().map(|output| write_output(output, list)));
+            }
+            Role::System | Role::User => write_plain(message, &mut entries),
+        }
+    }
+    entries
+}
+
+/// The text for the `instructions` field, if the conversation was read with one.
+pub fn write_instructions(messages: &[Message]) -> Option<String> {
+    let found = messages.iter().find(|message| is_instructions(message));
+    found.map(|message| message.text().into_owned())
+}
+
+fn is_instructions(message: &Message) -> bool {
+    marks::text(&message.meta.extra, marks::FIELD).as_deref() == Some("instructions")
+}
+
+fn write_plain(message: &Message, entries: &mut Vec<RawJson>) {
+    let meta = &message.meta;
+    // A provider's own summary stands by itself, not in a message.
+    if let [Part::Opaque(whole)] = message.parts.as_slice()
+        && whole.type_name.starts_with("compaction")
+    {
+        entries.push(whole.raw.clone());
+        return;
+    }
+    let role = match meta.wire_role.as_deref() {
+        Some(own) if own != "user" => own,
+        _ => message.role.as_str(),
+    };
+    let typed = !marks::has(&meta.extra, marks::TYPE);
+    let content = content(&message.parts, meta.content_list, "input_text");
+    let object = Object::new().maybe("type", typed.then(|| quoted("message")));
+    let object = object
+        .text("role", role)
+        .raw("content", &content.unwrap_or_else(|| quoted("")))
+        .extra(&meta.extra, &[]);
+    entries.push(object.end_raw());
+}
+
+fn write_answer(message: &Message, entries: &mut Vec<RawJson>) {
+    let mut parts = message.parts.iter().peekable();
+    while let Some(part) = parts.next() {
+        match part {
+            Part::Text(first) => {
+                let mut texts = vec![first];
+                while let Some(Part::Text(next)) = parts.next_if(|part| is_joined(part)) {
+                    texts.push(next);
+                }
+                entries.push(write_texts(&texts));
+            }
+            Part::Reasoning(reasoning) => entries.push(write_reasoning(reasoning)),
+            Part::Call(call) => entries.push(write_call(call)),
+            Part::Output(output) => entries.push(write_output(output, false)),
+            Part::Opaque(opaque) => entries.push(opaque.raw.clone()),
+            Part::Media(media) => entries.push(media.raw.clone()),
+        }
+    }
+}
+
+fn is_joined(part: &Part) -> bool {
+    matches!(part, Part::Text(text) if marks::has(&text.extra, marks::JOINED))
+}
+
+fn write_texts(texts: &[&Text]) -> RawJson {
+    let first = texts.first().map(|text| &text.extra);
+    let plain = first.is_some_and(|extra| marks::has(extra, marks::CONTENT));
+    let content = match texts {
+        [only] if plain => quoted(&only.text),
+        many => array(many.iter().map(|text| write_text(text, "output_text"))),
+    };
+    let item = first.and_then(|extra| marks::get(extra, marks::ITEM));
+    let object = match item.and_then(|json| serde_json::from_str::<Fields>(json).ok()) {
+        Some(fields) => Object::new().extra(&fields.into_extra(), &[]),
+        None => Object::new()
+            .text("type", "message")
+            .text("role", "assistant"),
+    };
+    object.raw("content", &content).end_raw()
+}
+
+fn write_text(text: &Text, usual: &str) -> String {
+    let type_name = marks::text(&text.extra, marks::TYPE);
+    Object::new()
+        .text("type", type_name.as_deref().unwrap_or(usual))
+        .text("text", &text.text)
+        .extra(&text.extra, &[])
+        .end()
+}
+
+fn write_reasoning(reasoning: &Reasoning) -> RawJson {
+    let given = reasoning.extra.iter().any(|(name, _)| name == "summary");
+    let summary = (!given).then(|| {
+        let thought = Object::new()
+            .text("type", "summary_text")
+            .text("text", &reasoning.text);
+        let some = !reasoning.text.is_empty();
+        array(some.then(|| thought.end()))
+    });
+    Object::new()
+        .text("type", "reasoning")
+        .extra(&reasoning.extra, &[])
+        .maybe("summary", summary)
+        .maybe("encrypted_content", reasoning.seal.as_deref().map(quoted))
+        .end_raw()
+}
+
+fn write_call(call: &Call) -> RawJson {
+    if let Some(raw) = own_entry(&call.extra) {
+        return raw;
+    }
+    let own = marks::text(&call.extra, marks::TYPE);
+    let (type_name, field) = match own.as_deref() {
+        Some("custom_tool_call") => ("custom_tool_call", "input"),
+        _ => ("function_call", "arguments"),
+    };
+    Object::new()
+        .text("type", type_name)
+        .text("call_id", &call.id)
+        .text("name", &call.name)
+        .text(field, &call.arguments)
+        .extra(&call.extra, &["type"])
+        .end_raw()
+}
+
+/// The entry as it came, if it has a shape of its own in this dialect.
+fn own_entry(extra: &Extra) -> Option<RawJson> {
+    let raw = marks::get(extra, marks::RAW)?;
+    let fields: Fields = serde_json::from_str(raw).ok()?;
+    let ours = fields.has("call_id") || fields.has("output");
+    ours.then(|| RawJson::parse(raw).ok()).flatten()
+}
+
+fn write_output(output: &Output, as_list: bool) -> RawJson {
+    if let Some(raw) = own_entry(&output.extra) {
+        return raw;
+    }
+    let own = marks::text(&output.extra, marks::TYPE);
+    let type_name = own.as_deref().filter(|name| name.ends_with("_output"));
+    let content = content(&output.content, as_list, "input_text");
+    Object::new()
+        .text("type", type_name.unwrap_or("function_call_output"))
+        .text("call_id", &output.call_id)
+        .raw("output", &content.unwrap_or_else(|| quoted("")))
+        .extra(&output.extra, &[])
+        .end_raw()
+}
+
+fn content(parts: &[Part], as_list: bool, usual: &str) -> Option<String> {
+    match parts {
+        [] if !as_list => None,
+        [Part::Text(text)] if !as_list && text.extra.is_empty() => Some(quoted(&text.text)),
+        [Part::Opaque(whole)] if !as_list && whole.type_name.is_empty() => {
+            Some(whole.raw.as_str().to_owned())
+        }
+        many => Some(array(many.iter().map(|part| match part {
+            Part::Text(text) => write_text(text, usual),
+            Part::Media(media) => media::to_responses(&media.raw),
+            Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
+            Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => quoted(""),
+        }))),
+    }
+}
