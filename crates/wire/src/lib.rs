@@ -1,7 +1,8 @@
 //! Provider bytes to the model and back. Pure: bytes come in as values.
 //!
 //! - [`chat`], [`messages`], [`responses`]: the three dialects, message by message.
-//! - [`transcript`]: recorded conversations in any of the forms that agents write.
+//! - [`scan`]: a request body as spans.
+//! - [`splice`]: a body changed by splicing its bytes.
 
 pub mod chat;
 mod json;
@@ -9,3 +10,5 @@ mod marks;
 mod media;
 pub mod messages;
 pub mod responses;
+pub mod scan;
+pub mod splice;

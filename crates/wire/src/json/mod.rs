@@ -5,9 +5,11 @@
 
 mod fields;
 mod object;
+mod pick;
 
 pub(crate) use fields::Fields;
 pub(crate) use object::{Object, array, quoted};
+pub(crate) use pick::pick;
 
 use std::borrow::Cow;
 use std::fmt;
