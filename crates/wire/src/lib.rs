@@ -3,6 +3,9 @@
 //! - [`chat`], [`messages`], [`responses`]: the three dialects, message by message.
 //! - [`scan`]: a request body as spans.
 //! - [`splice`]: a body changed by splicing its bytes.
+//! - [`sse`]: streamed answers, watched and rewritten.
+//! - [`transcript`]: recorded conversations in any of the forms that agents write.
+//! - [`validate`]: the strict judge of a body.
 
 pub mod chat;
 mod json;
@@ -12,3 +15,6 @@ pub mod messages;
 pub mod responses;
 pub mod scan;
 pub mod splice;
+pub mod sse;
+pub mod transcript;
+pub mod validate;

@@ -15,6 +15,11 @@ use super::{Type, owned, string, text, type_of};
 pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
+    /// Adds a field.
+    pub(crate) fn push(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
+        self.0.push((name, value));
+    }
+
     /// The value of `key`; the last one if it is there twice, as in every JSON parser.
     pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.0
@@ -132,7 +137,7 @@ impl<'de: 'a, 'a> Visitor<'de> for FieldsVisitor<'a> {
 }
 
 /// A field's name, borrowed unless it holds escapes.
-struct Name<'a>(Cow<'a, str>);
+pub(crate) struct Name<'a>(pub(crate) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

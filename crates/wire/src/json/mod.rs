@@ -3,18 +3,18 @@
 //! A value is scanned once to find where it ends and unescaped only if its text is needed,
 //! so that reading a transcript costs about as much as checking its syntax.
 
+mod escape;
 mod fields;
 mod object;
 mod pick;
 
-pub(crate) use fields::Fields;
+pub(crate) use fields::{Fields, Name};
 pub(crate) use object::{Object, array, quoted};
 pub(crate) use pick::pick;
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::de::Deserialize;
 use serde_json::value::RawValue;
 use trimtab_model::RawJson;
 
@@ -46,14 +46,10 @@ pub(crate) fn type_of(raw: &RawValue) -> Type {
 /// Half of a surrogate pair, which some agents write where they cut a text, becomes U+FFFD.
 pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.as_bytes().contains(&b'\\') {
-        return Some(Cow::Borrowed(inner));
-    }
-    match serde_json::from_str::<String>(raw.get()) {
-        Ok(text) => Some(Cow::Owned(text)),
-        Err(_) => serde_json::from_str::<Lossy>(raw.get())
-            .ok()
-            .map(|lossy| Cow::Owned(lossy.0)),
+    if inner.as_bytes().contains(&b'\\') {
+        Some(Cow::Owned(escape::unescape(inner)))
+    } else {
+        Some(Cow::Borrowed(inner))
     }
 }
 
@@ -80,31 +76,6 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
 /// A copy of `raw` that owns its text.
 pub(crate) fn owned(raw: &RawValue) -> RawJson {
     RawJson::from(raw.to_owned())
-}
-
-/// A string in which half surrogate pairs are allowed, and replaced.
-struct Lossy(String);
-
-impl<'de> Deserialize<'de> for Lossy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_bytes(LossyVisitor)
-    }
-}
-
-struct LossyVisitor;
-
-impl Visitor<'_> for LossyVisitor {
-    type Value = Lossy;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Lossy, E> {
-        // A half pair is three bytes that are not UTF-8, each replaced on its own.
-        let text = String::from_utf8_lossy(bytes).replace("\u{FFFD}\u{FFFD}\u{FFFD}", "\u{FFFD}");
-        Ok(Lossy(text))
-    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,16 @@ pub(super) fn read(raw: &RawValue) -> Part {
         .unwrap_or_else(|| carried(raw))
 }
 
+/// Reads a list of parts. Their text as it came is only looked for if one is not known.
+pub(super) fn read_list(raw: &RawValue) -> Vec<Part> {
+    let all = json::parse::<Vec<Fields<'_>>>(raw);
+    let known: Option<Vec<Part>> = all.and_then(|all| all.into_iter().map(known).collect());
+    known.unwrap_or_else(|| {
+        let elements = json::list(raw).unwrap_or_default();
+        elements.into_iter().map(read).collect()
+    })
+}
+
 fn known(mut fields: Fields<'_>) -> Option<Part> {
     let type_name = fields.take_string("type")?;
     match type_name.as_str() {
@@ -62,7 +72,7 @@ fn output(mut fields: Fields<'_>) -> Option<Part> {
             Type::Text => vec![Part::text(json::string(raw).unwrap_or_default())],
             Type::List => {
                 as_list = true;
-                json::list(raw)?.into_iter().map(read).collect()
+                read_list(raw)
             }
             _ => return None,
         },

@@ -31,17 +31,16 @@ pub(crate) fn system(raw: &RawValue) -> Message {
 /// Reads one message from its fields.
 pub(crate) fn from_fields(mut fields: Fields<'_>) -> Vec<Message> {
     let spelled = fields.take_string("role").unwrap_or_default();
-    let (parts, as_list) = fields.take("content").map(content).unwrap_or_default();
     let role = match spelled.as_str() {
         "assistant" => Role::Assistant,
         "system" | "developer" => Role::System,
         _ => Role::User,
     };
-    let mut messages = if role == Role::User {
-        split(parts, as_list)
-    } else {
-        vec![whole(role, parts, as_list)]
-    };
+    let content = fields.take("content");
+    let mut messages = content.map_or_else(
+        || vec![Message::new(role, Vec::new())],
+        |raw| from_content(role, raw),
+    );
     if let Some(first) = messages.first_mut() {
         if spelled != first.role.as_str() {
             first.meta.wire_role = Some(spelled);
@@ -52,16 +51,23 @@ pub(crate) fn from_fields(mut fields: Fields<'_>) -> Vec<Message> {
     messages
 }
 
+/// Reads the content of a message of `role`.
+pub(crate) fn from_content(role: Role, raw: &RawValue) -> Vec<Message> {
+    let (parts, as_list) = content(raw);
+    if role == Role::User {
+        split(parts, as_list)
+    } else {
+        vec![whole(role, parts, as_list)]
+    }
+}
+
 fn content(raw: &RawValue) -> (Vec<Part>, bool) {
     match type_of(raw) {
         Type::Text => (
             json::string(raw).map(Part::text).into_iter().collect(),
             false,
         ),
-        Type::List => {
-            let elements = json::list(raw).unwrap_or_default();
-            (elements.into_iter().map(part::read).collect(), true)
-        }
+        Type::List => (part::read_list(raw), true),
         _ => (vec![part::read(raw)], false),
     }
 }

@@ -1,0 +1,57 @@
+//! What can be typed.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::verbs::inspect;
+
+/// The context engine between an agent and its model.
+#[derive(Debug, Parser)]
+#[command(
+    name = "trimtab",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+    /// Flags that every verb takes.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Show what fills the window of a recorded conversation, and what is wrong with it
+    #[command(long_about = inspect::ABOUT, after_help = inspect::EXAMPLES)]
+    Inspect(inspect::Args),
+}
+
+/// Flags that every verb takes.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Common options")]
+pub struct Common {
+    /// Print JSON for scripts instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print no progress and no warnings
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}

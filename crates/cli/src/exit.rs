@@ -1,0 +1,69 @@
+//! How a run ends: 0 done, 1 it failed, 2 the input or the arguments are wrong.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use crate::ui::Terminal;
+
+/// Why a verb did not do what it was asked to.
+#[derive(Debug)]
+pub enum Failure {
+    /// The input or the arguments are wrong: exit code 2.
+    Input {
+        /// What is wrong.
+        message: String,
+        /// The way out.
+        hint: Option<String>,
+    },
+    /// Every fault was told already, as it was met: exit code 2.
+    Told,
+    /// Something else failed: exit code 1.
+    Failed(io::Error),
+}
+
+impl Failure {
+    /// Wrong input, with the way out.
+    pub fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Input {
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input { message, .. } => f.write_str(message),
+            Self::Told => f.write_str("the input is wrong"),
+            Self::Failed(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Tells the user how a run ended and gives its exit code.
+pub fn code(done: Result<(), Failure>, terminal: &mut Terminal) -> ExitCode {
+    let Err(failure) = done else {
+        return ExitCode::SUCCESS;
+    };
+    match &failure {
+        // Whoever reads our output has seen enough.
+        Failure::Failed(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Failure::Failed(_) => {
+            terminal.error(&failure.to_string(), None);
+            ExitCode::from(1)
+        }
+        Failure::Input { message, hint } => {
+            terminal.error(message, hint.as_deref());
+            ExitCode::from(2)
+        }
+        Failure::Told => ExitCode::from(2),
+    }
+}

@@ -1,0 +1,59 @@
+//! Where input comes from: a file, or `-` for standard input.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use crate::exit::Failure;
+use crate::ui::Terminal;
+use crate::ui::progress::Progress;
+
+/// How much is read at a time.
+const BUFFER: usize = 256 * 1024;
+
+/// Input that can be read, and the progress bar that shows how far.
+pub struct Source {
+    /// The bytes.
+    pub input: Box<dyn BufRead>,
+    /// The bar; shows nothing for small input.
+    pub progress: Progress,
+}
+
+/// The name to call `path` by.
+pub fn name(path: &Path) -> String {
+    if is_stdin(path) {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Opens `path`.
+pub fn open(path: &Path, terminal: &Terminal) -> Result<Source, Failure> {
+    if is_stdin(path) {
+        let progress = Progress::hidden();
+        let input = BufReader::with_capacity(BUFFER, progress.wrap(io::stdin()));
+        return Ok(Source {
+            input: Box::new(input),
+            progress,
+        });
+    }
+    let unreadable = |error: io::Error| {
+        Failure::input(
+            format!("{}: cannot read: {error}", path.display()),
+            "give the path of a transcript, or - for standard input",
+        )
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let length = file.metadata().map_err(unreadable)?.len();
+    let progress = Progress::new(&path.display().to_string(), length, terminal);
+    let input = BufReader::with_capacity(BUFFER, progress.wrap(file));
+    Ok(Source {
+        input: Box::new(input),
+        progress,
+    })
+}

@@ -1,0 +1,125 @@
+//! A bar that shows how something fills: coloured on a terminal, letters elsewhere.
+
+use std::fmt::Write;
+
+use anstyle::Style;
+
+/// How many characters the whole bar has.
+pub const WIDTH: usize = 72;
+
+/// One stretch of the bar.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// What it shows.
+    pub name: &'static str,
+    /// Its letter where there is no colour.
+    pub letter: char,
+    /// Its colour.
+    pub style: Style,
+    /// How much of it there is.
+    pub amount: u64,
+}
+
+/// The bar in `WIDTH` characters: every segment that is not empty shows.
+pub fn render(segments: &[Segment], colour: bool) -> String {
+    let mut bar = String::new();
+    let shown = segments.iter().zip(widths(segments));
+    for (segment, width) in shown.filter(|&(_, width)| width > 0) {
+        let letter = match (colour, segment.letter) {
+            (true, '.') => '\u{2591}',
+            (true, _) => '\u{2588}',
+            (false, letter) => letter,
+        };
+        let stretch: String = std::iter::repeat_n(letter, width).collect();
+        let style = segment.style;
+        let _ = write!(bar, "{style}{stretch}{style:#}");
+    }
+    if colour { bar } else { format!("[{bar}]") }
+}
+
+/// How many characters each segment gets: in proportion, at least one, `WIDTH` together.
+fn widths(segments: &[Segment]) -> Vec<usize> {
+    let total: u64 = segments.iter().map(|segment| segment.amount).sum();
+    let exact = |amount: u64| amount as f64 * WIDTH as f64 / total.max(1) as f64;
+    let mut widths: Vec<usize> = segments
+        .iter()
+        .map(|segment| match segment.amount {
+            0 => 0,
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "between 0 and WIDTH"
+            )]
+            amount => (exact(amount).floor() as usize).max(1),
+        })
+        .collect();
+    while widths.iter().sum::<usize>() != WIDTH && total > 0 {
+        let short = widths.iter().sum::<usize>() < WIDTH;
+        let off = |at: usize, width: usize| {
+            let wanted = exact(segments.get(at).map_or(0, |segment| segment.amount));
+            wanted - width as f64
+        };
+        let candidates = widths.iter().copied().enumerate();
+        let candidates = candidates.filter(|&(_, width)| width > usize::from(!short));
+        let order =
+            |a: &(usize, usize), b: &(usize, usize)| off(a.0, a.1).total_cmp(&off(b.0, b.1));
+        let found = if short {
+            candidates.max_by(order)
+        } else {
+            candidates.min_by(order)
+        };
+        let Some(width) = found.and_then(|(at, _)| widths.get_mut(at)) else {
+            break;
+        };
+        if short {
+            *width += 1;
+        } else {
+            *width -= 1;
+        }
+    }
+    widths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(amounts: &[u64]) -> Vec<Segment> {
+        let letters = ['a', 'b', 'c', 'd', '.'];
+        let named = amounts.iter().zip(letters);
+        named
+            .map(|(&amount, letter)| Segment {
+                name: "x",
+                letter,
+                style: Style::new(),
+                amount,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_bar_is_always_as_wide() {
+        for amounts in [
+            vec![1],
+            vec![1, 1_000_000],
+            vec![3, 3, 3],
+            vec![1, 1, 1, 1, 999_999_999],
+            vec![0, 7, 0, 5],
+            vec![u64::MAX / 4, u64::MAX / 4, 1],
+        ] {
+            let bar = render(&segments(&amounts), false);
+            assert_eq!(bar.chars().count(), WIDTH + 2, "{amounts:?}: {bar}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_shows_and_what_is_not_does_not() {
+        let bar = render(&segments(&[1, 0, 1_000_000]), false);
+        assert!(bar.starts_with("[ac") && !bar.contains('b'), "{bar}");
+    }
+
+    #[test]
+    fn nothing_gives_an_empty_bar() {
+        assert_eq!(render(&segments(&[0, 0]), false), "[]");
+    }
+}

@@ -1,0 +1,112 @@
+//! Figures as people read them.
+
+/// With a comma after every three digits.
+///
+/// ```
+/// assert_eq!(trimtab_cli::ui::number::grouped(1_234_567), "1,234,567");
+/// ```
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Three digits at most, with a letter for the size.
+///
+/// ```
+/// use trimtab_cli::ui::number::short;
+/// assert_eq!([short(999), short(1_240), short(38_249), short(2_000_000)], ["999", "1.2k", "38k", "2.0M"]);
+/// ```
+pub fn short(number: u64) -> String {
+    let (unit, letter) = match number {
+        0..1_000 => return number.to_string(),
+        1_000..999_500 => (1_000.0, 'k'),
+        _ => (1_000_000.0, 'M'),
+    };
+    let scaled = number as f64 / unit;
+    if scaled < 9.95 {
+        format!("{scaled:.1}{letter}")
+    } else {
+        format!("{scaled:.0}{letter}")
+    }
+}
+
+/// How many in a hundred.
+///
+/// ```
+/// use trimtab_cli::ui::number::percent;
+/// assert_eq!([percent(1, 3), percent(1, 1000), percent(0, 0)], ["33 %", "<1 %", "0 %"]);
+/// ```
+pub fn percent(part: u64, whole: u64) -> String {
+    if part == 0 || whole == 0 {
+        return "0 %".to_owned();
+    }
+    let share = part as f64 / whole as f64 * 100.0;
+    if share < 0.5 {
+        "<1 %".to_owned()
+    } else {
+        format!("{share:.0} %")
+    }
+}
+
+/// `1 call`, `2 calls`.
+pub fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number as u64))
+}
+
+/// Reads a number of tokens: `200000`, `200_000`, `200k`, `1M`.
+pub fn parse_tokens(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a number of tokens, such as 200000 or 200k");
+    let plain = text.replace(['_', ','], "");
+    let (digits, unit) = match plain.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => match plain.strip_suffix(['m', 'M']) {
+            Some(digits) => (digits, 1_000_000),
+            None => (plain.as_str(), 1),
+        },
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number
+        .checked_mul(unit)
+        .filter(|&tokens| tokens > 0)
+        .ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_read_as_people_write_them() {
+        let read: Vec<_> = [
+            "200000",
+            "200_000",
+            "200k",
+            "1M",
+            "0",
+            "-1",
+            "x",
+            "99999999999999M",
+        ]
+        .map(|text| parse_tokens(text).ok())
+        .into();
+        let expected = [
+            Some(200_000),
+            Some(200_000),
+            Some(200_000),
+            Some(1_000_000),
+            None,
+            None,
+            None,
+            None,
+        ];
+        assert_eq!(read, expected);
+    }
+}

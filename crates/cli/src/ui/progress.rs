@@ -1,0 +1,48 @@
+//! A progress bar for input that takes a while.
+
+use std::io::Read;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::Terminal;
+
+/// Input below this is read before anybody looks.
+const WORTH_A_BAR: u64 = 16 * 1024 * 1024;
+
+/// A progress bar on standard error; shown on a terminal only, for large input only.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// A bar for `length` bytes of the file `name`.
+    pub fn new(name: &str, length: u64, terminal: &Terminal) -> Self {
+        if length < WORTH_A_BAR || !terminal.shows_progress() {
+            return Self::hidden();
+        }
+        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+        let template = "{msg} {wide_bar} {bytes} of {total_bytes} {eta}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self(bar.with_message(name.to_owned()))
+    }
+
+    /// A bar that is not shown.
+    pub fn hidden() -> Self {
+        Self(ProgressBar::hidden())
+    }
+
+    /// `input`, whose bytes move the bar.
+    pub fn wrap<R: Read>(&self, input: R) -> impl Read + use<R> {
+        self.0.wrap_read(input)
+    }
+
+    /// Takes the bar away while `print` writes.
+    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,60 @@
+//! What a provider would refuse, in plain words.
+
+use serde::Serialize;
+use trimtab_engine::verify::{self, FaultKind};
+use trimtab_model::{Dialect, Message};
+
+use super::report::Positions;
+
+/// Something that a provider would refuse.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Index of the message; the number of messages where it is at the end.
+    pub message: usize,
+    /// What is wrong, in plain words.
+    pub text: String,
+    /// The same for scripts, with the id of the call that it is about.
+    #[serde(flatten)]
+    pub kind: FaultKind,
+}
+
+/// Every fault of `window` by the rules of `dialect`.
+pub fn find(window: &[&Message], positions: &Positions, dialect: Dialect) -> Vec<Fault> {
+    let faults = verify::verify(window, dialect).into_iter();
+    let mut found: Vec<Fault> = faults
+        .map(|fault| {
+            let place = place(&fault, window);
+            Fault {
+                message: positions.in_transcript(place),
+                text: describe(&fault.kind, window.get(place).copied()),
+                kind: fault.kind,
+            }
+        })
+        .collect();
+    found.sort_by_key(|fault| fault.message);
+    found
+}
+
+/// Where to look: an open call is noticed where its output should be, and stands before it.
+fn place(fault: &verify::Fault, window: &[&Message]) -> usize {
+    let FaultKind::OpenCall { id } = &fault.kind else {
+        return fault.message;
+    };
+    let before = window.get(..fault.message).unwrap_or(window);
+    before
+        .iter()
+        .rposition(|message| message.calls().any(|call| call.id == *id))
+        .unwrap_or(fault.message)
+}
+
+/// The fault in words; names the tool where that helps to find it.
+fn describe(kind: &FaultKind, message: Option<&Message>) -> String {
+    let FaultKind::OpenCall { id } = kind else {
+        return kind.to_string();
+    };
+    let tool = message
+        .and_then(|message| message.calls().find(|call| call.id == *id))
+        .map(|call| format!(" of {}", call.name))
+        .unwrap_or_default();
+    format!("open call: {id:?}{tool} has no output")
+}

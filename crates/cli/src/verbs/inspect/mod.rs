@@ -1,0 +1,204 @@
+//! `trimtab inspect`: what fills the window, and what is wrong with it.
+
+pub mod faults;
+pub mod json;
+pub mod outputs;
+pub mod report;
+pub mod table;
+pub mod text;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use trimtab_wire::transcript::{ReadError, Reader};
+
+use self::report::Report;
+use self::table::Totals;
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::source;
+use crate::ui::{Terminal, number};
+
+/// What `trimtab inspect` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Transcripts to look at; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Show how full the window of this model is
+    #[arg(long, short, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Show how full a window of this many tokens is (200000, 200k, 1M)
+    #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
+    pub window: Option<u64>,
+    /// Show every conversation in full, not one line each
+    #[arg(long, short)]
+    pub all: bool,
+}
+
+/// What `trimtab inspect --help` says first.
+pub const ABOUT: &str = "\
+Show what fills the window of a recorded conversation, and what is wrong with it.
+
+Reads Chat Completions messages (a JSON document, a conversation on each line, or a message on \
+each line), Messages requests, Responses input, and the session logs of Claude Code, Codex, \
+Copilot CLI, Gemini CLI and opencode. The form is recognised by content.
+
+Tokens are estimates. Positions count messages from 0, as a provider would be sent them: the \
+system prompt is message 0 where there is one.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab inspect session.json                   what fills the window
+  trimtab inspect session.json --model gpt-4o    how full that model's window is
+  trimtab inspect ~/.claude/projects/*/*.jsonl   one line for each conversation
+  trimtab inspect runs.jsonl --all               every conversation in full
+  trimtab inspect runs.jsonl --json | jq -c 'select(.faults != []) | .id'
+  cat session.json | trimtab inspect -
+
+Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.
+The fields of --json are described in docs/inspect.md.";
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let window = window(args)?;
+    let mut printer = Printer {
+        json: common.json,
+        all: args.all,
+        held: None,
+        totals: Totals::default(),
+    };
+    let mut wrong = false;
+    for path in &args.files {
+        match inspect(path, window, &mut printer, terminal) {
+            Ok(()) => {}
+            // One bad file does not keep the others from being looked at.
+            Err(Failure::Input { message, hint }) => {
+                terminal.error(&message, hint.as_deref());
+                wrong = true;
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    printer.finish(terminal)?;
+    if wrong { Err(Failure::Told) } else { Ok(()) }
+}
+
+fn window(args: &Args) -> Result<Option<u64>, Failure> {
+    let Some(model) = &args.model else {
+        return Ok(args.window);
+    };
+    let known = args.window.or_else(|| window_of(model));
+    known.map(Some).ok_or_else(|| {
+        Failure::input(
+            format!("the window of model {model:?} is not known"),
+            "give its size in tokens instead: --window N",
+        )
+    })
+}
+
+/// The window of a model, in tokens.
+fn window_of(_model: &str) -> Option<u64> {
+    None
+}
+
+fn inspect(
+    path: &Path,
+    window: Option<u64>,
+    printer: &mut Printer,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let name = source::name(path);
+    let source = source::open(path, terminal)?;
+    let progress = source.progress;
+    let mut reader = Reader::new(source.input);
+    let mut done = Ok(());
+    while let Some(read) = reader.next() {
+        let step = match read {
+            Ok(conversation) => {
+                let known = window.or(conversation.window);
+                let known = known.or_else(|| conversation.model.as_deref().and_then(window_of));
+                let report = Report::new(&name, &conversation, known);
+                // The next one is read into the memory of this one.
+                drop(conversation);
+                progress.suspend(|| printer.print(report, terminal))
+            }
+            Err(error) => Err(unreadable(&name, &error)),
+        };
+        if step.is_err() {
+            done = step;
+            break;
+        }
+    }
+    progress.finish();
+    for warning in reader.warnings() {
+        terminal.warn(&format!("{name}:{}: {}", warning.line, warning.message));
+    }
+    done
+}
+
+fn unreadable(name: &str, error: &ReadError) -> Failure {
+    let place = error
+        .position()
+        .map(|(line, column)| format!(":{line}:{column}"))
+        .unwrap_or_default();
+    Failure::input(format!("{name}{place}: {error}"), error.hint())
+}
+
+/// Prints reports as they come: in full if there is one, else a line each.
+struct Printer {
+    json: bool,
+    all: bool,
+    /// The first report, until it is known whether there is a second.
+    held: Option<Report>,
+    totals: Totals,
+}
+
+impl Printer {
+    fn print(&mut self, report: Report, terminal: &mut Terminal) -> Result<(), Failure> {
+        if self.json {
+            writeln!(terminal.out(), "{}", json::line(&report))?;
+        } else if self.all {
+            self.in_full(&report, terminal)?;
+        } else if self.totals.conversations == 0 && self.held.is_none() {
+            self.held = Some(report);
+        } else {
+            if let Some(first) = self.held.take() {
+                terminal.out().write_all(table::header().as_bytes())?;
+                self.row(&first, terminal)?;
+            }
+            self.row(&report, terminal)?;
+        }
+        Ok(())
+    }
+
+    fn in_full(&mut self, report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
+        let gap = if self.totals.conversations > 0 {
+            "\n"
+        } else {
+            ""
+        };
+        self.totals.add(report);
+        let text = text::render(report, terminal.has_colour());
+        write!(terminal.out(), "{gap}{text}")?;
+        Ok(())
+    }
+
+    fn row(&mut self, report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
+        self.totals.add(report);
+        terminal.out().write_all(table::row(report).as_bytes())?;
+        Ok(())
+    }
+
+    fn finish(&mut self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if let Some(only) = self.held.take() {
+            self.in_full(&only, terminal)?;
+        } else if !self.json && self.totals.conversations > 1 {
+            let footer = table::footer(&self.totals, self.all);
+            terminal.out().write_all(footer.as_bytes())?;
+        }
+        terminal.out().flush()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! The outputs of a conversation: the largest, and those that say something twice.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{DefaultHasher, Hasher};
+
+use serde::Serialize;
+use trimtab_model::Message;
+
+use super::report::Positions;
+use crate::estimate;
+
+/// How many of the largest outputs are shown.
+const LARGEST: usize = 10;
+
+/// The outputs, in short.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outputs {
+    /// Estimated tokens of all outputs.
+    pub tokens: u64,
+    /// The largest, largest first.
+    pub largest: Vec<Large>,
+    /// How many say word for word what an earlier one says.
+    pub repeated: usize,
+    /// Estimated tokens of those.
+    pub repeated_tokens: u64,
+    /// The largest of those, largest first.
+    pub repeats: Vec<Repeat>,
+}
+
+/// A large output.
+#[derive(Clone, Debug, Serialize)]
+pub struct Large {
+    /// Index of its message.
+    pub message: usize,
+    /// The tool that gave it.
+    pub tool: String,
+    /// Bytes of its text.
+    pub bytes: usize,
+    /// Estimated tokens.
+    pub tokens: u64,
+    /// Share of the window's tokens, from 0 to 1.
+    pub share: f64,
+}
+
+/// An output that says what an earlier one says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Repeat {
+    /// Index of its message.
+    pub message: usize,
+    /// Index of the message that says it first.
+    pub first: usize,
+    /// The tool that gave it.
+    pub tool: String,
+    /// Estimated tokens.
+    pub tokens: u64,
+}
+
+/// Looks at the outputs of `window`, which has `total` tokens.
+pub fn look_at(window: &[&Message], positions: &Positions, total: u64) -> Outputs {
+    let mut found = Outputs::default();
+    let mut called: HashMap<&str, &str> = HashMap::new();
+    let mut seen = Seen::default();
+    for (index, message) in window.iter().enumerate() {
+        called.extend(
+            message
+                .calls()
+                .map(|call| (call.id.as_str(), call.name.as_str())),
+        );
+        let position = positions.in_transcript(index);
+        for output in message.outputs() {
+            let named = output.tool.as_deref();
+            let tool = named.or_else(|| called.get(output.call_id.as_str()).copied());
+            let tool = tool.unwrap_or("unknown");
+            let text = output.text();
+            let tokens = estimate::output(output);
+            found.tokens += tokens;
+            keep_largest(
+                &mut found.largest,
+                position,
+                tool,
+                text.len(),
+                tokens,
+                total,
+            );
+            if let Some(first) = seen.before(position, text) {
+                found.repeat(position, first, tool, tokens);
+            }
+        }
+    }
+    found
+}
+
+impl Outputs {
+    fn repeat(&mut self, message: usize, first: usize, tool: &str, tokens: u64) {
+        self.repeated += 1;
+        self.repeated_tokens += tokens;
+        let at = self.repeats.partition_point(|other| other.tokens >= tokens);
+        if at < LARGEST {
+            let tool = tool.to_owned();
+            let repeat = Repeat {
+                message,
+                first,
+                tool,
+                tokens,
+            };
+            self.repeats.insert(at, repeat);
+            self.repeats.truncate(LARGEST);
+        }
+    }
+}
+
+fn keep_largest(
+    largest: &mut Vec<Large>,
+    message: usize,
+    tool: &str,
+    bytes: usize,
+    tokens: u64,
+    total: u64,
+) {
+    let at = largest.partition_point(|other| other.tokens >= tokens);
+    if at < LARGEST {
+        let large = Large {
+            message,
+            tool: tool.to_owned(),
+            bytes,
+            tokens,
+            share: tokens as f64 / total.max(1) as f64,
+        };
+        largest.insert(at, large);
+        largest.truncate(LARGEST);
+    }
+}
+
+/// The outputs seen so far.
+///
+/// Most differ in their length or in a few bytes, so that only those which do not are hashed
+/// in full.
+#[derive(Default)]
+struct Seen<'a> {
+    alike: HashMap<(usize, u64), Alike<'a>>,
+    equal: HashMap<u64, Vec<(usize, Cow<'a, str>)>>,
+}
+
+/// Outputs that look alike at a glance.
+enum Alike<'a> {
+    One(usize, Cow<'a, str>),
+    /// They are in `equal`.
+    Several,
+}
+
+impl<'a> Seen<'a> {
+    /// Where `text` was said before; notes that it is said at `position` if it was not.
+    fn before(&mut self, position: usize, text: Cow<'a, str>) -> Option<usize> {
+        if text.is_empty() {
+            return None;
+        }
+        match self.alike.entry((text.len(), glance(&text))) {
+            Entry::Vacant(new) => {
+                new.insert(Alike::One(position, text));
+                return None;
+            }
+            Entry::Occupied(mut known) => {
+                if let Alike::One(at, earlier) = known.insert(Alike::Several) {
+                    self.equal
+                        .entry(hash(&earlier))
+                        .or_default()
+                        .push((at, earlier));
+                }
+            }
+        }
+        let same = self.equal.entry(hash(&text)).or_default();
+        let found = same.iter().find(|(_, earlier)| *earlier == text);
+        if let Some(&(first, _)) = found {
+            return Some(first);
+        }
+        same.push((position, text));
+        None
+    }
+}
+
+/// A hash of a few bytes from the end, where outputs of one tool differ most.
+fn glance(text: &str) -> u64 {
+    let tail = text.as_bytes().iter().rev().take(64);
+    let mut hasher = DefaultHasher::new();
+    tail.for_each(|&byte| hasher.write_u8(byte));
+    hasher.finish()
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}

@@ -1,0 +1,196 @@
+//! What there is to say about one conversation.
+
+use serde::Serialize;
+use trimtab_model::{Kind, Message, Part, Role, Usage, rounds, turns};
+use trimtab_wire::transcript::Conversation;
+
+use super::faults::{self, Fault};
+use super::outputs::{self, Outputs};
+use crate::estimate;
+
+/// What there is to say about one conversation. Serialises as a line of `--json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The file it is in.
+    pub file: String,
+    /// What the file calls it.
+    pub id: Option<String>,
+    /// The form it is written in.
+    pub form: &'static str,
+    /// The model that answered last.
+    pub model: Option<String>,
+    /// How many there are of everything.
+    pub counts: Counts,
+    /// How full the window is.
+    pub window: Window,
+    /// Estimated tokens by region; together they are the window.
+    pub regions: Regions,
+    /// Estimated tokens by role; together they are the messages.
+    pub roles: Roles,
+    /// What the provider reported with the last answer.
+    pub usage: Option<Usage>,
+    /// The outputs, in short.
+    pub outputs: Outputs,
+    /// What a provider would refuse.
+    pub faults: Vec<Fault>,
+}
+
+/// How many there are of everything that is in the window.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Counts {
+    /// User messages with what follows them.
+    pub turns: usize,
+    /// Answers that call tools, with their outputs.
+    pub rounds: usize,
+    /// Messages.
+    pub messages: usize,
+    /// Calls.
+    pub calls: usize,
+    /// Outputs.
+    pub outputs: usize,
+    /// Times the agent compacted.
+    pub compactions: usize,
+    /// Messages that an earlier compaction took out of the window.
+    pub compacted_messages: usize,
+}
+
+/// How full the window is.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Window {
+    /// Estimated tokens in it.
+    pub tokens: u64,
+    /// What it can hold, where that is known.
+    pub size: Option<u64>,
+}
+
+/// Estimated tokens by region.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Regions {
+    /// System messages.
+    pub system: u64,
+    /// Tool definitions.
+    pub tools: u64,
+    /// Summaries and what was kept with them.
+    pub summary: u64,
+    /// Everything else.
+    pub log: u64,
+}
+
+/// Estimated tokens by role, summaries apart.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Roles {
+    /// System messages.
+    pub system: u64,
+    /// What the user said, and what was said in the user's name.
+    pub user: u64,
+    /// What the model said: text, thoughts, calls.
+    pub assistant: u64,
+    /// Of that: thoughts.
+    pub reasoning: u64,
+    /// Of that: calls.
+    pub calls: u64,
+    /// What the tools gave back.
+    pub tool: u64,
+    /// Summaries, whoever's name they are in.
+    pub summary: u64,
+}
+
+impl Report {
+    /// Looks at what was sent last in `conversation`, for a window of `size` tokens.
+    pub fn new(file: &str, conversation: &Conversation, size: Option<u64>) -> Self {
+        let window = conversation.in_window();
+        let positions = Positions::of(conversation, window.len());
+        let roles = roles(&window);
+        let regions = regions(conversation, &roles);
+        let tokens = regions.system + regions.tools + regions.summary + regions.log;
+        Self {
+            file: file.to_owned(),
+            id: conversation.id.clone(),
+            form: conversation.form.as_str(),
+            model: conversation.model.clone(),
+            counts: counts(conversation, &window),
+            window: Window { tokens, size },
+            regions,
+            roles,
+            usage: window.iter().rev().find_map(|message| message.meta.usage),
+            outputs: outputs::look_at(&window, &positions, tokens),
+            faults: faults::find(&window, &positions, conversation.form.dialect()),
+        }
+    }
+}
+
+/// Where the messages of the window stand in the transcript.
+pub struct Positions {
+    /// System messages at the head, which no compaction takes out.
+    head: usize,
+    /// How many messages a compaction took out behind them.
+    gap: usize,
+}
+
+impl Positions {
+    fn of(conversation: &Conversation, in_window: usize) -> Self {
+        let start = conversation.compactions.last().copied().unwrap_or(0);
+        let gap = conversation.messages.len().saturating_sub(in_window);
+        Self {
+            head: start.saturating_sub(gap),
+            gap,
+        }
+    }
+
+    /// The index in the transcript of message `index` of the window.
+    pub fn in_transcript(&self, index: usize) -> usize {
+        if index < self.head {
+            index
+        } else {
+            index.saturating_add(self.gap)
+        }
+    }
+}
+
+fn counts(conversation: &Conversation, window: &[&Message]) -> Counts {
+    let pairing = rounds::pair(window);
+    Counts {
+        turns: turns::boundaries(window).len(),
+        rounds: pairing.rounds.len(),
+        messages: window.len(),
+        calls: pairing.rounds.iter().map(|round| round.calls.len()).sum(),
+        outputs: pairing.outputs.len(),
+        compactions: conversation.compactions.len(),
+        compacted_messages: conversation.messages.len().saturating_sub(window.len()),
+    }
+}
+
+fn roles(window: &[&Message]) -> Roles {
+    let mut roles = Roles::default();
+    for message in window {
+        let tokens: u64 = message.parts.iter().map(estimate::part).sum();
+        if matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain)) {
+            roles.summary += tokens;
+            continue;
+        }
+        match message.role {
+            Role::System => roles.system += tokens,
+            Role::User => roles.user += tokens,
+            Role::Assistant => roles.assistant += tokens,
+            Role::Tool => roles.tool += tokens,
+        }
+        for part in &message.parts {
+            match part {
+                Part::Reasoning(_) => roles.reasoning += estimate::part(part),
+                Part::Call(_) => roles.calls += estimate::part(part),
+                _ => {}
+            }
+        }
+    }
+    roles
+}
+
+fn regions(conversation: &Conversation, roles: &Roles) -> Regions {
+    let tools = conversation.tools.iter();
+    Regions {
+        system: roles.system,
+        tools: tools.map(|tool| estimate::text(tool.as_str())).sum(),
+        summary: roles.summary,
+        log: roles.user + roles.assistant + roles.tool,
+    }
+}

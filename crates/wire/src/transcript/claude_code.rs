@@ -1,0 +1,153 @@
+//! Claude Code: a session as JSONL.
+//!
+//! An answer is written down part by part, each on a line with the same message id. What a
+//! sub-agent did stands among the rest and is a conversation of its own. Lines that were
+//! never sent (snapshots, progress, titles, errors of the client) are passed over.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use trimtab_model::{Kind, Message, Role, Usage};
+
+use super::reader::Log;
+use super::thread::{Thread, Threads};
+use super::{Conversation, Form};
+use crate::json::{self, Fields, string};
+use crate::messages;
+
+/// What the client writes in the user's name when a turn is broken off.
+const INTERRUPTED: &str = "[Request interrupted by user";
+/// The model's name on answers that the client made up.
+const SYNTHETIC: &str = "<synthetic>";
+
+/// A session, being read.
+#[derive(Default)]
+pub(super) struct Session {
+    id: Option<String>,
+    threads: Threads,
+    /// The name of the sub-agent that a line belongs to, by the id of the line.
+    agent_of: HashMap<String, String>,
+    /// How many sub-agents had no name of their own.
+    nameless: usize,
+    /// Ids of the lines seen: a resumed session repeats them.
+    seen: HashSet<String>,
+}
+
+impl Log for Session {
+    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let fields: Fields = serde_json::from_str(line)?;
+        let uuid = fields.get("uuid").and_then(string);
+        let repeated = |uuid: &String| !self.seen.insert(uuid.clone());
+        if uuid.as_ref().is_some_and(repeated) {
+            return Ok(());
+        }
+        let type_name = fields.text("type").unwrap_or_default();
+        match type_name.as_ref() {
+            "user" => self.user(&fields, uuid),
+            "assistant" => self.assistant(&fields, uuid),
+            "system"
+                if fields
+                    .text("subtype")
+                    .is_some_and(|s| s == "compact_boundary") =>
+            {
+                self.thread(&fields, uuid).compacted();
+            }
+            _ => self.passed_over(&fields, uuid),
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Vec<Conversation> {
+        self.threads.finish(self.id.as_deref())
+    }
+}
+
+impl Session {
+    fn user(&mut self, line: &Fields<'_>, uuid: Option<String>) {
+        let Some(content) = line.fields("message").and_then(|m| m.get("content")) else {
+            return;
+        };
+        let kind = kind_of(line);
+        let thread = self.thread(line, uuid);
+        for mut message in messages::from_content(Role::User, content) {
+            if message.role == Role::User {
+                message.meta.kind = kind.or_else(|| interrupted(&message));
+            }
+            thread.push(message);
+        }
+    }
+
+    fn assistant(&mut self, line: &Fields<'_>, uuid: Option<String>) {
+        let Some(fields) = line.fields("message") else {
+            return;
+        };
+        let model = fields.get("model").and_then(string);
+        if line.is_true("isApiErrorMessage") || model.as_deref() == Some(SYNTHETIC) {
+            return self.passed_over(line, uuid);
+        }
+        let thread = self.thread(line, uuid);
+        let Some(content) = fields.get("content") else {
+            return;
+        };
+        let id = fields.get("id").and_then(string);
+        for mut message in messages::from_content(Role::Assistant, content) {
+            message.meta.usage = fields.get("usage").and_then(usage);
+            message.meta.stop_reason = fields.get("stop_reason").and_then(string);
+            thread.push_piece(id.clone(), message);
+        }
+        thread.conversation.model = model.or_else(|| thread.conversation.model.take());
+    }
+
+    /// Remembers which thread a line without a message belongs to: later lines name it.
+    fn passed_over(&mut self, line: &Fields<'_>, uuid: Option<String>) {
+        if line.is_true("isSidechain") {
+            self.thread(line, uuid);
+        }
+    }
+
+    /// The thread that a line belongs to.
+    fn thread(&mut self, line: &Fields<'_>, uuid: Option<String>) -> &mut Thread {
+        if self.id.is_none() {
+            self.id = line.get("sessionId").and_then(string);
+        }
+        let agent = line.is_true("isSidechain").then(|| self.agent(line));
+        if let (Some(uuid), Some(agent)) = (uuid, &agent) {
+            self.agent_of.insert(uuid, agent.clone());
+        }
+        self.threads.of(Form::ClaudeCode, agent)
+    }
+
+    /// The name of the sub-agent that wrote a line: its own, or that of the line before it.
+    fn agent(&mut self, line: &Fields<'_>) -> String {
+        let parent = || line.get("parentUuid").and_then(string);
+        let known = || self.agent_of.get(&parent()?).cloned();
+        let named = line.get("agentId").and_then(string).or_else(known);
+        named.unwrap_or_else(|| {
+            self.nameless += 1;
+            format!("side-{}", self.nameless)
+        })
+    }
+}
+
+fn kind_of(line: &Fields<'_>) -> Option<Kind> {
+    if line.is_true("isCompactSummary") {
+        Some(Kind::Summary)
+    } else if line.is_true("isMeta") {
+        // Sent in the user's name, but written by the client.
+        Some(Kind::Note)
+    } else {
+        None
+    }
+}
+
+fn interrupted(message: &Message) -> Option<Kind> {
+    message
+        .text()
+        .starts_with(INTERRUPTED)
+        .then_some(Kind::TurnAborted)
+}
+
+fn usage(raw: &RawValue) -> Option<Usage> {
+    json::parse::<Value>(raw).map(|usage| Usage::from_messages(&usage))
+}

@@ -1,0 +1,177 @@
+//! Codex: a rollout as JSONL.
+//!
+//! What was sent and answered stands in `response_item` lines, as Responses input. After a
+//! compaction the client goes on with what the `compacted` line holds.
+
+use serde_json::value::RawValue;
+use trimtab_model::{Kind, Message, Role};
+
+use super::reader::Log;
+use super::thread::usage_inside;
+use super::{Conversation, Form};
+use crate::json::{self, Fields, string};
+use crate::responses::{self, Gatherer};
+
+/// What the text of a message starts with that the client wrote in the user's name.
+const NOTES: [&str; 6] = [
+    "<environment_context>",
+    "<user_instructions>",
+    "# AGENTS.md instructions",
+    "<skill>",
+    "<user_shell_command>",
+    "<subagent_notification>",
+];
+/// The same, where it says that the user broke the turn off.
+const ABORTED: &str = "<turn_aborted>";
+/// A field of the client's own on every entry, never sent.
+const BOOKKEEPING: &str = "internal_chat_message_metadata_passthrough";
+
+/// A rollout, being read.
+#[derive(Default)]
+pub(super) struct Rollout {
+    id: Option<String>,
+    model: Option<String>,
+    window: Option<u64>,
+    gatherer: Gatherer,
+    compactions: Vec<usize>,
+}
+
+impl Log for Rollout {
+    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let line: Fields = serde_json::from_str(line)?;
+        let (Some(payload), Some(type_name)) = (line.get("payload"), line.text("type")) else {
+            return Ok(());
+        };
+        match type_name.as_ref() {
+            "response_item" => self.push(payload),
+            "session_meta" => self.session(payload),
+            "turn_context" => {
+                let fields = json::fields(payload).unwrap_or_default();
+                self.model = fields.get("model").and_then(string).or(self.model.take());
+            }
+            "event_msg" => self.event(&json::fields(payload).unwrap_or_default()),
+            "compacted" => self.compacted(&json::fields(payload).unwrap_or_default()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Vec<Conversation> {
+        let mut read = Conversation::new(Form::Codex);
+        read.id = self.id;
+        read.model = self.model;
+        read.window = self.window;
+        read.messages = self.gatherer.messages;
+        read.compactions = self.compactions;
+        let some = !read.messages.is_empty();
+        some.then_some(read).into_iter().collect()
+    }
+}
+
+impl Rollout {
+    fn session(&mut self, payload: &RawValue) {
+        // A fork repeats the session it came from.
+        if self.id.is_some() {
+            return;
+        }
+        let fields = json::fields(payload).unwrap_or_default();
+        self.id = fields.get("id").and_then(string);
+        let given = fields.fields("base_instructions");
+        let text = given.and_then(|given| given.get("text").and_then(string));
+        let text = text.or_else(|| fields.get("instructions").and_then(string));
+        let instructions = text.map(responses::instructions);
+        self.gatherer.messages.extend(instructions);
+    }
+
+    fn push(&mut self, entry: &RawValue) {
+        let before = self.gatherer.messages.len();
+        self.gatherer.push(entry);
+        for message in self.gatherer.messages.iter_mut().skip(before) {
+            if message.role == Role::User && message.meta.kind.is_none() {
+                message.meta.kind = kind_of(message);
+            }
+        }
+        if let Some(last) = self.gatherer.messages.last_mut() {
+            drop_bookkeeping(last);
+        }
+    }
+
+    fn event(&mut self, event: &Fields<'_>) {
+        let type_name = event.text("type").unwrap_or_default();
+        let limit = |fields: &Fields<'_>| fields.number("model_context_window");
+        match type_name.as_ref() {
+            "task_started" => self.window = limit(event).or(self.window),
+            "task_complete" | "turn_aborted" => self.gatherer.pause(),
+            "token_count" => {
+                let info = event.fields("info").unwrap_or_default();
+                self.window = limit(&info).or(self.window);
+                self.usage(&info.fields("last_token_usage").unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+
+    fn usage(&mut self, usage: &Fields<'_>) {
+        let (Some(input), Some(output)) =
+            (usage.number("input_tokens"), usage.number("output_tokens"))
+        else {
+            return;
+        };
+        let cached = usage.number("cached_input_tokens").unwrap_or(0);
+        let messages = self.gatherer.messages.iter_mut().rev();
+        if let Some(answer) = messages.into_iter().find(|m| m.role == Role::Assistant) {
+            answer.meta.usage = Some(usage_inside(input, cached, output));
+        }
+    }
+
+    /// What the client goes on with: messages kept word for word, and the summary.
+    fn compacted(&mut self, payload: &Fields<'_>) {
+        self.gatherer.pause();
+        let start = self.gatherer.messages.len();
+        self.compactions.push(start);
+        for entry in payload.list("replacement_history").unwrap_or_default() {
+            self.push(entry);
+        }
+        self.gatherer.pause();
+        let summary = payload.get("message").and_then(string).unwrap_or_default();
+        let mut found = summary.is_empty();
+        for message in self.gatherer.messages.iter_mut().skip(start) {
+            let is_summary = !found && message.text().contains(&summary);
+            found |= is_summary;
+            if is_summary {
+                message.meta.kind = Some(Kind::Summary);
+            } else if message.role == Role::User {
+                message.meta.kind = message.meta.kind.or(Some(Kind::Retain));
+            }
+        }
+        if !found {
+            let message = Message::user(summary).with_kind(Kind::Summary);
+            self.gatherer.messages.push(message);
+        }
+    }
+}
+
+fn kind_of(message: &Message) -> Option<Kind> {
+    let text = message.text();
+    if text.starts_with(ABORTED) {
+        return Some(Kind::TurnAborted);
+    }
+    NOTES
+        .iter()
+        .any(|note| text.starts_with(note))
+        .then_some(Kind::Note)
+}
+
+fn drop_bookkeeping(message: &mut Message) {
+    use trimtab_model::Part;
+    let keep = |(name, _): &(String, _)| name != BOOKKEEPING;
+    message.meta.extra.retain(keep);
+    if let Some(part) = message.parts.last_mut() {
+        match part {
+            Part::Call(call) => call.extra.retain(keep),
+            Part::Output(output) => output.extra.retain(keep),
+            Part::Reasoning(reasoning) => reasoning.extra.retain(keep),
+            Part::Text(_) | Part::Media(_) | Part::Opaque(_) => {}
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! One recorded conversation.
+
+use trimtab_model::{Message, RawJson, Role};
+
+use super::Form;
+
+/// One recorded conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// What the transcript calls it.
+    pub id: Option<String>,
+    /// The form it was written down in.
+    pub form: Form,
+    /// Every message, as it came. The system prompt is the first, where it is known.
+    pub messages: Vec<Message>,
+    /// The tool definitions, where the transcript has them.
+    pub tools: Vec<RawJson>,
+    /// The model that answered last.
+    pub model: Option<String>,
+    /// The model's window in tokens, where the transcript names it.
+    pub window: Option<u64>,
+    /// The index of the first message after each compaction that the agent carried out: what
+    /// is before it, system messages at the head apart, was not sent any more.
+    pub compactions: Vec<usize>,
+}
+
+impl Conversation {
+    /// A conversation without messages.
+    pub fn new(form: Form) -> Self {
+        Self {
+            id: None,
+            form,
+            messages: Vec::new(),
+            tools: Vec::new(),
+            model: None,
+            window: None,
+            compactions: Vec::new(),
+        }
+    }
+
+    /// What the model was sent last: the system messages at the head and everything since the
+    /// last compaction.
+    ///
+    /// ```
+    /// # use trimtab_model::Message;
+    /// # use trimtab_wire::transcript::{Conversation, Form};
+    /// let mut conversation = Conversation::new(Form::Codex);
+    /// conversation.messages = ["rules", "old", "summary", "new"].map(Message::user).into();
+    /// conversation.messages[0] = Message::system("rules");
+    /// conversation.compactions = vec![2];
+    /// let texts: Vec<_> = conversation.in_window().iter().map(|m| m.text()).collect();
+    /// assert_eq!(texts, ["rules", "summary", "new"]);
+    /// ```
+    pub fn in_window(&self) -> Vec<&Message> {
+        let start = self.compactions.last().copied().unwrap_or(0);
+        let head = self
+            .messages
+            .iter()
+            .take(start)
+            .take_while(|message| message.role == Role::System);
+        head.chain(self.messages.iter().skip(start)).collect()
+    }
+}

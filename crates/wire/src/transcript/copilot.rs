@@ -1,0 +1,132 @@
+//! Copilot CLI: a session as JSONL, or what the client printed while it ran.
+
+use serde_json::value::RawValue;
+use trimtab_model::{Call, Kind, Message, Output, Part, Reasoning, Role};
+
+use super::reader::Log;
+use super::thread::{Thread, Threads};
+use super::{Conversation, Form};
+use crate::json::{self, Fields, string};
+
+/// A session, being read.
+#[derive(Default)]
+pub(super) struct Session {
+    id: Option<String>,
+    threads: Threads,
+}
+
+impl Log for Session {
+    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let line: Fields = serde_json::from_str(line)?;
+        let session = line.get("sessionId").and_then(string);
+        self.id = self.id.take().or(session);
+        let (Some(type_name), Some(data)) = (line.text("type"), line.fields("data")) else {
+            return Ok(());
+        };
+        // What is ephemeral is said again in full.
+        if !line.is_true("ephemeral") {
+            self.event(&type_name, &data);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Vec<Conversation> {
+        self.threads.finish(self.id.as_deref())
+    }
+
+    fn allows_text(&self) -> bool {
+        true
+    }
+}
+
+impl Session {
+    fn event(&mut self, type_name: &str, data: &Fields<'_>) {
+        match type_name {
+            "session.start" => {
+                let id = data.get("sessionId").and_then(string);
+                self.id = self.id.take().or(id);
+                let model = data.get("selectedModel").and_then(string);
+                self.thread(data).conversation.model = model;
+            }
+            "system.message" => self.plain(Role::System, data),
+            "user.message" => self.plain(Role::User, data),
+            "assistant.message" => self.answer(data),
+            "tool.execution_complete" => self.thread(data).push(output(data)),
+            "session.compaction_complete" => self.compacted(data),
+            _ => {}
+        }
+    }
+
+    fn plain(&mut self, role: Role, data: &Fields<'_>) {
+        // What was typed, and what was made of it before it was sent.
+        let sent = ["transformedContent", "content"]
+            .into_iter()
+            .find_map(|name| data.get(name).and_then(string));
+        if let Some(text) = sent {
+            let message = Message::new(role, vec![Part::text(text)]);
+            self.thread(data).push(message);
+        }
+    }
+
+    fn answer(&mut self, data: &Fields<'_>) {
+        let mut parts = Vec::new();
+        let text = data.get("reasoningText").and_then(string);
+        let seal = data.get("reasoningOpaque").and_then(string);
+        if text.is_some() || seal.is_some() {
+            parts.push(Part::Reasoning(Reasoning {
+                text: text.unwrap_or_default(),
+                seal,
+                extra: Vec::new(),
+            }));
+        }
+        let text = data.get("content").and_then(string);
+        parts.extend(text.filter(|text| !text.is_empty()).map(Part::text));
+        let calls = data.list("toolRequests").unwrap_or_default();
+        parts.extend(calls.into_iter().filter_map(call));
+        let model = data.get("model").and_then(string);
+        let thread = self.thread(data);
+        thread.conversation.model = model.or(thread.conversation.model.take());
+        thread.push(Message::new(Role::Assistant, parts));
+    }
+
+    fn compacted(&mut self, data: &Fields<'_>) {
+        let summary = data.get("summaryContent").and_then(string);
+        let thread = self.thread(data);
+        if let Some(summary) = summary {
+            thread.compacted();
+            thread.push(Message::user(summary).with_kind(Kind::Summary));
+        }
+    }
+
+    /// The thread of an event: a sub-agent's is named after the call that started it.
+    fn thread(&mut self, data: &Fields<'_>) -> &mut Thread {
+        let agent = data.get("parentToolCallId").and_then(string);
+        self.threads.of(Form::CopilotCli, agent)
+    }
+}
+
+fn call(raw: &RawValue) -> Option<Part> {
+    let fields = json::fields(raw)?;
+    let arguments = fields.get("arguments");
+    let arguments = arguments.map(|raw| string(raw).unwrap_or_else(|| raw.get().to_owned()));
+    Some(Part::Call(Call::new(
+        fields.get("toolCallId").and_then(string)?,
+        fields.get("name").and_then(string).unwrap_or_default(),
+        arguments.unwrap_or_default(),
+    )))
+}
+
+fn output(data: &Fields<'_>) -> Message {
+    let id = data.get("toolCallId").and_then(string).unwrap_or_default();
+    let shown = data
+        .fields("result")
+        .and_then(|r| r.get("content").and_then(string));
+    let failed = || {
+        data.fields("error")
+            .and_then(|e| e.get("message").and_then(string))
+    };
+    let text = shown.or_else(failed).unwrap_or_default();
+    let mut output = Output::new(id, text);
+    output.is_error = data.get("success").is_some_and(|raw| raw.get() == "false");
+    Message::new(Role::Tool, vec![Part::Output(output)])
+}

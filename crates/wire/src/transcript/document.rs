@@ -1,0 +1,138 @@
+//! Whole conversations in one JSON value: a list of messages, or an object around it.
+
+use serde_json::value::RawValue;
+use trimtab_model::RawJson;
+
+use super::form::{conversation, dialect_of};
+use super::scan::Scanned;
+use super::{Conversation, Form, gemini, opencode};
+use crate::json::{self, Fields, Type, owned, string, type_of};
+use crate::{chat, messages, responses};
+
+/// Reads a conversation; none if there is none in `text`.
+pub(super) fn read(text: &str) -> Result<Option<Conversation>, serde_json::Error> {
+    match serde_json::from_str::<Scanned>(text) {
+        Ok(Scanned::List(entries)) => list(entries, text),
+        Ok(Scanned::Object(fields, entries)) => Ok(object(&fields, entries)),
+        // JSON of another shape.
+        Err(error) if error.is_data() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn object(outer: &Fields<'_>, entries: Option<Vec<Fields<'_>>>) -> Option<Conversation> {
+    let (fields, entries) = match entries {
+        Some(entries) => (outer.clone(), Some(entries)),
+        None => {
+            let inner = conversation(outer)?;
+            let entries = inner.get("messages").and_then(json::parse);
+            (inner, entries)
+        }
+    };
+    let mut read = match (fields.get("input"), entries) {
+        (_, Some(entries)) if fields.type_of("info") == Some(Type::Object) => {
+            opencode::read(&fields, &entries)?
+        }
+        (_, Some(entries)) if fields.has("projectHash") => gemini::document(&fields, &entries)?,
+        (_, Some(entries)) => request(&fields, entries),
+        (Some(input), None) => responses_input(&fields, input)?,
+        (None, None) => return None,
+    };
+    let names = ["id", "custom_id", "conversation_id", "session_id"];
+    let id = |fields: &Fields<'_>| {
+        names
+            .iter()
+            .find_map(|name| fields.get(name).and_then(string))
+    };
+    read.id = read.id.or_else(|| id(outer)).or_else(|| id(&fields));
+    read.model = read.model.or_else(|| model(&fields));
+    Some(read)
+}
+
+fn model(fields: &Fields<'_>) -> Option<String> {
+    let noted = || fields.fields("meta")?.get("model").and_then(string);
+    fields.get("model").and_then(string).or_else(noted)
+}
+
+/// A bare list: of messages, or of what goes into a Responses request.
+fn list(entries: Vec<Fields<'_>>, text: &str) -> Result<Option<Conversation>, serde_json::Error> {
+    let known = |entry: &Fields<'_>| entry.has("role") || entry.has("type");
+    if entries.is_empty() || !entries.iter().all(known) {
+        return Ok(None);
+    }
+    Ok(Some(match dialect_of(&entries).unwrap_or(Form::Chat) {
+        Form::Responses => {
+            let mut read = Conversation::new(Form::Responses);
+            read.messages = gather(serde_json::from_str(text)?);
+            read
+        }
+        form => conversation_of(entries, form),
+    }))
+}
+
+fn request(fields: &Fields<'_>, entries: Vec<Fields<'_>>) -> Conversation {
+    let form = if is_messages_request(fields) {
+        Form::Messages
+    } else {
+        match dialect_of(&entries) {
+            Some(Form::Messages) => Form::Messages,
+            _ => Form::Chat,
+        }
+    };
+    let mut read = conversation_of(entries, form);
+    let system = fields.get("system");
+    if let Some(system) = system.filter(|raw| type_of(raw) != Type::Null) {
+        read.messages.insert(0, messages::system(system));
+    }
+    read.tools = tools(fields);
+    read
+}
+
+fn is_messages_request(fields: &Fields<'_>) -> bool {
+    let tool = fields
+        .list("tools")
+        .and_then(|tools| json::fields(tools.first()?));
+    fields.has("system")
+        || fields.has("anthropic_version")
+        || tool.is_some_and(|tool| tool.has("input_schema"))
+}
+
+fn conversation_of(entries: Vec<Fields<'_>>, form: Form) -> Conversation {
+    let mut read = Conversation::new(form);
+    read.messages.reserve(entries.len());
+    for entry in entries {
+        match form {
+            Form::Messages => read.messages.extend(messages::from_fields(entry)),
+            _ => read.messages.push(chat::from_fields(entry)),
+        }
+    }
+    read
+}
+
+fn responses_input(fields: &Fields<'_>, input: &RawValue) -> Option<Conversation> {
+    let mut read = Conversation::new(Form::Responses);
+    let instructions = fields.get("instructions").and_then(string);
+    read.messages
+        .extend(instructions.map(responses::instructions));
+    match json::list(input) {
+        Some(entries) => read.messages.extend(gather(entries)),
+        None => read
+            .messages
+            .push(trimtab_model::Message::user(string(input)?)),
+    }
+    read.tools = tools(fields);
+    Some(read)
+}
+
+fn gather(entries: Vec<&RawValue>) -> Vec<trimtab_model::Message> {
+    let mut gatherer = responses::Gatherer::default();
+    for entry in entries {
+        gatherer.push(entry);
+    }
+    gatherer.messages
+}
+
+fn tools(fields: &Fields<'_>) -> Vec<RawJson> {
+    let list = fields.list("tools").unwrap_or_default();
+    list.into_iter().map(owned).collect()
+}

@@ -1,0 +1,115 @@
+//! Why a transcript could not be read.
+
+use std::fmt;
+use std::io;
+
+use super::Form;
+
+/// Why a transcript could not be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// Reading the bytes failed.
+    Io(io::Error),
+    /// There is nothing in it.
+    Empty,
+    /// It is not JSON.
+    Syntax {
+        /// Line in the file, from 1.
+        line: u64,
+        /// Byte in the line, from 1.
+        column: u64,
+        /// What was expected.
+        message: String,
+    },
+    /// It is not UTF-8.
+    Utf8 {
+        /// Line in the file, from 1.
+        line: u64,
+        /// Byte in the line, from 1.
+        column: u64,
+    },
+    /// It is JSON, but in no form that we understand.
+    Form {
+        /// Line in the file, from 1.
+        line: u64,
+    },
+}
+
+impl ReadError {
+    /// Line and column of the fault, where it has one.
+    pub fn position(&self) -> Option<(u64, u64)> {
+        match *self {
+            Self::Io(_) | Self::Empty => None,
+            Self::Syntax { line, column, .. } | Self::Utf8 { line, column } => Some((line, column)),
+            Self::Form { line } => Some((line, 1)),
+        }
+    }
+
+    /// What to do about it, in one line.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Io(_) => "check that the file is there and may be read".to_owned(),
+            Self::Empty | Self::Form { .. } => {
+                let forms: Vec<String> = Form::ALL.iter().map(ToString::to_string).collect();
+                format!("understood are: {}", forms.join("; "))
+            }
+            Self::Syntax { .. } => {
+                "a transcript is one JSON document, or one on each line".to_owned()
+            }
+            Self::Utf8 { .. } => "save the file as UTF-8".to_owned(),
+        }
+    }
+
+    /// A syntax error found at `line` of the file.
+    pub(super) fn syntax(error: &serde_json::Error, line: u64) -> Self {
+        let inside = u64::try_from(error.line()).unwrap_or(1).max(1);
+        let full = error.to_string();
+        let message = full
+            .rsplit_once(" at line ")
+            .map_or(full.as_str(), |(message, _)| message);
+        Self::Syntax {
+            line: line.saturating_add(inside - 1),
+            column: u64::try_from(error.column()).unwrap_or(1).max(1),
+            message: message.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "cannot read: {error}"),
+            Self::Empty => f.write_str("empty: there is no conversation in it"),
+            Self::Syntax { message, .. } => write!(f, "broken JSON: {message}"),
+            Self::Utf8 { .. } => f.write_str("not UTF-8 text"),
+            Self::Form { .. } => {
+                f.write_str("JSON, but not a transcript in a form that is understood")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Something that was passed over while reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Line in the file, from 1.
+    pub line: u64,
+    /// What it was.
+    pub message: String,
+}

@@ -1,0 +1,194 @@
+//! The forms of transcripts, told apart by what is in them.
+
+use std::fmt;
+
+use serde_json::value::RawValue;
+use trimtab_model::Dialect;
+
+use crate::json::{self, Fields, Type, type_of};
+
+/// The form in which a conversation was written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Form {
+    /// Chat Completions messages.
+    Chat,
+    /// A Messages request.
+    Messages,
+    /// Responses input.
+    Responses,
+    /// A session of Claude Code.
+    ClaudeCode,
+    /// A rollout of Codex.
+    Codex,
+    /// A session of Copilot CLI.
+    CopilotCli,
+    /// A session of Gemini CLI.
+    GeminiCli,
+    /// A session exported by opencode.
+    OpenCode,
+}
+
+impl Form {
+    /// Every form.
+    pub const ALL: [Self; 8] = [
+        Self::Chat,
+        Self::Messages,
+        Self::Responses,
+        Self::ClaudeCode,
+        Self::Codex,
+        Self::CopilotCli,
+        Self::GeminiCli,
+        Self::OpenCode,
+    ];
+
+    /// A short name for scripts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Messages => "messages",
+            Self::Responses => "responses",
+            Self::ClaudeCode => "claude_code",
+            Self::Codex => "codex",
+            Self::CopilotCli => "copilot_cli",
+            Self::GeminiCli => "gemini_cli",
+            Self::OpenCode => "opencode",
+        }
+    }
+
+    /// The dialect whose rules its windows have to keep.
+    pub fn dialect(self) -> Dialect {
+        match self {
+            Self::Messages | Self::ClaudeCode => Dialect::Messages,
+            Self::Responses | Self::Codex => Dialect::Responses,
+            Self::Chat | Self::CopilotCli | Self::GeminiCli | Self::OpenCode => Dialect::Chat,
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Chat => "Chat Completions messages (JSON or JSONL)",
+            Self::Messages => "Messages requests",
+            Self::Responses => "Responses input",
+            Self::ClaudeCode => "Claude Code session JSONL",
+            Self::Codex => "Codex rollout JSONL",
+            Self::CopilotCli => "Copilot CLI session JSONL",
+            Self::GeminiCli => "Gemini CLI session JSONL",
+            Self::OpenCode => "opencode session export",
+        })
+    }
+}
+
+/// What one JSON value turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// A whole conversation.
+    Conversation,
+    /// One line of a log.
+    Log(Form),
+    /// One message of a conversation that is written down line by line.
+    Message,
+}
+
+/// Recognises a value.
+pub(super) fn recognise(raw: &RawValue) -> Option<Content> {
+    match type_of(raw) {
+        Type::List => Some(Content::Conversation),
+        Type::Object => recognise_object(&json::fields(raw)?),
+        _ => None,
+    }
+}
+
+fn recognise_object(fields: &Fields<'_>) -> Option<Content> {
+    if is_gemini(fields) {
+        return Some(Content::Log(Form::GeminiCli));
+    }
+    if conversation(fields).is_some() {
+        return Some(Content::Conversation);
+    }
+    let type_name = fields.text("type").unwrap_or_default();
+    if fields.has("payload") && is_codex(&type_name) {
+        return Some(Content::Log(Form::Codex));
+    }
+    if fields.type_of("data") == Some(Type::Object) && type_name.contains('.') {
+        return Some(Content::Log(Form::CopilotCli));
+    }
+    if is_claude_code(fields) {
+        return Some(Content::Log(Form::ClaudeCode));
+    }
+    let entry = fields.has("call_id") || type_name == "reasoning";
+    (fields.type_of("role") == Some(Type::Text) || entry).then_some(Content::Message)
+}
+
+fn is_codex(type_name: &str) -> bool {
+    matches!(
+        type_name,
+        "session_meta" | "turn_context" | "response_item" | "event_msg" | "compacted"
+    )
+}
+
+fn is_claude_code(fields: &Fields<'_>) -> bool {
+    let named = ["uuid", "sessionId", "leafUuid", "snapshot"];
+    fields.type_of("type") == Some(Type::Text) && named.iter().any(|name| fields.has(name))
+}
+
+fn is_gemini(fields: &Fields<'_>) -> bool {
+    (fields.has("sessionId") && fields.has("projectHash")) || fields.has("$set")
+}
+
+/// The object that holds the conversation: this one, or the request inside a batch entry.
+pub(super) fn conversation<'a>(fields: &Fields<'a>) -> Option<Fields<'a>> {
+    let holds = |fields: &Fields<'_>| {
+        let input = matches!(fields.type_of("input"), Some(Type::List | Type::Text));
+        fields.type_of("messages") == Some(Type::List) || (input && !fields.has("type"))
+    };
+    if holds(fields) {
+        return Some(fields.clone());
+    }
+    ["body", "params", "request"]
+        .into_iter()
+        .filter_map(|name| fields.fields(name))
+        .find(holds)
+}
+
+/// Which dialect a list of messages is in; none where every dialect would do.
+pub(super) fn dialect_of(messages: &[Fields<'_>]) -> Option<Form> {
+    messages.iter().find_map(dialect_of_message)
+}
+
+/// Which dialect a message is in, if it can be told.
+pub(super) fn dialect_of_message(message: &Fields<'_>) -> Option<Form> {
+    let chat = [
+        "tool_calls",
+        "tool_call_id",
+        "function_call",
+        "reasoning_content",
+    ];
+    if chat.iter().any(|name| message.has(name)) {
+        return Some(Form::Chat);
+    }
+    let type_name = message.text("type").unwrap_or_default();
+    if message.has("call_id") || type_name == "reasoning" {
+        return Some(Form::Responses);
+    }
+    let content = message.get("content")?;
+    if type_of(content) != Type::List {
+        return None;
+    }
+    json::list(content)?.into_iter().find_map(dialect_of_part)
+}
+
+fn dialect_of_part(part: &RawValue) -> Option<Form> {
+    let fields = json::fields(part)?;
+    match fields.text("type")?.as_ref() {
+        "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "server_tool_use" => {
+            Some(Form::Messages)
+        }
+        "image" | "document" if fields.has("source") => Some(Form::Messages),
+        "input_text" | "output_text" | "input_image" => Some(Form::Responses),
+        "image_url" | "file" => Some(Form::Chat),
+        _ => None,
+    }
+}

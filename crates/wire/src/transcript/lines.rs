@@ -1,0 +1,72 @@
+//! The lines of a transcript, one in memory at a time.
+
+use std::io::BufRead;
+
+use super::ReadError;
+
+/// The mark at the start of a file that some editors leave; it says nothing in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The lines of a transcript. Blank ones are passed over.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// Number of the current line, from 1.
+    pub(super) number: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self {
+            input,
+            buffer: Vec::new(),
+            number: 0,
+        }
+    }
+
+    /// Moves to the next line; false at the end.
+    pub(super) fn advance(&mut self) -> Result<bool, ReadError> {
+        loop {
+            self.buffer.clear();
+            if self.input.read_until(b'\n', &mut self.buffer)? == 0 {
+                return Ok(false);
+            }
+            self.number += 1;
+            if self.number == 1 && self.buffer.starts_with(BYTE_ORDER_MARK) {
+                self.buffer.drain(..BYTE_ORDER_MARK.len());
+            }
+            if !self.buffer.trim_ascii().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Adds all further lines to the current one.
+    pub(super) fn take_rest(&mut self) -> Result<(), ReadError> {
+        self.input.read_to_end(&mut self.buffer)?;
+        Ok(())
+    }
+
+    /// The current line.
+    pub(super) fn text(&self) -> Result<&str, ReadError> {
+        std::str::from_utf8(&self.buffer).map_err(|error| {
+            let valid = self.buffer.get(..error.valid_up_to()).unwrap_or_default();
+            let line_start = valid
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .map_or(0, |at| at + 1);
+            let lines_before = valid.iter().filter(|&&byte| byte == b'\n').count();
+            ReadError::Utf8 {
+                line: self.number.saturating_add(lines_before as u64),
+                column: (valid.len() - line_start) as u64 + 1,
+            }
+        })
+    }
+
+    /// True if the current line does not end in a line break: it is the last of the file, and
+    /// perhaps still being written.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.buffer.last() != Some(&b'\n')
+    }
+}

@@ -1,0 +1,40 @@
+//! Recorded conversations, in the forms that clients and agents write them down.
+//!
+//! A [`Reader`] recognises the form by content and gives one [`Conversation`] after the
+//! other. It borrows from one line at a time and builds no tree, so that a file of many
+//! conversations needs the memory of its largest one.
+//!
+//! ```
+//! use trimtab_wire::transcript::{Form, Reader};
+//!
+//! let file = r#"{"id":"a","messages":[{"role":"user","content":"hi"}]}
+//! {"id":"b","messages":[{"role":"user","content":"hello"}]}
+//! "#;
+//! let conversations: Vec<_> = Reader::new(file.as_bytes()).map(Result::unwrap).collect();
+//! assert_eq!(conversations.len(), 2);
+//! assert_eq!(conversations[1].id.as_deref(), Some("b"));
+//! assert_eq!(conversations[1].form, Form::Chat);
+//! ```
+
+mod claude_code;
+mod codex;
+mod conversation;
+mod copilot;
+mod document;
+mod error;
+mod form;
+mod gemini;
+mod lines;
+mod loose;
+mod opencode;
+mod reader;
+mod scan;
+mod thread;
+
+#[cfg(test)]
+mod tests;
+
+pub use conversation::Conversation;
+pub use error::{ReadError, Warning};
+pub use form::Form;
+pub use reader::Reader;

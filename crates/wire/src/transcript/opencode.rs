@@ -1,0 +1,138 @@
+//! opencode: a session as `opencode export` writes it, one document.
+//!
+//! A call and its output are one part there, and a message may hold several answers, each
+//! introduced by a `step-start`.
+
+use serde_json::value::RawValue;
+use trimtab_model::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role, Usage};
+
+use super::{Conversation, Form};
+use crate::json::{self, Fields, owned, string};
+
+/// What opencode notes for itself in a message; never sent.
+const OWN: [&str; 7] = [
+    "step-finish",
+    "snapshot",
+    "patch",
+    "agent",
+    "retry",
+    "subtask",
+    "compaction",
+];
+
+/// Reads a session.
+pub(super) fn read(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Conversation> {
+    let info = fields.fields("info")?;
+    let mut read = Conversation::new(Form::OpenCode);
+    read.id = info.get("id").and_then(string);
+    for entry in messages {
+        let info = entry.fields("info")?;
+        let model = info.get("modelID").and_then(string);
+        read.model = model.or(read.model.take());
+        let parts = entry.list("parts").unwrap_or_default();
+        if info.text("role").is_some_and(|role| role == "assistant") {
+            if info.is_true("summary") {
+                read.compactions.push(read.messages.len());
+            }
+            answer(&info, &parts, &mut read.messages);
+        } else {
+            let parts: Vec<Part> = parts.into_iter().filter_map(said).collect();
+            read.messages.push(Message::new(Role::User, parts));
+        }
+    }
+    Some(read)
+}
+
+fn answer(info: &Fields<'_>, parts: &[&RawValue], messages: &mut Vec<Message>) {
+    let first = messages.len();
+    let mut outputs = Vec::new();
+    let mut current = Message::new(Role::Assistant, Vec::new());
+    for raw in parts {
+        let fields = json::fields(raw).unwrap_or_default();
+        match fields.text("type").unwrap_or_default().as_ref() {
+            "step-start" => {
+                let done =
+                    std::mem::replace(&mut current, Message::new(Role::Assistant, Vec::new()));
+                close(done, &mut outputs, messages);
+            }
+            "tool" => {
+                current.parts.push(Part::Call(call(&fields)));
+                outputs.extend(output(&fields));
+            }
+            _ => current.parts.extend(said(raw)),
+        }
+    }
+    close(current, &mut outputs, messages);
+    let added = messages.iter_mut().skip(first);
+    if let Some(last) = added.rev().find(|message| message.role == Role::Assistant) {
+        last.meta.usage = info.fields("tokens").map(|tokens| usage(&tokens));
+        last.meta.stop_reason = info.get("finish").and_then(string);
+        last.meta.kind = info.is_true("summary").then_some(Kind::Summary);
+    }
+}
+
+/// Ends one answer: its message, then its outputs.
+fn close(message: Message, outputs: &mut Vec<Part>, messages: &mut Vec<Message>) {
+    if !message.parts.is_empty() {
+        messages.push(message);
+    }
+    if !outputs.is_empty() {
+        messages.push(Message::new(Role::Tool, std::mem::take(outputs)));
+    }
+}
+
+/// A part that is not a call; none for what was never sent.
+fn said(raw: &RawValue) -> Option<Part> {
+    let fields = json::fields(raw)?;
+    let type_name = fields.text("type")?;
+    match type_name.as_ref() {
+        "text" => fields.get("text").and_then(string).map(Part::text),
+        "reasoning" => fields.get("text").and_then(string).map(Part::reasoning),
+        own if OWN.contains(&own) => None,
+        "file"
+            if fields
+                .text("mime")
+                .is_some_and(|mime| mime.starts_with("image/")) =>
+        {
+            Some(Part::Media(Media {
+                kind: MediaKind::Image,
+                raw: owned(raw),
+            }))
+        }
+        other => Some(Part::Opaque(Opaque {
+            type_name: other.to_owned(),
+            raw: owned(raw),
+        })),
+    }
+}
+
+fn call(fields: &Fields<'_>) -> Call {
+    let text = |name: &str| fields.get(name).and_then(string).unwrap_or_default();
+    let state = fields.fields("state").unwrap_or_default();
+    let arguments = state.get("input").map_or("{}", RawValue::get);
+    Call::new(text("callID"), text("tool"), arguments)
+}
+
+/// The output of a call; none while it runs.
+fn output(fields: &Fields<'_>) -> Option<Part> {
+    let state = fields.fields("state")?;
+    let failed = state.text("status")? == "error";
+    let name = if failed { "error" } else { "output" };
+    let text = state.get(name).and_then(string)?;
+    let mut output = Output::new(fields.get("callID").and_then(string)?, text);
+    output.tool = fields.get("tool").and_then(string);
+    output.is_error = failed;
+    Some(Part::Output(output))
+}
+
+/// Cached tokens stand beside the input, thoughts beside the output.
+fn usage(tokens: &Fields<'_>) -> Usage {
+    let cache = tokens.fields("cache").unwrap_or_default();
+    let count = |fields: &Fields<'_>, name: &str| fields.number(name).unwrap_or(0);
+    Usage {
+        input: count(tokens, "input"),
+        cache_creation: count(&cache, "write"),
+        cache_read: count(&cache, "read"),
+        output: count(tokens, "output").saturating_add(count(tokens, "reasoning")),
+    }
+}

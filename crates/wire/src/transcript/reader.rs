@@ -1,0 +1,181 @@
+//! Recognises a transcript and reads its conversations one by one.
+
+use std::collections::VecDeque;
+use std::io::BufRead;
+
+use serde_json::value::RawValue;
+
+use super::form::{Content, recognise};
+use super::lines::Lines;
+use super::loose::Loose;
+use super::{
+    Conversation, Form, ReadError, Warning, claude_code, codex, copilot, document, gemini,
+};
+
+/// How many lines may go by before one must be recognised: logs begin with lines of their own.
+const LINES_TO_RECOGNISE: u64 = 32;
+
+/// A log whose lines together make up conversations.
+pub(super) trait Log {
+    /// Takes one line; fails where it is not JSON.
+    fn line(&mut self, line: &str) -> Result<(), serde_json::Error>;
+    /// Gives what was read.
+    fn finish(self: Box<Self>) -> Vec<Conversation>;
+    /// True if text that is not JSON may stand between the lines.
+    fn allows_text(&self) -> bool {
+        false
+    }
+}
+
+/// Reads the conversations of one transcript.
+///
+/// An iterator: it ends after the first error. Conversations that stand on a line each are
+/// read one at a time; a log is one session and is read as a whole.
+pub struct Reader<R> {
+    lines: Lines<R>,
+    state: State,
+    warnings: Vec<Warning>,
+}
+
+enum State {
+    Start,
+    /// The current line is a conversation, and so are all further ones.
+    Each,
+    Read(VecDeque<Conversation>),
+}
+
+impl<R: BufRead> Reader<R> {
+    /// A reader of `input`, which is looked at when the first conversation is asked for.
+    pub fn new(input: R) -> Self {
+        Self {
+            lines: Lines::new(input),
+            state: State::Start,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// What was passed over so far.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    fn start(&mut self) -> Result<Option<Conversation>, ReadError> {
+        if !self.lines.advance()? {
+            return Err(ReadError::Empty);
+        }
+        self.join_document()?;
+        let content = self.recognise()?;
+        let log: Box<dyn Log> = match content {
+            Content::Conversation => {
+                self.state = State::Each;
+                return self.current().map(Some);
+            }
+            Content::Log(Form::ClaudeCode) => Box::<claude_code::Session>::default(),
+            Content::Log(Form::Codex) => Box::<codex::Rollout>::default(),
+            Content::Log(Form::CopilotCli) => Box::<copilot::Session>::default(),
+            Content::Log(Form::GeminiCli) => Box::<gemini::Session>::default(),
+            Content::Log(_) | Content::Message => Box::<Loose>::default(),
+        };
+        let read = self.read_log(log)?;
+        if read.is_empty() {
+            return Err(ReadError::Empty);
+        }
+        self.state = State::Read(read.into());
+        self.step()
+    }
+
+    /// If the first line is the beginning of a document that spans several, takes it whole.
+    fn join_document(&mut self) -> Result<(), ReadError> {
+        let text = self.lines.text()?;
+        match serde_json::from_str::<&RawValue>(text) {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_eof() => self.lines.take_rest(),
+            Err(error) => Err(ReadError::syntax(&error, self.lines.number)),
+        }
+    }
+
+    fn recognise(&mut self) -> Result<Content, ReadError> {
+        let first = self.lines.number;
+        loop {
+            if let Some(content) = recognise(self.raw()?) {
+                return Ok(content);
+            }
+            if self.lines.number - first >= LINES_TO_RECOGNISE || !self.lines.advance()? {
+                return Err(ReadError::Form { line: first });
+            }
+        }
+    }
+
+    fn raw(&self) -> Result<&RawValue, ReadError> {
+        serde_json::from_str(self.lines.text()?)
+            .map_err(|error| ReadError::syntax(&error, self.lines.number))
+    }
+
+    /// The conversation on the current line.
+    fn current(&mut self) -> Result<Conversation, ReadError> {
+        let line = self.lines.number;
+        let read = document::read(self.lines.text()?);
+        read.map_err(|error| ReadError::syntax(&error, line))?
+            .ok_or(ReadError::Form { line })
+    }
+
+    fn read_log(&mut self, mut log: Box<dyn Log>) -> Result<Vec<Conversation>, ReadError> {
+        loop {
+            match log.line(self.lines.text()?) {
+                Err(error) if !error.is_data() => {
+                    let error = ReadError::syntax(&error, self.lines.number);
+                    self.forgive(error, log.as_ref())?;
+                }
+                // JSON that is no object says nothing in any log.
+                _ => {}
+            }
+            if !self.lines.advance()? {
+                return Ok(log.finish());
+            }
+        }
+    }
+
+    /// Passes over what a log may well have: a last line that is still being written, and
+    /// text between the lines where the log is what a terminal showed.
+    fn forgive(&mut self, error: ReadError, log: &dyn Log) -> Result<(), ReadError> {
+        let ReadError::Syntax {
+            line, ref message, ..
+        } = error
+        else {
+            return Err(error);
+        };
+        let message = if self.lines.is_unfinished() && message.starts_with("EOF") {
+            "the last line is cut off: the agent may still be writing"
+        } else if log.allows_text() {
+            "not JSON"
+        } else {
+            return Err(error);
+        };
+        self.warnings.push(Warning {
+            line,
+            message: message.to_owned(),
+        });
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Option<Conversation>, ReadError> {
+        match &mut self.state {
+            State::Start => self.start(),
+            State::Each if self.lines.advance()? => self.current().map(Some),
+            State::Each => Ok(None),
+            State::Read(read) => Ok(read.pop_front()),
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Conversation, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            self.state = State::Read(VecDeque::new());
+        }
+        step.transpose()
+    }
+}

@@ -1,0 +1,53 @@
+//! A whole conversation, scanned once down to the fields of its messages.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use crate::json::{Fields, Name};
+
+/// A JSON value that may be a conversation.
+pub(super) enum Scanned<'a> {
+    /// A list of objects.
+    List(Vec<Fields<'a>>),
+    /// An object, with the elements of its `messages` if it has them.
+    Object(Fields<'a>, Option<Vec<Fields<'a>>>),
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Scanned<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ScannedVisitor(PhantomData))
+    }
+}
+
+struct ScannedVisitor<'a>(PhantomData<&'a ()>);
+
+impl<'de: 'a, 'a> Visitor<'de> for ScannedVisitor<'a> {
+    type Value = Scanned<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of messages, or an object around one")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Scanned<'a>, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = seq.next_element()? {
+            entries.push(entry);
+        }
+        Ok(Scanned::List(entries))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scanned<'a>, A::Error> {
+        let mut fields = Fields::default();
+        let mut entries = None;
+        while let Some(Name(name)) = map.next_key()? {
+            if name == "messages" {
+                entries = Some(map.next_value()?);
+            } else {
+                fields.push(name, map.next_value()?);
+            }
+        }
+        Ok(Scanned::Object(fields, entries))
+    }
+}

@@ -1,0 +1,3 @@
+//! What the crate promises about real transcripts.
+
+mod corpus;
