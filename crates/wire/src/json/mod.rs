@@ -10,7 +10,7 @@ mod pick;
 
 pub(crate) use fields::{Fields, Name};
 pub(crate) use object::{Object, array, quoted};
-pub(crate) use pick::pick;
+pub(crate) use pick::{elements, pick};
 
 use std::borrow::Cow;
 

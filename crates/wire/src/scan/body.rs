@@ -4,9 +4,9 @@ use trimtab_model::{Dialect, Role};
 
 use super::cursor::Scanned;
 use super::element::{Reader, is_null};
-use super::request::{Limit, LimitName, Request, SessionHints, ToolSpan};
+use super::request::{Limit, LimitName, MarkerName, Request, SessionHints, ToolSpan};
 use super::span::Span;
-use super::table::Tables;
+use super::table::{Tables, narrow};
 use super::unscannable::Why;
 use super::{chat, messages, responses};
 
@@ -25,6 +25,10 @@ pub(super) fn read(text: &str, dialect: Dialect) -> Scanned<(Request, Tables, bo
     let Reader { cursor, .. } = &reader;
     cursor.clone().finish()?;
     reader.request.body = Span::new(start, end);
+    let body = reader.request.body;
+    let markers = reader.request.markers.iter_mut();
+    let own = markers.filter(|marker| marker.object.is_empty());
+    own.for_each(|marker| marker.object = body);
     if reader.request.list.is_empty() {
         return reader.cursor.fail(Why::NoMessages);
     }
@@ -50,7 +54,8 @@ impl Reader<'_> {
             }
             ("tools", _) => self.tools(),
             ("metadata", _) => self.metadata(),
-            ("cache_control", _) => self.top_marker(start),
+            // The marker of a body as a whole: the provider chooses the place.
+            ("cache_control", _) => self.marker(MarkerName::CacheControl, start, 0),
             _ => {
                 let value = self.cursor.value()?;
                 self.plain_field(name, value);
@@ -98,7 +103,11 @@ impl Reader<'_> {
         match first {
             Some(b'[') => self.entries()?,
             Some(b'"') if self.dialect == Dialect::Responses => responses::text_input(self)?,
-            _ => return self.cursor.fail(Why::NoMessages),
+            // Another field of this name may follow, and overrule it.
+            _ => {
+                self.request.list = Span::default();
+                return self.cursor.value().map(drop);
+            }
         }
         self.request.list = Span::new(start, self.cursor.offset());
         Ok(())
@@ -157,13 +166,12 @@ impl Reader<'_> {
         if self.head.messages.is_empty() {
             return;
         }
-        let parts = self.head.parts.len();
-        let shift = |count: &mut u32, by: usize| *count = count.saturating_add(by as u32);
+        let parts = narrow(self.head.parts.len());
         for message in &mut self.tables.messages {
-            shift(&mut message.part, parts);
+            message.part = message.part.saturating_add(parts);
         }
         for entry in &mut self.tables.entries {
-            shift(&mut entry.message, 1);
+            entry.message = entry.message.saturating_add(1);
         }
         self.tables
             .messages
@@ -240,13 +248,6 @@ impl Reader<'_> {
             Ok(())
         })?;
         self.request.session.metadata_user_id = found.value;
-        Ok(())
-    }
-
-    /// The marker of a body as a whole: the provider chooses the place.
-    fn top_marker(&mut self, start: usize) -> Scanned<()> {
-        let value = self.cursor.value()?;
-        self.mark(start, value, Span::default());
         Ok(())
     }
 }

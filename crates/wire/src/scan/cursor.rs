@@ -119,7 +119,9 @@ impl<'a> Cursor<'a> {
             return Ok(None);
         }
         let span = self.key()?;
-        let inner = self.text.get(span.start as usize + 1..span.end as usize - 1);
+        let inner = self
+            .text
+            .get(span.start as usize + 1..span.end as usize - 1);
         let name = match inner {
             Some(plain) if !plain.as_bytes().contains(&b'\\') => Cow::Borrowed(plain),
             _ => match serde_json::from_str(span.of(self.text)) {

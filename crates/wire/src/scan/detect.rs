@@ -35,7 +35,13 @@ fn by_path(path: &str) -> Option<Dialect> {
 }
 
 fn by_body(body: &str) -> Option<Dialect> {
-    let names = ["input", "messages", "system", "max_tokens", "anthropic_version"];
+    let names = [
+        "input",
+        "messages",
+        "system",
+        "max_tokens",
+        "anthropic_version",
+    ];
     let [input, messages, system, max_tokens, version] = pick(body, names)?;
     if messages.is_none() {
         return input.map(|_| Dialect::Responses);
@@ -54,9 +60,8 @@ fn has_native_parts(messages: &str) -> bool {
     let elements = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(messages);
     elements.unwrap_or_default().into_iter().any(|raw| {
         let content = pick(raw.get(), ["content"]).and_then(|[content]| content);
-        let parts = content.and_then(|json| {
-            serde_json::from_str::<Vec<&serde_json::value::RawValue>>(json).ok()
-        });
+        let parts = content
+            .and_then(|json| serde_json::from_str::<Vec<&serde_json::value::RawValue>>(json).ok());
         parts.unwrap_or_default().into_iter().any(|part| {
             let type_name = pick(part.get(), ["type"]).and_then(|[name]| name);
             let type_name = type_name.and_then(|json| string(json, Span::new(0, json.len())));

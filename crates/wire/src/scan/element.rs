@@ -3,7 +3,7 @@
 use trimtab_model::Dialect;
 
 use super::cursor::{Cursor, Scanned};
-use super::request::{MarkerSpan, Request};
+use super::request::{MarkerName, MarkerSpan, Request};
 use super::span::Span;
 use super::table::{PartKind, PartSpan, Tables};
 
@@ -63,14 +63,9 @@ impl<'a> Reader<'a> {
         let mut open = self.cursor.open()?;
         let first_marker = self.request.markers.len();
         while let Some(key) = self.cursor.field(&mut open)? {
-            if matches!(
-                key.name.as_ref(),
-                "cache_control" | "prompt_cache_breakpoint"
-            ) {
-                let marker = self.cursor.value()?;
-                self.mark(key.start, marker, Span::default());
-            } else {
-                field(self, &key.name, &mut value)?;
+            match MarkerName::of(&key.name) {
+                Some(name) => self.marker(name, key.start, first_marker)?,
+                None => field(self, &key.name, &mut value)?,
             }
         }
         let span = Span::new(start, self.cursor.offset());
@@ -84,20 +79,26 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Notes a marker down, unless it is `null`.
-    pub(super) fn mark(&mut self, start: usize, value: Span, object: Span) {
+    /// Notes a marker of the object that is being read down, unless it is `null`; it
+    /// overrules another of its name there. The object's own markers are those without one
+    /// among the ones from `first` on.
+    pub(super) fn marker(&mut self, name: MarkerName, start: usize, first: usize) -> Scanned<()> {
+        let value = self.cursor.value()?;
+        let markers = &mut self.request.markers;
+        let old = |marker: &MarkerSpan| marker.object.is_empty() && marker.name == name;
+        let old = markers.iter().skip(first).position(old);
+        if let Some(old) = old {
+            markers.remove(first + old);
+        }
         if !is_null(self.text, value) {
-            self.request.markers.push(MarkerSpan {
+            markers.push(MarkerSpan {
+                name,
                 field: Span::new(start, value.end as usize),
                 value,
-                object,
+                object: Span::default(),
             });
         }
-    }
-
-    /// True if the value at `span` is the string `text`.
-    pub(super) fn is(&self, span: Span, text: &str) -> bool {
-        self.string(span).is_some_and(|found| found == text)
+        Ok(())
     }
 
     /// The string at `span`, if it is one.

@@ -36,7 +36,8 @@ mod view;
 mod tests;
 
 pub use detect::detect;
-pub use request::{Limit, LimitName, MarkerSpan, Request, SessionHints, ToolSpan};
+pub(crate) use element::string;
+pub use request::{Limit, LimitName, MarkerName, MarkerSpan, Request, SessionHints, ToolSpan};
 pub use span::Span;
 pub use table::{PartKind, PartSpan};
 pub use unscannable::{Unscannable, Why};

@@ -42,9 +42,36 @@ pub struct ToolSpan {
     pub name: Span,
 }
 
-/// A cache marker: `cache_control` or `prompt_cache_breakpoint`.
+/// The fields that mark where a cache may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MarkerName {
+    /// `cache_control`.
+    CacheControl,
+    /// `prompt_cache_breakpoint`.
+    PromptCacheBreakpoint,
+}
+
+impl MarkerName {
+    /// The field's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CacheControl => "cache_control",
+            Self::PromptCacheBreakpoint => "prompt_cache_breakpoint",
+        }
+    }
+
+    /// The marker that is written as field `name`, if it is one.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        let all = [Self::CacheControl, Self::PromptCacheBreakpoint];
+        all.into_iter().find(|marker| marker.as_str() == name)
+    }
+}
+
+/// A cache marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkerSpan {
+    /// Which one it is.
+    pub name: MarkerName,
     /// The field, its name included.
     pub field: Span,
     /// Its value.

@@ -91,11 +91,24 @@ impl<'a> Scan<'a> {
         if part.kind != PartKind::Call {
             return None;
         }
-        let [name, function, custom] =
-            pick(self.json(part.span), ["name", "function", "custom"])?;
-        let inner = function.or(custom).and_then(|json| pick(json, ["name"]));
-        let name = inner.map_or(name, |[name]| name)?;
-        string(name, Span::new(0, name.len()))
+        let json = self.json(part.span);
+        let [type_name, name, function] = pick(json, ["type", "name", "function"])?;
+        let type_name = type_name.and_then(text).unwrap_or_default();
+        match self.dialect {
+            Dialect::Messages => name.and_then(text),
+            // The provider's own tools are called by the type of their calls.
+            Dialect::Responses => name.and_then(text).filter(|name| !name.is_empty()).or({
+                let own = type_name.strip_suffix("_call").unwrap_or(&type_name);
+                Some(Cow::Owned(own.to_owned()))
+            }),
+            Dialect::Chat => {
+                let own = || pick(json, [&type_name]).and_then(|[own]| own);
+                let inner = [function, own()].into_iter().flatten();
+                let mut names = inner.filter_map(|json| pick(json, ["name"]));
+                let inner = names.next().map_or(name, |[name]| name);
+                inner.and_then(text)
+            }
+        }
     }
 
     /// The message at `at`, read from the body now; none beyond the end.
@@ -153,10 +166,6 @@ impl<'a> Scan<'a> {
         &self.tables.entries
     }
 
-    pub(crate) fn all_parts(&self) -> &[PartSpan] {
-        &self.tables.parts
-    }
-
     /// Where the parts of message `at` are among all parts.
     pub(crate) fn part_range(&self, at: usize) -> Range<usize> {
         let start = |at: usize| {
@@ -212,4 +221,9 @@ impl<'a> Scan<'a> {
     pub(crate) fn size(&self) -> usize {
         self.tables.size()
     }
+}
+
+/// The text of `json`, if it is a string.
+fn text(json: &str) -> Option<Cow<'_, str>> {
+    string(json, Span::new(0, json.len()))
 }

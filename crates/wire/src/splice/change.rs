@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use trimtab_model::{Message, Output, RawJson};
 
+use crate::scan::MarkerName;
+
 /// One change of a body. Positions are those of the scan, before any change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -106,8 +108,8 @@ pub enum Place {
 /// A cache marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// The field: `cache_control` or `prompt_cache_breakpoint`.
-    pub name: String,
+    /// Which one it is.
+    pub name: MarkerName,
     /// Its value.
     pub value: RawJson,
 }
@@ -117,7 +119,7 @@ impl Marker {
     pub fn ephemeral() -> Self {
         let value = serde_json::json!({"type": "ephemeral"});
         Self {
-            name: "cache_control".to_owned(),
+            name: MarkerName::CacheControl,
             value: RawJson::of(&value),
         }
     }
@@ -135,7 +137,11 @@ pub struct Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "change {} does not fit the body: {}", self.change, self.why)
+        write!(
+            f,
+            "change {} does not fit the body: {}",
+            self.change, self.why
+        )
     }
 }
 

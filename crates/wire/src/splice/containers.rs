@@ -10,13 +10,13 @@ use crate::scan::cursor::Cursor;
 
 /// The lists and objects that change, by where they are.
 #[derive(Debug)]
-pub(super) struct Containers<'a> {
+pub(crate) struct Containers<'a> {
     text: &'a str,
     changed: BTreeMap<Span, Members>,
 }
 
 impl<'a> Containers<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self {
             text,
             changed: BTreeMap::new(),
@@ -24,7 +24,7 @@ impl<'a> Containers<'a> {
     }
 
     /// The members of the list or object at `container`.
-    pub(super) fn at(&mut self, container: Span) -> &mut Members {
+    pub(crate) fn at(&mut self, container: Span) -> &mut Members {
         let text = self.text;
         self.changed
             .entry(container)
@@ -32,7 +32,7 @@ impl<'a> Containers<'a> {
     }
 
     /// Leaves out the element of `list` in which `span` lies.
-    pub(super) fn drop_element(&mut self, list: Span, span: Span) {
+    pub(crate) fn drop_element(&mut self, list: Span, span: Span) {
         let members = self.at(list);
         if let Some(index) = members.position(span) {
             members.drop_member(index);
@@ -40,7 +40,7 @@ impl<'a> Containers<'a> {
     }
 
     /// Leaves out every field `name` of `object`.
-    pub(super) fn drop_field(&mut self, object: Span, name: &str) {
+    pub(crate) fn drop_field(&mut self, object: Span, name: &str) {
         for field in fields(self.text, object) {
             if field.name == name {
                 self.drop_element(object, field.span);
@@ -49,12 +49,12 @@ impl<'a> Containers<'a> {
     }
 
     /// Adds a field to `object`, behind all others.
-    pub(super) fn add_field(&mut self, object: Span, name: &str, json: &str) {
+    pub(crate) fn add_field(&mut self, object: Span, name: &str, json: &str) {
         let members = self.at(object);
         members.add(members.len(), format!("{}:{json}", quoted(name)));
     }
 
-    pub(super) fn write(self, edits: &mut Edits) {
+    pub(crate) fn write(self, edits: &mut Edits) {
         for members in self.changed.into_values() {
             members.write(edits);
         }
@@ -62,15 +62,15 @@ impl<'a> Containers<'a> {
 }
 
 /// A field of an object.
-pub(super) struct Field {
-    pub(super) name: String,
+pub(crate) struct Field {
+    pub(crate) name: String,
     /// The field with its name.
-    pub(super) span: Span,
-    pub(super) value: Span,
+    pub(crate) span: Span,
+    pub(crate) value: Span,
 }
 
 /// The fields of the object at `object`.
-pub(super) fn fields(text: &str, object: Span) -> Vec<Field> {
+pub(crate) fn fields(text: &str, object: Span) -> Vec<Field> {
     let mut found = Vec::new();
     let mut cursor = Cursor::at(text, object.start as usize);
     if cursor.peek() != Some(b'{') {
@@ -91,7 +91,7 @@ pub(super) fn fields(text: &str, object: Span) -> Vec<Field> {
 }
 
 /// The value of the last field `name` of the object at `object`.
-pub(super) fn value_of(text: &str, object: Span, name: &str) -> Option<Span> {
+pub(crate) fn value_of(text: &str, object: Span, name: &str) -> Option<Span> {
     let fields = fields(text, object);
     let found = fields.into_iter().rfind(|field| field.name == name);
     found.map(|field| field.value)

@@ -36,6 +36,7 @@ impl<'c> Draft<'c> {
             let taken = draft.take(scan, index, change);
             taken.map_err(|why| Refused { change: index, why })?;
         }
+        draft.check_markers(scan, changes.len())?;
         draft.remove_emptied(scan);
         draft.give_system_a_message(scan);
         Ok(draft)
@@ -68,7 +69,10 @@ impl<'c> Draft<'c> {
                 marker,
             } => {
                 let found = part_at(scan, (*message, *part))?;
-                require(may_be_marked(scan, &found), "the part takes no marker")?;
+                require(
+                    may_be_marked(scan, *message, &found),
+                    "the part takes no marker",
+                )?;
                 self.marked.insert((*message, *part), marker);
             }
             Change::Unmark { message, part } => {
@@ -132,6 +136,18 @@ impl<'c> Draft<'c> {
         }
     }
 
+    /// What the system says in a plain text cannot be marked and added to at once.
+    fn check_markers(&self, scan: &Scan<'_>, changes: usize) -> Result<(), Refused> {
+        let plain = |part: &PartSpan| scan.json(part.span).starts_with('"');
+        let is_plain = scan.parts(0).first().is_some_and(plain);
+        if is_plain && !self.system.is_empty() && self.marked.contains_key(&(0, 0)) {
+            let why = "the system's text is marked and added to at once";
+            let change = changes.saturating_sub(1);
+            return Err(Refused { change, why });
+        }
+        Ok(())
+    }
+
     /// A message whose parts are all left out is left out itself.
     fn remove_emptied(&mut self, scan: &Scan<'_>) {
         let mut touched = self.removed_parts.iter().map(|(message, _)| *message);
@@ -142,7 +158,10 @@ impl<'c> Draft<'c> {
                 continue;
             }
             last = Some(message);
-            let left = self.removed_parts.range((message, 0)..(message + 1, 0)).count();
+            let left = self
+                .removed_parts
+                .range((message, 0)..(message + 1, 0))
+                .count();
             if left == scan.parts(message).len() {
                 emptied.push(message);
             }
@@ -186,7 +205,12 @@ pub(super) fn is_thought(part: &PartSpan) -> bool {
 }
 
 /// Thoughts and blank texts take no marker; outputs only where they are parts of their own.
-fn may_be_marked(scan: &Scan<'_>, part: &PartSpan) -> bool {
+fn may_be_marked(scan: &Scan<'_>, message: usize, part: &PartSpan) -> bool {
+    let in_head = scan.has_head() && message == 0;
+    let is_field = part.span == scan.request().list || in_head;
+    if is_field && scan.dialect() == Dialect::Responses {
+        return false;
+    }
     match part.kind {
         PartKind::Text => scan
             .string(part.content)

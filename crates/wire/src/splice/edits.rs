@@ -7,23 +7,23 @@ use crate::scan::Span;
 /// Replacements, in any order. One that lies within another is void: what is taken out
 /// takes along what was to be changed inside it.
 #[derive(Debug, Default)]
-pub(super) struct Edits(Vec<(Span, String)>);
+pub(crate) struct Edits(Vec<(Span, String)>);
 
 impl Edits {
-    pub(super) fn replace(&mut self, span: Span, text: impl Into<String>) {
+    pub(crate) fn replace(&mut self, span: Span, text: impl Into<String>) {
         self.0.push((span, text.into()));
     }
 
-    pub(super) fn insert(&mut self, at: u32, text: impl Into<String>) {
+    pub(crate) fn insert(&mut self, at: u32, text: impl Into<String>) {
         self.replace(Span { start: at, end: at }, text);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The text with all replacements made.
-    pub(super) fn apply(mut self, text: &str) -> Vec<u8> {
+    pub(crate) fn apply(mut self, text: &str) -> Vec<u8> {
         // What is put in goes before what is replaced at the same place; of two that are
         // replaced there, the longer one holds the other.
         self.0

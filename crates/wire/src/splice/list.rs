@@ -78,9 +78,11 @@ impl Splicer<'_, '_, '_> {
         let Some(span) = self.scan.entries().get(entry).map(|entry| entry.span) else {
             return false;
         };
-        let parts = self.scan.parts(message).iter().enumerate();
-        parts
-            .filter(|(_, part)| span.contains(part.span))
+        let parts = self.scan.parts(message);
+        let first = parts.partition_point(|part| part.span.start < span.start);
+        let inside = parts.iter().enumerate().skip(first);
+        inside
+            .take_while(|(_, part)| span.contains(part.span))
             .all(|(part, _)| !self.draft.stays((message, part)))
     }
 
@@ -113,9 +115,12 @@ impl Splicer<'_, '_, '_> {
     }
 
     /// The content of an entry.
-    pub(super) fn content_of(&self, entry: usize) -> Option<Span> {
-        let entry = self.scan.entries().get(entry)?;
-        value_of(self.scan.text(), entry.span, "content")
+    pub(super) fn content_of(&mut self, entry: usize) -> Option<Span> {
+        let scan = self.scan;
+        *self.contents.entry(entry).or_insert_with(|| {
+            let entry = scan.entries().get(entry)?;
+            value_of(scan.text(), entry.span, "content")
+        })
     }
 
     /// Where in the list inserted messages go; what goes into entries that are there is

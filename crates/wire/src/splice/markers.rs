@@ -14,8 +14,8 @@ use crate::scan::{MarkerSpan, PartSpan, Span};
 const MAX_MARKERS: usize = 4;
 
 impl<'c> Splicer<'_, '_, 'c> {
-    /// Sets and takes away markers.
-    pub(super) fn markers(&mut self) {
+    /// Decides which markers go.
+    pub(super) fn choose_markers(&mut self) {
         let mut dropped: BTreeSet<Span> = BTreeSet::new();
         for &(message, part) in &self.draft.unmarked {
             if let Some(part) = self.scan.parts(message).get(part) {
@@ -31,11 +31,18 @@ impl<'c> Splicer<'_, '_, 'c> {
         if !marked.is_empty() {
             self.drop_oldest(marked.len(), &mut dropped);
         }
+        self.unmarked = dropped;
+    }
+
+    /// Sets and takes away markers.
+    pub(super) fn markers(&mut self) {
         let markers = &self.scan.request().markers;
-        for marker in markers.iter().filter(|at| dropped.contains(&at.field)) {
-            self.containers.drop_element(marker.object, marker.field);
+        for marker in markers {
+            if self.unmarked.contains(&marker.field) {
+                self.containers.drop_element(marker.object, marker.field);
+            }
         }
-        for (at, part, marker) in marked {
+        for (at, part, marker) in self.new_markers() {
             self.mark(at, &part, marker);
         }
     }
@@ -86,7 +93,8 @@ impl<'c> Splicer<'_, '_, 'c> {
     fn mark(&mut self, at: At, part: &PartSpan, marker: &Marker) {
         let value = marker.value.as_str();
         if !self.scan.json(part.span).starts_with('"') {
-            self.containers.add_field(part.span, &marker.name, value);
+            self.containers
+                .add_field(part.span, marker.name.as_str(), value);
             return;
         }
         // A text that is the whole content becomes a list of one part.
@@ -97,7 +105,7 @@ impl<'c> Splicer<'_, '_, 'c> {
             _ => "text",
         };
         let object = Object::new().text("type", type_name).raw("text", text);
-        let json = format!("[{}]", object.raw(&marker.name, value).end());
+        let json = format!("[{}]", object.raw(marker.name.as_str(), value).end());
         self.edits.replace(part.span, json);
     }
 }

@@ -10,7 +10,7 @@ use crate::scan::cursor::Cursor;
 
 /// A list's elements, or an object's fields with their names.
 #[derive(Debug)]
-pub(super) struct Members {
+pub(crate) struct Members {
     container: Span,
     spans: Vec<Span>,
     dropped: Vec<bool>,
@@ -18,7 +18,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    pub(super) fn new(container: Span, spans: Vec<Span>) -> Self {
+    pub(crate) fn new(container: Span, spans: Vec<Span>) -> Self {
         let dropped = vec![false; spans.len()];
         Self {
             container,
@@ -29,18 +29,22 @@ impl Members {
     }
 
     /// The elements of the list, or the fields of the object, at `container`.
-    pub(super) fn read(text: &str, container: Span) -> Self {
+    pub(crate) fn read(text: &str, container: Span) -> Self {
         let mut spans = Vec::new();
         let mut cursor = Cursor::at(text, container.start as usize);
         let is_object = cursor.peek() == Some(b'{');
         if let Ok(mut open) = cursor.open() {
             loop {
                 if is_object {
-                    let Ok(Some(key)) = cursor.field(&mut open) else { break };
+                    let Ok(Some(key)) = cursor.field(&mut open) else {
+                        break;
+                    };
                     let Ok(value) = cursor.value() else { break };
                     spans.push(Span::new(key.start, value.end as usize));
                 } else {
-                    let Ok(true) = cursor.more(&mut open) else { break };
+                    let Ok(true) = cursor.more(&mut open) else {
+                        break;
+                    };
                     let Ok(value) = cursor.value() else { break };
                     spans.push(value);
                 }
@@ -49,38 +53,38 @@ impl Members {
         Self::new(container, spans)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }
 
     /// The index of the member in which `span` lies.
-    pub(super) fn position(&self, span: Span) -> Option<usize> {
-        self.spans.iter().position(|member| member.contains(span))
+    pub(crate) fn position(&self, span: Span) -> Option<usize> {
+        let after = self
+            .spans
+            .partition_point(|member| member.start <= span.start);
+        let at = after.checked_sub(1)?;
+        let member = self.spans.get(at)?;
+        member.contains(span).then_some(at)
     }
 
-    pub(super) fn drop_member(&mut self, index: usize) {
+    pub(crate) fn drop_member(&mut self, index: usize) {
         if let Some(dropped) = self.dropped.get_mut(index) {
             *dropped = true;
         }
     }
 
-    pub(super) fn is_dropped(&self, index: usize) -> bool {
+    pub(crate) fn is_dropped(&self, index: usize) -> bool {
         self.dropped.get(index).copied().unwrap_or(false)
     }
 
-    /// True if nothing is left and nothing put in.
-    pub(super) fn is_emptied(&self) -> bool {
-        self.added.is_empty() && self.dropped.iter().all(|dropped| *dropped)
-    }
-
     /// Puts `json` in before member `before`.
-    pub(super) fn add(&mut self, before: usize, json: String) {
+    pub(crate) fn add(&mut self, before: usize, json: String) {
         let before = before.min(self.spans.len());
         self.added.entry(before).or_default().push(json);
     }
 
     /// What to replace so that the members are as wanted.
-    pub(super) fn write(self, edits: &mut Edits) {
+    pub(crate) fn write(self, edits: &mut Edits) {
         let stays = |index: &usize| !self.is_dropped(*index);
         let last = (0..self.spans.len()).rfind(stays);
         match last {
@@ -196,6 +200,9 @@ mod tests {
     fn fields_are_members_too() {
         let object = r#"{"a": 1, "b": {"c": 2}, "d": 3}"#;
         assert_eq!(edited(object, &[1], &[]), r#"{"a": 1, "d": 3}"#);
-        assert_eq!(edited(object, &[1, 2], &[(3, "\"e\":4")]), r#"{"a": 1,"e":4}"#);
+        assert_eq!(
+            edited(object, &[1, 2], &[(3, "\"e\":4")]),
+            r#"{"a": 1,"e":4}"#
+        );
     }
 }

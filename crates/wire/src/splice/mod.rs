@@ -21,9 +21,9 @@
 //! ```
 
 mod change;
-mod containers;
+pub(crate) mod containers;
 mod draft;
-mod edits;
+pub(crate) mod edits;
 mod list;
 mod markers;
 mod members;
@@ -38,12 +38,13 @@ pub use change::{Change, Marker, Place, Refused};
 pub use write::tool_definition;
 
 use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 
 use containers::Containers;
 use draft::Draft;
 use edits::Edits;
 
-use crate::scan::Scan;
+use crate::scan::{Scan, Span};
 
 /// A body that was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +66,11 @@ pub fn splice<'a>(scan: &Scan<'a>, changes: &[Change]) -> Result<Spliced<'a>, Re
         edits: Edits::default(),
         containers: Containers::new(scan.text()),
         skipped: Vec::new(),
+        unmarked: BTreeSet::new(),
+        contents: HashMap::new(),
+        nameless: BTreeSet::new(),
     };
+    splicer.choose_markers();
     splicer.messages().map_err(|why| Refused {
         change: changes.len().saturating_sub(1),
         why,
@@ -83,6 +88,12 @@ struct Splicer<'s, 'a, 'c> {
     edits: Edits,
     containers: Containers<'a>,
     skipped: Vec<usize>,
+    /// The markers that go.
+    unmarked: BTreeSet<Span>,
+    /// The contents of entries that were looked up.
+    contents: HashMap<usize, Option<Span>>,
+    /// The answers whose entries lost their ids.
+    nameless: BTreeSet<usize>,
 }
 
 impl<'a> Splicer<'_, 'a, '_> {

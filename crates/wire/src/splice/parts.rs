@@ -1,6 +1,6 @@
 //! Parts of messages that stay: shown differently, renamed, left out.
 
-use trimtab_model::Dialect;
+use trimtab_model::{Dialect, RawJson};
 
 use super::Splicer;
 use super::change::Marker;
@@ -49,17 +49,12 @@ impl Splicer<'_, '_, '_> {
     /// The marker that a content which is replaced leaves behind.
     fn marker_in(&self, content: Span) -> Option<Marker> {
         let markers = self.scan.request().markers.iter().rev();
-        let found = markers.into_iter().find(|at| content.contains(at.field))?;
+        let stays = |field: Span| content.contains(field) && !self.unmarked.contains(&field);
+        let found = markers.into_iter().find(|marker| stays(marker.field))?;
         let value = self.scan.json(found.value);
-        let field = self.scan.json(found.field);
-        let name = if field.contains("prompt_cache_breakpoint") {
-            "prompt_cache_breakpoint"
-        } else {
-            "cache_control"
-        };
         Some(Marker {
-            name: name.to_owned(),
-            value: trimtab_model::RawJson::parse(value).ok()?,
+            name: found.name,
+            value: RawJson::parse(value).ok()?,
         })
     }
 
@@ -152,6 +147,9 @@ impl Splicer<'_, '_, '_> {
     /// An entry that the provider knows by id is refused without the thought before it, so
     /// the ids of what stays of an answer go with its thoughts.
     fn forget_ids(&mut self, message: usize) {
+        if !self.nameless.insert(message) {
+            return;
+        }
         for entry in self.scan.entry_range(message) {
             let Some(span) = self.scan.entries().get(entry).map(|entry| entry.span) else {
                 continue;

@@ -82,7 +82,11 @@ impl Splicer<'_, '_, '_> {
         let request = self.scan.request();
         let removed = self.scan.has_head() && self.draft.removed.contains(&0);
         if !self.scan.has_head() || removed {
-            let old = if removed { Span::default() } else { request.system };
+            let old = if removed {
+                Span::default()
+            } else {
+                request.system
+            };
             return self.set_field(name, old, &quoted(text));
         }
         self.append(request.system, text);
@@ -98,7 +102,9 @@ impl Splicer<'_, '_, '_> {
         } else if json.starts_with('"') {
             let apart = if json.len() > 2 { "\n\n" } else { "" };
             let added = quoted(&format!("{apart}{text}"));
-            let inner = added.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+            let inner = added
+                .strip_prefix('"')
+                .and_then(|rest| rest.strip_suffix('"'));
             self.edits
                 .insert(content.end.saturating_sub(1), inner.unwrap_or_default());
         } else {

@@ -71,8 +71,7 @@ pub(super) fn output_content(
     let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
     message.meta.content_list = as_list;
     let [written] = entries(&[message], dialect).try_into().ok()?;
-    let [content, output, parts] = pick(&written, ["content", "output", "parts"])?;
-    debug_assert!(parts.is_none());
+    let [content, output] = pick(&written, ["content", "output"])?;
     match dialect {
         Dialect::Chat => content.map(str::to_owned),
         Dialect::Responses => output.map(str::to_owned),
@@ -87,8 +86,11 @@ pub(super) fn output_content(
 /// Puts `marker` on the last text, unless the content has one already.
 fn set_marker(output: &mut Output, marker: Marker) {
     let is_marked = |part: &Part| match part {
-        Part::Text(text) => text.extra.iter().any(|(name, _)| *name == marker.name),
-        Part::Media(media) => media.raw.as_str().contains(&marker.name),
+        Part::Text(text) => text
+            .extra
+            .iter()
+            .any(|(name, _)| name == marker.name.as_str()),
+        Part::Media(media) => media.raw.as_str().contains(marker.name.as_str()),
         _ => false,
     };
     if output.content.iter().any(is_marked) {
@@ -100,7 +102,8 @@ fn set_marker(output: &mut Output, marker: Marker) {
         _ => None,
     });
     if let Some(text) = last {
-        text.extra.push((marker.name, marker.value));
+        let name = marker.name.as_str().to_owned();
+        text.extra.push((name, marker.value));
     }
 }
 
@@ -123,11 +126,7 @@ pub fn tool_definition(
     description: &str,
     parameters: &RawJson,
 ) -> RawJson {
-    let named = |object: Object| {
-        object
-            .text("name", name)
-            .text("description", description)
-    };
+    let named = |object: Object| object.text("name", name).text("description", description);
     let parameters = parameters.as_str();
     match dialect {
         Dialect::Messages => named(Object::new()).raw("input_schema", parameters),
