@@ -73,8 +73,9 @@ pub fn talk(max: usize) -> impl Strategy<Value = Talk> {
         .prop_map(|(system, system_list, first, mut said)| {
             said.insert(0, first);
             let mut markers = 4;
-            said.iter_mut()
-                .for_each(|said| said.keep_markers(&mut markers));
+            for said in &mut said {
+                said.keep_markers(&mut markers);
+            }
             Talk {
                 system,
                 system_list,
@@ -93,9 +94,9 @@ impl Said {
         match self {
             Self::User { marked, .. } => keep(marked),
             Self::Model { outputs, .. } => {
-                outputs
-                    .iter_mut()
-                    .for_each(|output| keep(&mut output.marked));
+                for output in outputs {
+                    keep(&mut output.marked);
+                }
             }
         }
     }

@@ -63,9 +63,8 @@ impl<'a> Scan<'a> {
             let why = Why::TooLong;
             return Err(Unscannable { offset: 0, why });
         }
-        let text = match simdutf8::basic::from_utf8(body) {
-            Ok(text) => text,
-            Err(_) => return Err(not_utf8(body)),
+        let Ok(text) = simdutf8::basic::from_utf8(body) else {
+            return Err(not_utf8(body));
         };
         let (request, tables, head) = body::read(text, dialect)?;
         Ok(Self {

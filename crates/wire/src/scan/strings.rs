@@ -75,6 +75,10 @@ fn is_plain(chunk: &[u8; 32]) -> bool {
         .fold(false, |found, byte| found | is_special(*byte))
 }
 
+#[expect(
+    clippy::needless_bitwise_bool,
+    reason = "without branches the compiler makes vectors of it"
+)]
 fn is_special(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < 0x20)
 }
@@ -86,8 +90,8 @@ fn special_bytes(word: [u8; 8]) -> u64 {
     const HIGH: u64 = ONES * 0x80;
     let word = u64::from_le_bytes(word);
     let zero = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quote = zero(word ^ (ONES * b'"' as u64));
-    let backslash = zero(word ^ (ONES * b'\\' as u64));
+    let quote = zero(word ^ (ONES * u64::from(b'"')));
+    let backslash = zero(word ^ (ONES * u64::from(b'\\')));
     let control = word.wrapping_sub(ONES * 0x20) & !word;
     (quote | backslash | control) & HIGH
 }

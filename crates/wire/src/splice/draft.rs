@@ -150,10 +150,10 @@ impl<'c> Draft<'c> {
 
     /// A message whose parts are all left out is left out itself.
     fn remove_emptied(&mut self, scan: &Scan<'_>) {
-        let mut touched = self.removed_parts.iter().map(|(message, _)| *message);
+        let touched = self.removed_parts.iter().map(|(message, _)| *message);
         let mut last = None;
         let mut emptied = Vec::new();
-        while let Some(message) = touched.next() {
+        for message in touched {
             if last == Some(message) {
                 continue;
             }

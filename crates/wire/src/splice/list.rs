@@ -15,7 +15,8 @@ impl Splicer<'_, '_, '_> {
     /// Leaves out and puts in messages.
     pub(super) fn messages(&mut self) -> Result<(), &'static str> {
         if self.draft.removed.is_empty() && self.draft.inserted.is_empty() {
-            return self.remove_entries_of_parts(None);
+            self.remove_entries_of_parts(None);
+            return Ok(());
         }
         if self.scan.json(self.scan.request().list).starts_with('"') {
             self.rewrite_text_input();
@@ -30,24 +31,25 @@ impl Splicer<'_, '_, '_> {
                 list.add(before, json);
             }
         }
-        self.remove_entries_of_parts(Some(list))
+        self.remove_entries_of_parts(Some(list));
+        Ok(())
     }
 
     /// Leaves out the entries of parts that are entries themselves, then writes the list.
-    fn remove_entries_of_parts(&mut self, list: Option<Members>) -> Result<(), &'static str> {
+    fn remove_entries_of_parts(&mut self, list: Option<Members>) {
         let dropped = self.entries_of_dropped_parts();
-        let list = match list {
-            None if dropped.is_empty() => return Ok(()),
+        let mut list = match list {
+            None if dropped.is_empty() => return,
             None => {
                 let spans = self.scan.entries().iter().map(|entry| entry.span).collect();
                 Members::new(self.scan.request().list, spans)
             }
             Some(list) => list,
         };
-        let mut list = list;
-        dropped.iter().for_each(|entry| list.drop_member(*entry));
+        for entry in dropped {
+            list.drop_member(entry);
+        }
         list.write(&mut self.edits);
-        Ok(())
     }
 
     /// In Responses, thoughts, calls and texts of an answer are entries of their own.

@@ -118,10 +118,10 @@ impl Members {
             if !dropped {
                 let mut text = String::new();
                 while let Some((_, jsons)) = added.next_if(|(before, _)| *before <= index) {
-                    jsons.iter().for_each(|json| {
-                        text.push_str(json);
+                    for json in jsons {
+                        text.push_str(&json);
                         text.push(',');
-                    });
+                    }
                 }
                 if !text.is_empty() {
                     edits.insert(span.start, text);
@@ -149,10 +149,11 @@ impl Members {
                 previous = Some(*span);
             }
         }
-        let tail: String = added
-            .flat_map(|(_, jsons)| jsons)
-            .map(|json| format!(",{json}"))
-            .collect();
+        let mut tail = String::new();
+        for json in added.flat_map(|(_, jsons)| jsons) {
+            tail.push(',');
+            tail.push_str(&json);
+        }
         let end = self.spans.get(last).map_or(0, |span| span.end);
         if !tail.is_empty() {
             edits.insert(end, tail);
@@ -166,9 +167,12 @@ mod tests {
 
     fn edited(text: &str, drop: &[usize], add: &[(usize, &str)]) -> String {
         let mut members = Members::read(text, Span::new(0, text.len()));
-        drop.iter().for_each(|index| members.drop_member(*index));
-        add.iter()
-            .for_each(|(before, json)| members.add(*before, (*json).to_owned()));
+        for index in drop {
+            members.drop_member(*index);
+        }
+        for (before, json) in add {
+            members.add(*before, (*json).to_owned());
+        }
         let mut edits = Edits::default();
         members.write(&mut edits);
         String::from_utf8(edits.apply(text)).unwrap()

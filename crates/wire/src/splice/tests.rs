@@ -166,11 +166,10 @@ fn at_most_four_markers_stay() {
     let body = format!(
         r#"{{"system":[{{"type":"text","text":"s",{mark}}}],"messages":[{marked},{marked},{marked},{{"role":"user","content":"last"}}]}}"#
     );
-    let marker = Marker::ephemeral();
     let change = Change::Mark {
         message: 4,
         part: 0,
-        marker,
+        marker: Marker::ephemeral(),
     };
     let plain = r#"{"role":"user","content":[{"type":"text","text":"m"}]}"#;
     let last = format!(r#"{{"role":"user","content":[{{"type":"text","text":"last",{mark}}}]}}"#);

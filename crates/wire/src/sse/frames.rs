@@ -13,7 +13,8 @@ pub(super) struct Frames {
     line: Vec<u8>,
     /// The data of the event so far, its lines joined.
     data: Vec<u8>,
-    has_data: bool,
+    /// How many lines of data it has.
+    lines: usize,
     /// True if the event is too long to be kept.
     overlong: bool,
     /// True if the last byte was a carriage return: a line feed now belongs to it.
@@ -36,7 +37,7 @@ impl Frames {
             limit,
             line: Vec::new(),
             data: Vec::new(),
-            has_data: false,
+            lines: 0,
             overlong: false,
             after_return: false,
             at_start: true,
@@ -124,20 +125,20 @@ impl Frames {
         if self.overlong {
             return;
         }
-        if self.has_data {
+        if self.lines > 0 {
             self.data.push(b'\n');
         }
-        self.has_data = true;
+        self.lines += 1;
         self.data.extend_from_slice(data);
     }
 
     fn end_event(&mut self, each: &mut impl FnMut(Frame<'_>)) {
         if std::mem::replace(&mut self.overlong, false) {
             each(Frame::Overlong);
-        } else if self.has_data {
+        } else if self.lines > 0 {
             each(Frame::Data(&self.data));
         }
-        self.has_data = false;
+        self.lines = 0;
         self.data.clear();
     }
 }

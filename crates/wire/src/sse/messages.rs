@@ -68,7 +68,7 @@ fn begin_part(state: &mut State, index: u64, part: &str) {
         call.name = text(name).unwrap_or_default();
         // Usually empty: the arguments follow.
         let given = input.filter(|input| pick(input, []).is_some_and(|[]| *input != "{}"));
-        call.arguments = given.unwrap_or_default().to_owned();
+        given.unwrap_or_default().clone_into(&mut call.arguments);
     }
 }
 

@@ -114,7 +114,7 @@ fn check_untouched(scan: &Scan<'_>, case: &Case, text: &str) {
             let json = scan.json(part.span);
             let is_moved = scan.role(at) == Some(Role::System) || scan.dialect() == Dialect::Chat;
             let start = if is_moved { 0 } else { from };
-            let found = text[start..].find(json);
+            let found = text.get(start..).unwrap().find(json);
             let found = found.unwrap_or_else(|| panic!("{json} is not in {text}"));
             if !is_moved {
                 from += found + json.len();

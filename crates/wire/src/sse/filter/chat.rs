@@ -27,7 +27,7 @@ impl Rewriter {
             return Verdict::Hide;
         }
         if (stops || nothing_else) && self.hides && !self.shows {
-            self.holds = true;
+            self.hold();
         }
         edit.end()
     }
@@ -63,15 +63,12 @@ impl Rewriter {
                 Some(name) if !known => self.begin(number(index), Some(&name)),
                 _ => self.index(number(index)),
             };
-            match (seen, index) {
-                (Some(seen), Some(index)) => {
-                    left = true;
-                    edit.set(index, &seen.to_string());
-                }
-                _ => {
-                    hid = true;
-                    edit.drop_element(list, call);
-                }
+            if let (Some(seen), Some(index)) = (seen, index) {
+                left = true;
+                edit.set(index, &seen.to_string());
+            } else {
+                hid = true;
+                edit.drop_element(list, call);
             }
         }
         if hid && !left {

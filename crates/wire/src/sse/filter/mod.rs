@@ -55,9 +55,8 @@ struct Rewriter {
     hides: bool,
     /// True once a call for the client was seen in this answer.
     shows: bool,
-    /// True while the end is held back.
-    holds: bool,
-    held: Vec<u8>,
+    /// The end of the answer, while it is held back.
+    held: Option<Vec<u8>>,
     /// The parts that the client saw, for the event that repeats them all.
     seen: Vec<String>,
     /// The id under which the client knows the answer.
@@ -78,8 +77,7 @@ impl Filter {
                 goes_on: false,
                 hides: false,
                 shows: false,
-                holds: false,
-                held: Vec::new(),
+                held: None,
                 seen: Vec::new(),
                 id: None,
             },
@@ -100,24 +98,22 @@ impl Filter {
 
     /// True if the end of the answer is held back, because it asks for hidden tools only.
     pub fn is_waiting(&self) -> bool {
-        self.rewriter.holds
+        self.rewriter.held.is_some()
     }
 
     /// The next bytes are those of an answer that goes on where this one ended.
     pub fn go_on(&mut self) {
         let rewriter = &mut self.rewriter;
         rewriter.indices.clear();
-        rewriter.held.clear();
+        rewriter.held = None;
         rewriter.goes_on = true;
         rewriter.hides = false;
         rewriter.shows = false;
-        rewriter.holds = false;
     }
 
     /// Gives the end that was held back.
     pub fn release(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.rewriter.held);
-        self.rewriter.holds = false;
+        out.extend(self.rewriter.held.take().unwrap_or_default());
         self.rewriter.hides = false;
     }
 
@@ -154,18 +150,22 @@ impl Rewriter {
                 self.put(&bytes, out);
             }
             Verdict::End => {
-                self.holds |= self.hides && !self.shows;
+                if self.hides && !self.shows {
+                    self.hold();
+                }
                 self.put(event, out);
             }
         }
     }
 
     fn put(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        if self.holds {
-            self.held.extend_from_slice(bytes);
-        } else {
-            out.extend_from_slice(bytes);
-        }
+        let to = self.held.as_mut().unwrap_or(out);
+        to.extend_from_slice(bytes);
+    }
+
+    /// Holds back everything from here on.
+    fn hold(&mut self) {
+        self.held.get_or_insert_with(Vec::new);
     }
 
     fn is_hidden(&self, name: &str) -> bool {

@@ -40,7 +40,9 @@ impl Rewriter {
             }
             "\"response.output_item.done\"" => self.keep(item.unwrap_or_default()),
             "\"response.completed\"" | "\"response.incomplete\"" => {
-                self.holds |= self.hides && !self.shows;
+                if self.hides && !self.shows {
+                    self.hold();
+                }
                 self.repeat(response.unwrap_or_default(), &mut edit);
             }
             _ => {}
@@ -48,7 +50,7 @@ impl Rewriter {
         if let Some(sequence) = sequence {
             edit.set(sequence, &self.next_sequence.to_string());
             // What is held back may never be sent.
-            self.next_sequence += u64::from(!self.holds);
+            self.next_sequence += u64::from(self.held.is_none());
         }
         edit.end()
     }
