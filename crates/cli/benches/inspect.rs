@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 use trimtab_cli::verbs::inspect::{json as rendered, report::Report};
@@ -57,7 +57,7 @@ fn parse(path: &Path) -> usize {
     seen
 }
 
-fn inspect(path: &PathBuf) -> usize {
+fn inspect(path: &Path) -> usize {
     Reader::new(open(path))
         .filter_map(Result::ok)
         .map(|conversation| rendered::line(&Report::new("bench", &conversation, None)).len())

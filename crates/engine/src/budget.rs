@@ -3,6 +3,8 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Kind, Message, Role};
 
 /// The answer that is reserved where nobody says how long it may be.
 pub const DEFAULT_MAX_OUTPUT: u64 = 8_192;
@@ -25,6 +27,47 @@ pub struct Regions {
     pub log: u64,
     /// What the answer may take.
     pub max_output: u64,
+}
+
+/// The measures of the regions that messages fill.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measures {
+    /// System messages.
+    pub system: Measure,
+    /// Summaries and what was retained with them.
+    pub summary: Measure,
+    /// Everything else that was said.
+    pub log: Measure,
+}
+
+impl Measures {
+    /// Adds a message that measures `measure`.
+    pub fn add(&mut self, message: &Message, measure: Measure) {
+        *self.region(message) += measure;
+    }
+
+    /// All regions together.
+    pub fn total(&self) -> Measure {
+        self.system + self.summary + self.log
+    }
+
+    /// The tokens of each region by some estimate; the caller adds tools and answer.
+    pub fn regions(&self, tokens: impl Fn(&Measure) -> u64) -> Regions {
+        Regions {
+            system: tokens(&self.system),
+            summary: tokens(&self.summary),
+            log: tokens(&self.log),
+            ..Regions::default()
+        }
+    }
+
+    fn region(&mut self, message: &Message) -> &mut Measure {
+        match (message.meta.kind, message.role) {
+            (Some(Kind::Summary | Kind::Retain | Kind::ToolSummary), _) => &mut self.summary,
+            (_, Role::System) => &mut self.system,
+            _ => &mut self.log,
+        }
+    }
 }
 
 impl Regions {

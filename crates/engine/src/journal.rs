@@ -1,10 +1,10 @@
 //! The journal: the plans that were carried out, append-only.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::{Message, Output, Part, Role};
+use trimtab_model::{Kind, Message, Output, Part, Role};
 
 use crate::log::Log;
 use crate::normalise::{Slot, Source};
@@ -72,18 +72,20 @@ impl Journal {
 struct Changes<'a> {
     shown: HashMap<(usize, usize), &'a Output>,
     hidden: Vec<(usize, usize)>,
+    archived: HashSet<usize>,
     inserted: BTreeMap<usize, Vec<Arc<Message>>>,
     reasoning_from: usize,
 }
 
 impl<'a> Changes<'a> {
     fn take(&mut self, plan: &'a Plan) {
-        // What a plan inserts stands beside what it hides, so the hiding goes first.
-        for edit in &plan.edits {
-            if let Edit::Hide { from, to } = edit {
-                self.hidden.push((*from, *to));
-                self.inserted.retain(|at, _| !(*from < *at && at <= to));
-            }
+        // A plan takes back what others inserted, never what it inserts itself.
+        let withdrawn = plan.edits.iter().filter_map(|edit| match edit {
+            Edit::Withdraw { to } => Some(*to),
+            _ => None,
+        });
+        if let Some(to) = withdrawn.max() {
+            self.inserted.retain(|before, _| *before > to);
         }
         for edit in &plan.edits {
             match edit {
@@ -94,6 +96,10 @@ impl<'a> Changes<'a> {
                 } => {
                     self.shown.insert((*message, *part), output);
                 }
+                Edit::Hide { from, to } => self.hidden.push((*from, *to)),
+                Edit::Archive { message } => {
+                    self.archived.insert(*message);
+                }
                 Edit::Insert { before, message } => {
                     self.inserted
                         .entry(*before)
@@ -103,7 +109,7 @@ impl<'a> Changes<'a> {
                 Edit::StripReasoning { before } => {
                     self.reasoning_from = self.reasoning_from.max(*before);
                 }
-                Edit::Hide { .. } => {}
+                Edit::Withdraw { .. } => {}
             }
         }
     }
@@ -143,7 +149,8 @@ impl<'a> Changes<'a> {
                 .iter()
                 .any(|part| matches!(part, Part::Reasoning(_)));
         let shows = (0..message.parts.len()).any(|part| self.shown.contains_key(&(at, part)));
-        if !strips && !shows {
+        let archives = self.archived.contains(&at);
+        if !strips && !shows && !archives {
             return Arc::clone(message);
         }
         let mut edited = Message::clone(message);
@@ -156,6 +163,11 @@ impl<'a> Changes<'a> {
             edited
                 .parts
                 .retain(|part| !matches!(part, Part::Reasoning(_)));
+        }
+        if archives {
+            edited.meta.user_visible = Some(message.user_visible());
+            edited.meta.agent_visible = Some(false);
+            edited.meta.kind = Some(Kind::ToolResultArchived);
         }
         Arc::new(edited)
     }

@@ -3,6 +3,7 @@
 //! Everything here is a pure function of values: no I/O, no clock, no randomness, no async.
 
 pub mod budget;
+pub mod compaction;
 pub mod journal;
 pub mod log;
 pub mod normalise;

@@ -18,11 +18,21 @@ pub enum Edit {
         /// What is shown instead.
         output: Output,
     },
-    /// A run of rounds is hidden, with what earlier plans inserted there. System messages stay.
+    /// A run of rounds is hidden. System messages stay.
     Hide {
         /// The first position that is hidden.
         from: usize,
         /// The first position behind the run.
+        to: usize,
+    },
+    /// An output is archived: hidden from the model, still shown to the user.
+    Archive {
+        /// Position of the message.
+        message: usize,
+    },
+    /// What earlier plans inserted up to a position is taken out again.
+    Withdraw {
+        /// The last position before which nothing of theirs stays.
         to: usize,
     },
     /// A message of ours is put in: a summary, a retain, a digest, a note.

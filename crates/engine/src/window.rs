@@ -6,12 +6,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use trimtab_model::estimate::Measure;
 use trimtab_model::rounds::Answer;
 use trimtab_model::{Message, Role};
 
+use crate::budget::Measures;
 use crate::journal::{Journal, JournalEntry};
 use crate::log::Log;
-use crate::normalise::{Entry, Options, Reach, Repair, Settled, Slot, Source, normalise_after};
+use crate::normalise::{
+    Entry, Normalised, Options, Reach, Repair, Settled, Slot, Source, normalise_after,
+};
 use crate::plan::Plan;
 use crate::verify::{Fault, Verified, Verifier};
 
@@ -24,6 +28,7 @@ const UNSETTLED: usize = 64;
 pub struct Window {
     entries: Vec<Entry>,
     repairs: Vec<Repair>,
+    measures: Measures,
 }
 
 impl Window {
@@ -35,6 +40,11 @@ impl Window {
     /// The messages in the order in which they are sent.
     pub fn messages(&self) -> impl ExactSizeIterator<Item = &Arc<Message>> {
         self.entries.iter().map(|entry| &entry.message)
+    }
+
+    /// The measures of its regions, from which any estimate follows in constant time.
+    pub fn measures(&self) -> &Measures {
+        &self.measures
     }
 
     /// What normalising repaired.
@@ -79,6 +89,8 @@ pub struct Projection {
     journal: Journal,
     /// The log with the journal's edits, not yet normalised.
     slots: Vec<Slot>,
+    /// The measure of each slot: a message is counted once.
+    measured: Vec<Measure>,
     front: Front,
     window: Window,
 }
@@ -92,6 +104,7 @@ struct Front {
     entries: usize,
     repairs: usize,
     faults: Vec<Fault>,
+    measures: Measures,
 }
 
 impl Projection {
@@ -105,14 +118,14 @@ impl Projection {
 
     /// A log and journal that were kept.
     pub fn restore(options: Options, log: Log, journal: Journal) -> Self {
-        let slots = journal.apply(&log);
-        Self {
+        let mut projection = Self {
             options,
             log,
             journal,
-            slots,
             ..Self::default()
-        }
+        };
+        projection.apply_journal();
+        projection
     }
 
     /// The messages as they came.
@@ -125,10 +138,16 @@ impl Projection {
         &self.journal
     }
 
+    /// The log with every plan that holds, not yet normalised: what the next plan works on.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
     /// Appends a message to the log and gives its position.
     pub fn admit(&mut self, message: impl Into<Arc<Message>>) -> usize {
         let message = message.into();
         let at = self.log.append(Arc::clone(&message));
+        self.measured.push(Measure::of(&message));
         self.slots.push(Slot {
             message,
             source: Source::Log(at),
@@ -154,7 +173,16 @@ impl Projection {
 
     fn append_to_journal(&mut self, entry: JournalEntry) {
         self.journal.append(entry);
+        self.apply_journal();
+    }
+
+    fn apply_journal(&mut self) {
         self.slots = self.journal.apply(&self.log);
+        self.measured = self
+            .slots
+            .iter()
+            .map(|slot| Measure::of(&slot.message))
+            .collect();
         self.front = Front::default();
     }
 
@@ -178,16 +206,28 @@ impl Projection {
             }
             self.front = Front::default();
         };
-        self.forget_tail();
+        let mut faults = self.front.faults.clone();
+        faults.extend(self.take(after.normalised).finish());
+        faults
+    }
+
+    /// Puts what was normalised behind the settled front, and verifies it.
+    fn take(&mut self, normalised: Normalised) -> Verifier<'_> {
+        self.window.entries.truncate(self.front.entries);
+        self.window.repairs.truncate(self.front.repairs);
+        self.window.measures = self.front.measures;
         let mut verifier = Verifier::resume(self.options.dialect, &self.front.verified);
-        for entry in &after.normalised.entries {
+        for (entry, slot) in normalised.entries.iter().zip(normalised.slots) {
+            let known = slot.and_then(|slot| self.measured.get(self.front.slots + slot));
+            let measure = known
+                .copied()
+                .unwrap_or_else(|| Measure::of(&entry.message));
+            self.window.measures.add(&entry.message, measure);
             verifier.push(&entry.message);
         }
-        let mut faults = self.front.faults.clone();
-        faults.extend(verifier.finish());
-        self.window.entries.extend(after.normalised.entries);
-        self.window.repairs.extend(after.normalised.repairs);
-        faults
+        self.window.entries.extend(normalised.entries);
+        self.window.repairs.extend(normalised.repairs);
+        verifier
     }
 
     /// Settles what is old enough, so that it is not looked at again.
@@ -205,25 +245,14 @@ impl Projection {
             self.front = Front::default();
             return;
         }
-        self.forget_tail();
-        let mut verifier = Verifier::resume(self.options.dialect, &self.front.verified);
-        for entry in &after.normalised.entries {
-            verifier.push(&entry.message);
-        }
-        let (read, faults) = verifier.pause();
-        self.window.entries.extend(after.normalised.entries);
-        self.window.repairs.extend(after.normalised.repairs);
+        let (read, faults) = self.take(after.normalised).pause();
         self.front.settled.extend(after.learnt);
         self.front.verified.extend(read);
         self.front.faults.extend(faults);
         self.front.slots += cut;
         self.front.entries = self.window.entries.len();
         self.front.repairs = self.window.repairs.len();
-    }
-
-    fn forget_tail(&mut self) {
-        self.window.entries.truncate(self.front.entries);
-        self.window.repairs.truncate(self.front.repairs);
+        self.front.measures = self.window.measures;
     }
 }
 

@@ -22,6 +22,7 @@
 //! ```
 
 mod dialect;
+pub mod estimate;
 mod json;
 mod message;
 mod part;

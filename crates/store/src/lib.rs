@@ -1,1 +1,34 @@
 //! Where outputs, logs and journals live. The only crate that opens files or databases.
+//!
+//! [`Store`] is the one trait; [`MemoryStore`] and [`FolderStore`] implement it. An output is
+//! stored whole ([`Put`]) and had back by its ref: all of it, by lines ([`LineRange`]), or
+//! searched ([`Query`]). Reading streams: an output of any size is never held in memory.
+
+mod clock;
+mod collect;
+mod digest;
+mod error;
+#[cfg(unix)]
+mod folder;
+mod frames;
+mod grep;
+mod lines;
+mod memory;
+mod put;
+mod refs;
+mod session;
+mod source;
+mod store;
+
+pub use collect::{Collect, Collected};
+pub use error::{Error, Result};
+#[cfg(unix)]
+pub use folder::{FolderOptions, FolderStore};
+pub use frames::FRAME;
+pub use grep::{Found, FoundLine, Match, Query, Stop};
+pub use lines::{Line, LineRange, Lines};
+pub use memory::MemoryStore;
+pub use put::{Form, Labels, Metadata, Put, Spilled};
+pub use session::{SessionId, SessionInfo, Stream};
+pub use source::{Source, Stored, StoredReader};
+pub use store::Store;

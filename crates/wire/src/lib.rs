@@ -4,14 +4,18 @@
 //! - [`scan`]: a request body as spans.
 //! - [`splice`]: a body changed by splicing its bytes.
 //! - [`sse`]: streamed answers, watched and rewritten.
-//! - [`transcript`]: recorded conversations in any of the forms that agents write.
 //! - [`validate`]: the strict judge of a body.
+//! - [`transcript`]: recorded conversations in any of the forms that agents write.
+//! - [`catalogue`]: windows, prices and rules of the models.
+//! - [`overflow`]: which error says that the window was too large, and what helps.
 
+pub mod catalogue;
 pub mod chat;
 mod json;
 mod marks;
 mod media;
 pub mod messages;
+pub mod overflow;
 pub mod responses;
 pub mod scan;
 pub mod splice;

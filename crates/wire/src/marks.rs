@@ -14,8 +14,12 @@ pub(crate) const TYPE: &str = "trimtab:type";
 pub(crate) const FIELD: &str = "trimtab:field";
 /// On a message: it was written in one with the message before it.
 pub(crate) const JOINED: &str = "trimtab:joined";
-/// On a message without text: what stood in its content field.
+/// On a message or output without text: what stood in its content field.
 pub(crate) const CONTENT: &str = "trimtab:content";
+/// The value of [`CONTENT`] where there was no such field.
+pub(crate) const ABSENT: &str = "absent";
+/// On an output: it names no call.
+pub(crate) const NAMELESS: &str = "trimtab:nameless";
 /// On an output: its content was a list although a string would do.
 pub(crate) const LIST: &str = "trimtab:list";
 /// On a call or output: the whole of it, because it is spelled in a way of its own.
@@ -44,6 +48,11 @@ pub(crate) fn text(extra: &Extra, name: &str) -> Option<String> {
 /// True if mark `name` is there.
 pub(crate) fn has(extra: &Extra, name: &str) -> bool {
     get(extra, name).is_some()
+}
+
+/// True if the content field was left out.
+pub(crate) fn is_absent(extra: &Extra) -> bool {
+    text(extra, CONTENT).as_deref() == Some(ABSENT)
 }
 
 /// Sets mark `name` to `value`.

@@ -91,7 +91,7 @@ impl<'a> Emitter<'a> {
             _ => !is_refused_blank(part, dialect),
         };
         if message.parts.iter().all(kept) && message.role != Role::Tool {
-            return self.push_or_drop(slot, Arc::clone(message), Touch::Untouched);
+            return self.push_as_it_came(at);
         }
         let mut rest = Vec::new();
         for part in &message.parts {
@@ -115,7 +115,7 @@ impl<'a> Emitter<'a> {
             changed.role = Role::User;
             changed.meta.kind = Some(Kind::Repair);
         }
-        self.push_or_drop(slot, Arc::new(changed), Touch::Changed);
+        self.push_or_drop(slot, changed);
     }
 
     pub(super) fn answers_of(&self, at: usize) -> impl Iterator<Item = Answer> + use<> {
@@ -158,36 +158,61 @@ impl<'a> Emitter<'a> {
             && self.pairing.rounds.get(round).is_some_and(unanswered)
     }
 
-    pub(super) fn push_or_drop(&mut self, slot: &Slot, message: Arc<Message>, touch: Touch) {
-        if message.is_empty() {
-            self.repair(slot.source, RepairKind::EmptyDropped);
-        } else {
-            self.push(slot.source, message, touch);
+    /// The message of a slot, as it came.
+    pub(super) fn push_as_it_came(&mut self, at: usize) {
+        let Some(slot) = self.slots.get(at) else {
+            return;
+        };
+        if slot.message.is_empty() {
+            return self.repair(slot.source, RepairKind::EmptyDropped);
         }
-    }
-
-    pub(super) fn push(&mut self, source: Source, message: Arc<Message>, touch: Touch) {
-        if message.role != Role::System && !self.begun {
-            if message.role != Role::User && self.options.head == HeadRepair::Insert {
-                self.insert_head(source);
-            }
-            self.begun = true;
-        }
+        self.begin(slot.source, slot.message.role);
+        let (message, source) = (Arc::clone(&slot.message), slot.source);
         self.out.entries.push(Entry {
             message,
             source,
+            touch: Touch::Untouched,
+        });
+        self.out.slots.push(Some(at));
+    }
+
+    /// The message of a slot after a change, unless nothing is left of it.
+    pub(super) fn push_or_drop(&mut self, slot: &Slot, changed: Message) {
+        if changed.is_empty() {
+            self.repair(slot.source, RepairKind::EmptyDropped);
+        } else {
+            self.push(slot.source, changed, Touch::Changed);
+        }
+    }
+
+    pub(super) fn push(&mut self, source: Source, message: Message, touch: Touch) {
+        self.begin(source, message.role);
+        self.out.entries.push(Entry {
+            message: Arc::new(message),
+            source,
             touch,
         });
+        self.out.slots.push(None);
+    }
+
+    /// Sees to it that the first message that is not a system message is the user's.
+    fn begin(&mut self, source: Source, role: Role) {
+        if role == Role::System || self.begun {
+            return;
+        }
+        if role != Role::User && self.options.head == HeadRepair::Insert {
+            self.insert_head(source);
+        }
+        self.begun = true;
     }
 
     fn insert_head(&mut self, source: Source) {
         self.begun = true;
-        let message = Arc::new(Message::user(HEAD).with_kind(Kind::Repair));
-        self.out.entries.push(Entry {
-            message,
+        self.push(
             source,
-            touch: Touch::Made,
-        });
+            Message::user(HEAD).with_kind(Kind::Repair),
+            Touch::Made,
+        );
         self.repair(source, RepairKind::HeadInserted);
     }
 

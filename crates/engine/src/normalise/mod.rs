@@ -191,6 +191,8 @@ pub struct Normalised {
     pub entries: Vec<Entry>,
     /// What was repaired, in order.
     pub repairs: Vec<Repair>,
+    /// For each entry that is as it came, the slot that it came from.
+    pub(crate) slots: Vec<Option<usize>>,
 }
 
 impl Normalised {

@@ -1,7 +1,5 @@
 //! Writes a round: the assistant's message, then an output for each of its calls.
 
-use std::sync::Arc;
-
 use trimtab_model::rounds::{Answer, Place, Round};
 use trimtab_model::{Call, Kind, Message, Output, Part, Role};
 
@@ -101,7 +99,7 @@ impl<'a> Emitter<'a> {
                 .iter()
                 .any(|part| is_refused_blank(part, dialect) || part.as_output().is_some());
         if same {
-            return self.push(slot.source, Arc::clone(message), Touch::Untouched);
+            return self.push_as_it_came(at);
         }
         let mut ids = ids.iter();
         let mut answers = self.answers_of(at);
@@ -134,7 +132,7 @@ impl<'a> Emitter<'a> {
             parts,
             ..Message::clone(message)
         };
-        self.push_or_drop(slot, Arc::new(changed), Touch::Changed);
+        self.push_or_drop(slot, changed);
     }
 
     fn note_id_change(&mut self, source: Source, from: &str, to: &str) {
@@ -160,7 +158,7 @@ impl<'a> Emitter<'a> {
             output.tool = Some(call.name.clone());
             let message =
                 Message::new(Role::Tool, vec![Part::Output(output)]).with_kind(Kind::Repair);
-            self.push(source, Arc::new(message), Touch::Made);
+            self.push(source, message, Touch::Made);
             if matches!(reply, Reply::Missing) {
                 self.repair(
                     source,
@@ -192,7 +190,7 @@ impl<'a> Emitter<'a> {
             .zip(&sent)
             .all(|(output, id)| Some(&output.call_id) == id.as_ref());
         if same {
-            return self.push(slot.source, Arc::clone(&slot.message), Touch::Untouched);
+            return self.push_as_it_came(at);
         }
         let mut changed = Message::clone(&slot.message);
         for (part, id) in changed.parts.iter_mut().zip(sent) {
@@ -200,7 +198,7 @@ impl<'a> Emitter<'a> {
                 output.call_id = id;
             }
         }
-        self.push(slot.source, Arc::new(changed), Touch::Changed);
+        self.push(slot.source, changed, Touch::Changed);
     }
 
     fn moved_output(&mut self, place: Place, id: &str) {
@@ -217,7 +215,7 @@ impl<'a> Emitter<'a> {
         };
         let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
         message.meta = slot.message.meta.clone();
-        self.push(slot.source, Arc::new(message), Touch::Changed);
+        self.push(slot.source, message, Touch::Changed);
         self.repair(slot.source, RepairKind::OutputMoved { id: from });
     }
 }

@@ -1,1 +1,55 @@
-//! Views: what the model sees of an output.
+//! What the model sees of an output.
+//!
+//! A tool may print a gigabyte; the window sees a few hundred lines of it and says how to get
+//! the rest. Everything here is text in, text and counts out: refs and spill facts come in as
+//! values, and nothing is read or written.
+//!
+//! - [`view`] makes the view of one output, in one of the [`Shape`]s;
+//! - [`policy`] says which shape a tool's outputs get;
+//! - [`structure`] is our own shape: it cuts by what the text is;
+//! - [`trim`] and [`retention`] shorten old outputs of a whole log;
+//! - [`placeholder`] is what is left of an output that was trimmed;
+//! - [`retrieval`] and [`tools`] are how the model gets the rest back.
+//!
+//! ```
+//! use trimtab_engine::view::{Given, HeadLines, Shape, view};
+//!
+//! let shape = Shape::HeadLines(HeadLines { max_bytes: 7, ..HeadLines::default() });
+//! let shown = view("one\ntwo\nthree", &shape, &Given::default());
+//! assert_eq!(shown.text, "one\ntwo\n\n[tool output truncated]");
+//! assert_eq!((shown.shown.lines, shown.total.lines), (2, 3));
+//! ```
+
+mod figures;
+mod head_lines;
+mod limits;
+mod middle;
+pub mod placeholder;
+pub mod policy;
+mod prefix;
+pub mod retention;
+pub mod retrieval;
+mod shape;
+pub mod structure;
+pub mod tools;
+pub mod trim;
+
+pub use figures::Size;
+pub use head_lines::HeadLines;
+pub use limits::{Keep, Limits, Spill};
+pub use middle::{Header, Middle, Unit};
+pub use prefix::Prefix;
+pub use shape::{Given, Shape, Structure, View, view};
+
+use trimtab_model::Output;
+
+/// One output of a log is to be shown differently from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Index of the message that holds it.
+    pub message: usize,
+    /// Index of the part in that message.
+    pub part: usize,
+    /// What to show instead.
+    pub output: Output,
+}

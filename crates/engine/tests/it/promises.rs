@@ -196,6 +196,8 @@ fn edit() -> impl Strategy<Value = Edit> {
             message: Arc::new(Message::user("summary").with_kind(Kind::Summary)),
         }),
         (0..40usize).prop_map(|before| Edit::StripReasoning { before }),
+        (0..40usize).prop_map(|message| Edit::Archive { message }),
+        (0..41usize).prop_map(|to| Edit::Withdraw { to }),
     ]
 }
 

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Extra, Part, RawJson};
 
-use crate::json::{self, Fields, Object, Type, array, owned};
+use crate::json::{self, Fields, Object, array, owned};
 use crate::marks;
 
 /// The mark of a call in the field that came before `tool_calls`.
@@ -77,7 +77,7 @@ fn legacy(raw: &RawValue) -> Option<Call> {
     let mut call = Call::new(
         "",
         function.take_string("name")?,
-        function.take_string("arguments").unwrap_or_default(),
+        function.take_string("arguments")?,
     );
     marks::set_text(&mut call.extra, marks::TYPE, LEGACY);
     call.extra.extend(function.into_extra());
@@ -124,7 +124,6 @@ fn unchanged(call: &Call) -> Option<String> {
     let same =
         (&again.id, &again.name, &again.arguments) == (&call.id, &call.name, &call.arguments);
     // A raw spelling of another dialect is of no use here.
-    let ours = json::fields(&parsed)
-        .is_some_and(|f| f.type_of("function") == Some(Type::Object) || f.has("custom"));
-    (same && ours).then(|| text.to_owned())
+    let foreign = json::fields(&parsed).is_some_and(|f| f.has("call_id") && !f.has("function"));
+    (same && !foreign).then(|| text.to_owned())
 }

@@ -63,19 +63,30 @@ pub(super) fn write(object: Object, message: &Message) -> Object {
         .maybe("metadata", metadata(meta))
         .maybe("usage", usage)
         .maybe("stop_reason", meta.stop_reason.as_deref().map(quoted))
-        .extra(&meta.extra, &["metadata"])
+        .extra(
+            &meta.extra,
+            if unread(meta).is_some() {
+                &["metadata"]
+            } else {
+                &[]
+            },
+        )
+}
+
+/// The fields of the metadata object that were not understood.
+fn unread(meta: &Metadata) -> Option<Extra> {
+    let (_, raw) = meta.extra.iter().find(|(name, _)| name == "metadata")?;
+    let fields: Fields = serde_json::from_str(raw.as_str()).ok()?;
+    Some(fields.into_extra())
 }
 
 fn metadata(meta: &Metadata) -> Option<String> {
-    let unknown = meta.extra.iter().find(|(name, _)| name == "metadata");
+    let unread = unread(meta);
     let known = meta.agent_visible.is_some() || meta.user_visible.is_some() || meta.kind.is_some();
-    if unknown.is_none() && !known {
+    if unread.is_none() && !known {
         return None;
     }
-    let rest: Extra = unknown
-        .and_then(|(_, raw)| serde_json::from_str::<Fields>(raw.as_str()).ok())
-        .map(Fields::into_extra)
-        .unwrap_or_default();
+    let rest = unread.unwrap_or_default();
     let flag = |value: Option<bool>| value.map(|set| set.to_string());
     let kind = meta.kind.and_then(|kind| serde_json::to_string(&kind).ok());
     let object = Object::new()

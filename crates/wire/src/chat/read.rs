@@ -2,7 +2,8 @@
 
 use serde_json::value::RawValue;
 use trimtab_model::{
-    Extra, Media, MediaKind, Message, Metadata, Opaque, Output, Part, Reasoning, Ref, Role, Text,
+    Extra, Media, MediaKind, Message, Metadata, Opaque, Output, Part, RawJson, Reasoning, Ref,
+    Role, Text,
 };
 
 use super::{calls, meta};
@@ -90,6 +91,7 @@ fn reasoning(fields: &mut Fields<'_>, parts: &mut Vec<Part>) {
 fn tool(mut fields: Fields<'_>, mut meta: Metadata) -> Message {
     let call_id = fields.take_string("tool_call_id");
     let tool = fields.take_string("name");
+    let nameless = call_id.is_none();
     let mut output = Output {
         call_id: call_id.unwrap_or_default(),
         tool,
@@ -99,6 +101,9 @@ fn tool(mut fields: Fields<'_>, mut meta: Metadata) -> Message {
         trimmed: fields.take_true("trimmed"),
         extra: Extra::new(),
     };
+    if nameless {
+        marks::set(&mut output.extra, marks::NAMELESS, RawJson::of(&true));
+    }
     meta.content_list = content(&mut fields, &mut output.content, &mut output.extra);
     output.extra.extend(fields.into_extra());
     Message {
@@ -112,7 +117,8 @@ fn tool(mut fields: Fields<'_>, mut meta: Metadata) -> Message {
 fn stored(raw: &RawValue) -> Option<Ref> {
     let known = ["id", "byte_size", "line_count"];
     let fields = json::fields(raw)?;
-    if fields.names().any(|name| !known.contains(&name)) {
+    let kept = |name: &str| known.contains(&name) && fields.type_of(name) != Some(Type::Null);
+    if !fields.names().all(kept) {
         return None;
     }
     json::parse(raw)
@@ -121,6 +127,7 @@ fn stored(raw: &RawValue) -> Option<Ref> {
 /// Reads the content field into `parts`; true if it is a list.
 fn content(fields: &mut Fields<'_>, parts: &mut Vec<Part>, extra: &mut Extra) -> bool {
     let Some(raw) = fields.take("content") else {
+        marks::set_text(extra, marks::CONTENT, marks::ABSENT);
         return false;
     };
     match type_of(raw) {

@@ -22,8 +22,8 @@ pub fn write_message(message: &Message) -> Vec<RawJson> {
 fn write_output(message: &Message, output: &Output) -> RawJson {
     let legacy = message.meta.wire_role.as_deref() == Some("function");
     let object = Object::new().text("role", if legacy { "function" } else { "tool" });
-    let id_left_out = legacy && output.call_id.is_empty();
-    let id = (!id_left_out).then(|| quoted(&output.call_id));
+    let nameless = output.call_id.is_empty() && marks::has(&output.extra, marks::NAMELESS);
+    let id = (!nameless).then(|| quoted(&output.call_id));
     let stored = output.stored.as_ref().map(RawJson::of);
     let object = object
         .maybe("tool_call_id", id)
@@ -50,10 +50,8 @@ fn spoken_for(output: &Output) -> Vec<&'static str> {
 
 fn output_content(message: &Message, output: &Output) -> Option<String> {
     let parts: Vec<&Part> = output.content.iter().collect();
-    match marks::get(&output.extra, marks::CONTENT) {
-        Some(as_read) if parts.is_empty() => Some(as_read.to_owned()),
-        _ => Some(content(&parts, message.meta.content_list).unwrap_or_else(|| quoted(""))),
-    }
+    content(&parts, message.meta.content_list)
+        .or_else(|| as_read(&output.extra, || Some(quoted(""))))
 }
 
 /// Everything in a message but its outputs.
@@ -78,14 +76,21 @@ fn rest_content(message: &Message) -> Option<String> {
         .iter()
         .filter(|part| matches!(part, Part::Text(_) | Part::Media(_) | Part::Opaque(_)))
         .collect();
-    if let Some(content) = content(&parts, message.meta.content_list) {
-        return Some(content);
+    // An answer that only calls tools has no content; anything else needs some.
+    let none = if message.has_calls() { "null" } else { "\"\"" };
+    content(&parts, message.meta.content_list)
+        .or_else(|| as_read(&message.meta.extra, || Some(none.to_owned())))
+}
+
+/// What stood in the content field of something without text, `or` something else if it was
+/// not read.
+fn as_read(extra: &Extra, or: impl FnOnce() -> Option<String>) -> Option<String> {
+    if marks::is_absent(extra) {
+        return None;
     }
-    if let Some(as_read) = marks::get(&message.meta.extra, marks::CONTENT) {
-        return Some(as_read.to_owned());
-    }
-    // Only an answer may do without content.
-    (message.role != Role::Assistant).then(|| quoted(""))
+    marks::get(extra, marks::CONTENT)
+        .map(str::to_owned)
+        .or_else(or)
 }
 
 /// The content field for `parts`; none if there is nothing in it.

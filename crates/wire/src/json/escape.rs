@@ -6,7 +6,8 @@
 pub(super) fn unescape(inner: &str) -> String {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
-    while let Some((plain, escaped)) = rest.split_once('\\') {
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        let (plain, escaped) = rest.split_at_checked(at).unwrap_or((rest, ""));
         text.push_str(plain);
         rest = one(escaped, &mut text);
     }
@@ -14,9 +15,10 @@ pub(super) fn unescape(inner: &str) -> String {
     text
 }
 
-/// Unescapes what follows a backslash, and gives what is behind it.
+/// Unescapes what starts with a backslash, and gives what is behind it.
 fn one<'a>(escaped: &'a str, text: &mut String) -> &'a str {
     let mut rest = escaped.chars();
+    rest.next();
     match rest.next() {
         Some('n') => text.push('\n'),
         Some('t') => text.push('\t'),

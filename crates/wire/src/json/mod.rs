@@ -46,7 +46,7 @@ pub(crate) fn type_of(raw: &RawValue) -> Type {
 /// Half of a surrogate pair, which some agents write where they cut a text, becomes U+FFFD.
 pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
-    if inner.as_bytes().contains(&b'\\') {
+    if memchr::memchr(b'\\', inner.as_bytes()).is_some() {
         Some(Cow::Owned(escape::unescape(inner)))
     } else {
         Some(Cow::Borrowed(inner))

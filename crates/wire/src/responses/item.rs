@@ -16,13 +16,18 @@ pub(super) fn message(mut fields: Fields<'_>) -> Message {
         "system" | "developer" => Role::System,
         _ => Role::User,
     };
+    let absent = !fields.has("content");
     let (parts, as_list) = fields
         .take("content")
         .map(|raw| content(raw, "input_text"))
         .unwrap_or_default();
     let mut message = Message::new(role, parts);
     message.meta.content_list = as_list;
-    if fields.take("type").is_none() {
+    if absent {
+        marks::set_text(&mut message.meta.extra, marks::CONTENT, marks::ABSENT);
+    }
+    let usual = |raw| json::text(raw).filter(|name| name == "message");
+    if fields.take_if("type", usual).is_none() {
         mark_untyped(&mut message);
     }
     if spelled != role.as_str() {
@@ -148,6 +153,9 @@ pub(super) fn output(mut fields: Fields<'_>, raw: &RawValue) -> Message {
     };
     let call_id = fields.take_string(id_field).unwrap_or_default();
     let mut output = Output::new(call_id, "");
+    if !fields.has("output") {
+        marks::set_text(&mut output.extra, marks::CONTENT, marks::ABSENT);
+    }
     let (content, as_list) = fields
         .take("output")
         .map(|raw| content(raw, "input_text"))

@@ -1,6 +1,6 @@
 //! The model to Responses input.
 
-use trimtab_model::{Call, Extra, Message, Output, Part, RawJson, Reasoning, Role, Text};
+use trimtab_model::{Call, Extra, Kind, Message, Output, Part, RawJson, Reasoning, Role, Text};
 
 use crate::json::{Fields, Object, array, quoted};
 use crate::{marks, media};
@@ -37,7 +37,7 @@ fn write_plain(message: &Message, entries: &mut Vec<RawJson>) {
     let meta = &message.meta;
     // A provider's own summary stands by itself, not in a message.
     if let [Part::Opaque(whole)] = message.parts.as_slice()
-        && whole.type_name.starts_with("compaction")
+        && meta.kind == Some(Kind::Summary)
     {
         entries.push(whole.raw.clone());
         return;
@@ -51,7 +51,7 @@ fn write_plain(message: &Message, entries: &mut Vec<RawJson>) {
     let object = Object::new().maybe("type", typed.then(|| quoted("message")));
     let object = object
         .text("role", role)
-        .raw("content", &content.unwrap_or_else(|| quoted("")))
+        .maybe("content", content.or_else(|| nothing(&meta.extra)))
         .extra(&meta.extra, &[]);
     entries.push(object.end_raw());
 }
@@ -159,9 +159,14 @@ fn write_output(output: &Output, as_list: bool) -> RawJson {
     Object::new()
         .text("type", type_name.unwrap_or("function_call_output"))
         .text("call_id", &output.call_id)
-        .raw("output", &content.unwrap_or_else(|| quoted("")))
+        .maybe("output", content.or_else(|| nothing(&output.extra)))
         .extra(&output.extra, &[])
         .end_raw()
+}
+
+/// What to write where there is no text: an empty one, unless the field was left out.
+fn nothing(extra: &Extra) -> Option<String> {
+    (!marks::is_absent(extra)).then(|| quoted(""))
 }
 
 fn content(parts: &[Part], as_list: bool, usual: &str) -> Option<String> {

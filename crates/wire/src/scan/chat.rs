@@ -223,12 +223,16 @@ fn inner(reader: &mut Reader<'_>, names: &[&str]) -> Scanned<Span> {
 
 /// A call in the field that came before `tool_calls`, if it is one.
 fn legacy(reader: &mut Reader<'_>) -> Scanned<Option<Span>> {
-    let read = reader.object_or_value(|reader, key, name: &mut Span| {
+    let read = reader.object_or_value(|reader, key, (name, arguments): &mut (Span, Span)| {
         let value = reader.cursor.value()?;
-        if key == "name" {
-            *name = value;
+        match key {
+            "name" => *name = value,
+            "arguments" => *arguments = value,
+            _ => {}
         }
         Ok(())
     })?;
-    Ok(is_string(reader.text, read.value).then_some(read.span))
+    let (name, arguments) = read.value;
+    let usual = is_string(reader.text, name) && is_string(reader.text, arguments);
+    Ok(usual.then_some(read.span))
 }

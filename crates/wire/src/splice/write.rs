@@ -11,6 +11,8 @@ pub(super) fn sendable(message: &Message, dialect: Dialect) -> Message {
     let meta = &message.meta;
     let mut sent = message.clone();
     sent.meta = Metadata {
+        // Chat Completions would send it.
+        kind: meta.kind.filter(|_| dialect != Dialect::Chat),
         wire_role: meta.wire_role.clone(),
         content_list: meta.content_list,
         extra: meta.extra.clone(),

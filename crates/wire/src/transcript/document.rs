@@ -21,13 +21,12 @@ pub(super) fn read(text: &str) -> Result<Option<Conversation>, serde_json::Error
 }
 
 fn object(outer: &Fields<'_>, entries: Option<Vec<Fields<'_>>>) -> Option<Conversation> {
-    let (fields, entries) = match entries {
-        Some(entries) => (outer.clone(), Some(entries)),
-        None => {
-            let inner = conversation(outer)?;
-            let entries = inner.get("messages").and_then(json::parse);
-            (inner, entries)
-        }
+    let (fields, entries) = if let Some(entries) = entries {
+        (outer.clone(), Some(entries))
+    } else {
+        let inner = conversation(outer)?;
+        let entries = inner.get("messages").and_then(json::parse);
+        (inner, entries)
     };
     let mut read = match (fields.get("input"), entries) {
         (_, Some(entries)) if fields.type_of("info") == Some(Type::Object) => {

@@ -90,14 +90,13 @@ impl Session {
         };
         let id = fields.get("id").and_then(string);
         let known = id.as_ref().and_then(|id| self.places.get(id)).copied();
-        match known.and_then(|at| self.entries.get_mut(at)) {
-            Some(earlier) => *earlier = entry,
-            None => {
-                let at = self.entries.len();
-                self.places.extend(id.map(|id| (id, at)));
-                self.entries.push(entry);
-            }
+        if let Some(earlier) = known.and_then(|at| self.entries.get_mut(at)) {
+            *earlier = entry;
+            return;
         }
+        let at = self.entries.len();
+        self.places.extend(id.map(|id| (id, at)));
+        self.entries.push(entry);
     }
 }
 

@@ -50,15 +50,13 @@ impl<R: BufRead> Lines<R> {
 
     /// The current line.
     pub(super) fn text(&self) -> Result<&str, ReadError> {
-        std::str::from_utf8(&self.buffer).map_err(|error| {
+        let text = self.buffer.trim_ascii_end();
+        std::str::from_utf8(text).map_err(|error| {
             let valid = self.buffer.get(..error.valid_up_to()).unwrap_or_default();
-            let line_start = valid
-                .iter()
-                .rposition(|&byte| byte == b'\n')
-                .map_or(0, |at| at + 1);
-            let lines_before = valid.iter().filter(|&&byte| byte == b'\n').count();
+            let before = memchr::memchr_iter(b'\n', valid).count();
+            let line_start = memchr::memrchr(b'\n', valid).map_or(0, |at| at + 1);
             ReadError::Utf8 {
-                line: self.number.saturating_add(lines_before as u64),
+                line: self.number.saturating_add(before as u64),
                 column: (valid.len() - line_start) as u64 + 1,
             }
         })

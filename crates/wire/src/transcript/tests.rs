@@ -1,1 +1,129 @@
+use trimtab_model::{Kind, Role};
 
+use super::*;
+
+fn read(text: &str) -> Vec<Conversation> {
+    Reader::new(text.as_bytes()).map(Result::unwrap).collect()
+}
+
+fn form(text: &str) -> Form {
+    read(text)[0].form
+}
+
+#[test]
+fn documents_are_told_apart() {
+    let user = r#"{"role":"user","content":"hi"}"#;
+    assert_eq!(form(&format!("[{user}]")), Form::Chat);
+    assert_eq!(form(&format!("{{\"messages\":[{user}]}}")), Form::Chat);
+    assert_eq!(
+        form(&format!("{{\"system\":\"x\",\"messages\":[{user}]}}")),
+        Form::Messages
+    );
+    assert_eq!(
+        form(&format!(
+            "{{\"tools\":[{{\"name\":\"a\",\"input_schema\":{{}}}}],\"messages\":[{user}]}}"
+        )),
+        Form::Messages
+    );
+    assert_eq!(form(r#"{"input":"hi"}"#), Form::Responses);
+    assert_eq!(
+        form(r#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]"#),
+        Form::Responses
+    );
+    assert_eq!(
+        form(
+            r#"[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"}]}]"#
+        ),
+        Form::Messages
+    );
+    assert_eq!(
+        form(&format!(
+            "{{\"custom_id\":\"q\",\"body\":{{\"messages\":[{user}]}}}}"
+        )),
+        Form::Chat
+    );
+}
+
+#[test]
+fn a_document_may_span_lines() {
+    let read = read(
+        "{\n \"id\": \"a\",\n \"messages\": [\n  {\"role\": \"user\", \"content\": \"hi\"}\n ]\n}\n",
+    );
+    assert_eq!((read.len(), read[0].id.as_deref()), (1, Some("a")));
+}
+
+#[test]
+fn an_error_ends_the_reading() {
+    let text = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n{\"messages\":\n{\"messages\":[]}\n";
+    let results: Vec<bool> = Reader::new(text.as_bytes())
+        .map(|read| read.is_ok())
+        .collect();
+    assert_eq!(results, [true, false]);
+}
+
+const CLAUDE: &str = r#"{"type":"summary","summary":"a title","leafUuid":"z"}
+{"type":"user","uuid":"1","parentUuid":null,"isSidechain":false,"sessionId":"s","message":{"role":"user","content":"go"}}
+{"type":"assistant","uuid":"2","isSidechain":false,"sessionId":"s","message":{"id":"m1","role":"assistant","model":"c","content":[{"type":"thinking","thinking":"hm","signature":"x"}],"usage":{"input_tokens":1,"output_tokens":1}}}
+{"type":"user","uuid":"9","parentUuid":null,"isSidechain":true,"sessionId":"s","message":{"role":"user","content":"side task"}}
+{"type":"assistant","uuid":"3","isSidechain":false,"sessionId":"s","message":{"id":"m1","role":"assistant","model":"c","content":[{"type":"tool_use","id":"t1","name":"ls","input":{}}],"usage":{"input_tokens":1,"output_tokens":9}}}
+{"type":"assistant","uuid":"10","parentUuid":"9","isSidechain":true,"sessionId":"s","message":{"id":"m8","role":"assistant","model":"c","content":[{"type":"text","text":"side answer"}]}}
+{"type":"user","uuid":"4","isSidechain":false,"sessionId":"s","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a"}]}}
+{"type":"user","uuid":"4","isSidechain":false,"sessionId":"s","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a"}]}}
+{"type":"assistant","uuid":"5","isSidechain":false,"sessionId":"s","isApiErrorMessage":true,"message":{"id":"e","role":"assistant","model":"<synthetic>","content":[{"type":"text","text":"API Error"}]}}
+{"type":"system","subtype":"compact_boundary","uuid":"6","isSidechain":false,"sessionId":"s"}
+{"type":"user","uuid":"7","isSidechain":false,"sessionId":"s","isCompactSummary":true,"message":{"role":"user","content":"what happened so far"}}
+{"type":"user","uuid":"8","isSidechain":false,"sessionId":"s","isMeta":true,"message":{"role":"user","content":"Caveat"}}
+"#;
+
+#[test]
+fn claude_code_sessions_are_put_together() {
+    let read = read(CLAUDE);
+    let ids: Vec<_> = read.iter().map(|c| c.id.clone().unwrap()).collect();
+    assert_eq!(ids, ["s", "s/side-1"]);
+    let main = &read[0];
+    let roles: Vec<_> = main.messages.iter().map(|m| m.role).collect();
+    assert_eq!(
+        roles,
+        [
+            Role::User,
+            Role::Assistant,
+            Role::Tool,
+            Role::User,
+            Role::User
+        ]
+    );
+    assert_eq!(main.messages[1].parts.len(), 2);
+    assert_eq!(main.messages[1].meta.usage.unwrap().output, 9);
+    assert_eq!(main.messages[3].meta.kind, Some(Kind::Summary));
+    assert_eq!(main.messages[4].meta.kind, Some(Kind::Note));
+    assert_eq!(main.compactions, [3]);
+    assert_eq!(main.in_window().len(), 2);
+    assert_eq!(read[1].messages.len(), 2);
+}
+
+#[test]
+fn codex_goes_on_with_what_a_compaction_left() {
+    let text = r#"{"type":"session_meta","payload":{"id":"r","base_instructions":{"text":"rules"}}}
+{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"one"}]}}
+{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}}
+{"type":"compacted","payload":{"message":"the story","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"one"}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"Summary: the story"}]}]}}
+{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"two"}]}}
+"#;
+    let read = read(text);
+    let kinds: Vec<_> = read[0].messages.iter().map(|m| m.meta.kind).collect();
+    let expected = [
+        None,
+        None,
+        None,
+        Some(Kind::Retain),
+        Some(Kind::Summary),
+        None,
+    ];
+    assert_eq!(kinds, expected);
+    let texts: Vec<_> = read[0]
+        .in_window()
+        .iter()
+        .map(|m| m.text().into_owned())
+        .collect();
+    assert_eq!(texts, ["rules", "one", "Summary: the story", "two"]);
+}

@@ -6,6 +6,7 @@ pub mod outputs;
 pub mod report;
 pub mod table;
 pub mod text;
+mod windows;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use trimtab_wire::transcript::{ReadError, Reader};
 
 use self::report::Report;
 use self::table::Totals;
+use self::windows::Windows;
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::source;
@@ -62,7 +64,7 @@ The fields of --json are described in docs/inspect.md.";
 
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let window = window(args)?;
+    let mut windows = Windows::new(args)?;
     let mut printer = Printer {
         json: common.json,
         all: args.all,
@@ -71,7 +73,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     };
     let mut wrong = false;
     for path in &args.files {
-        match inspect(path, window, &mut printer, terminal) {
+        match inspect(path, &mut windows, &mut printer, terminal) {
             Ok(()) => {}
             // One bad file does not keep the others from being looked at.
             Err(Failure::Input { message, hint }) => {
@@ -85,27 +87,9 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     if wrong { Err(Failure::Told) } else { Ok(()) }
 }
 
-fn window(args: &Args) -> Result<Option<u64>, Failure> {
-    let Some(model) = &args.model else {
-        return Ok(args.window);
-    };
-    let known = args.window.or_else(|| window_of(model));
-    known.map(Some).ok_or_else(|| {
-        Failure::input(
-            format!("the window of model {model:?} is not known"),
-            "give its size in tokens instead: --window N",
-        )
-    })
-}
-
-/// The window of a model, in tokens.
-fn window_of(_model: &str) -> Option<u64> {
-    None
-}
-
 fn inspect(
     path: &Path,
-    window: Option<u64>,
+    windows: &mut Windows,
     printer: &mut Printer,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
@@ -114,12 +98,10 @@ fn inspect(
     let progress = source.progress;
     let mut reader = Reader::new(source.input);
     let mut done = Ok(());
-    while let Some(read) = reader.next() {
+    for read in reader.by_ref() {
         let step = match read {
             Ok(conversation) => {
-                let known = window.or(conversation.window);
-                let known = known.or_else(|| conversation.model.as_deref().and_then(window_of));
-                let report = Report::new(&name, &conversation, known);
+                let report = Report::new(&name, &conversation, windows.of(&conversation));
                 // The next one is read into the memory of this one.
                 drop(conversation);
                 progress.suspend(|| printer.print(report, terminal))

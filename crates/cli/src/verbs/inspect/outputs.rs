@@ -9,7 +9,6 @@ use serde::Serialize;
 use trimtab_model::Message;
 
 use super::report::Positions;
-use crate::estimate;
 
 /// How many of the largest outputs are shown.
 const LARGEST: usize = 10;
@@ -57,8 +56,9 @@ pub struct Repeat {
     pub tokens: u64,
 }
 
-/// Looks at the outputs of `window`, which has `total` tokens.
-pub fn look_at(window: &[&Message], positions: &Positions, total: u64) -> Outputs {
+/// Looks at the outputs of `window`, which have `weights` tokens each, of `total` in all.
+pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, total: u64) -> Outputs {
+    let mut weights = weights.iter().copied();
     let mut found = Outputs::default();
     let mut called: HashMap<&str, &str> = HashMap::new();
     let mut seen = Seen::default();
@@ -74,7 +74,7 @@ pub fn look_at(window: &[&Message], positions: &Positions, total: u64) -> Output
             let tool = named.or_else(|| called.get(output.call_id.as_str()).copied());
             let tool = tool.unwrap_or("unknown");
             let text = output.text();
-            let tokens = estimate::output(output);
+            let tokens = weights.next().unwrap_or(0);
             found.tokens += tokens;
             keep_largest(
                 &mut found.largest,

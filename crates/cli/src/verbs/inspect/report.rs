@@ -6,7 +6,7 @@ use trimtab_wire::transcript::Conversation;
 
 use super::faults::{self, Fault};
 use super::outputs::{self, Outputs};
-use crate::estimate;
+use crate::estimate::{self, Estimator};
 
 /// What there is to say about one conversation. Serialises as a line of `--json`.
 #[derive(Clone, Debug, Serialize)]
@@ -100,7 +100,7 @@ impl Report {
     pub fn new(file: &str, conversation: &Conversation, size: Option<u64>) -> Self {
         let window = conversation.in_window();
         let positions = Positions::of(conversation, window.len());
-        let roles = roles(&window);
+        let Weighed { roles, outputs } = weigh(&window);
         let regions = regions(conversation, &roles);
         let tokens = regions.system + regions.tools + regions.summary + regions.log;
         Self {
@@ -113,7 +113,7 @@ impl Report {
             regions,
             roles,
             usage: window.iter().rev().find_map(|message| message.meta.usage),
-            outputs: outputs::look_at(&window, &positions, tokens),
+            outputs: outputs::look_at(&window, &outputs, &positions, tokens),
             faults: faults::find(&window, &positions, conversation.form.dialect()),
         }
     }
@@ -160,29 +160,45 @@ fn counts(conversation: &Conversation, window: &[&Message]) -> Counts {
     }
 }
 
-fn roles(window: &[&Message]) -> Roles {
+/// Every part, estimated once.
+struct Weighed {
+    roles: Roles,
+    /// Tokens of each output, in order.
+    outputs: Vec<u64>,
+}
+
+fn weigh(window: &[&Message]) -> Weighed {
     let mut roles = Roles::default();
+    let mut outputs = Vec::new();
+    let estimator = Estimator::default();
     for message in window {
-        let tokens: u64 = message.parts.iter().map(estimate::part).sum();
-        if matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain)) {
-            roles.summary += tokens;
-            continue;
-        }
-        match message.role {
-            Role::System => roles.system += tokens,
-            Role::User => roles.user += tokens,
-            Role::Assistant => roles.assistant += tokens,
-            Role::Tool => roles.tool += tokens,
-        }
+        let mut tokens = estimator.around_message;
         for part in &message.parts {
+            let of_part = estimator.part(part);
+            tokens += of_part;
             match part {
-                Part::Reasoning(_) => roles.reasoning += estimate::part(part),
-                Part::Call(_) => roles.calls += estimate::part(part),
-                _ => {}
+                Part::Reasoning(_) => roles.reasoning += of_part,
+                Part::Call(_) => roles.calls += of_part,
+                Part::Output(_) => outputs.push(of_part),
+                Part::Text(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
+        *place(&mut roles, message) += tokens;
     }
-    roles
+    Weighed { roles, outputs }
+}
+
+/// Which figure a message counts for.
+fn place<'a>(roles: &'a mut Roles, message: &Message) -> &'a mut u64 {
+    if matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain)) {
+        return &mut roles.summary;
+    }
+    match message.role {
+        Role::System => &mut roles.system,
+        Role::User => &mut roles.user,
+        Role::Assistant => &mut roles.assistant,
+        Role::Tool => &mut roles.tool,
+    }
 }
 
 fn regions(conversation: &Conversation, roles: &Roles) -> Regions {

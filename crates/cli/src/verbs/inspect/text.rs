@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use anstyle::Style;
+
 use super::report::Report;
 use crate::ui::bar::{self, Segment};
 use crate::ui::number::{counted, grouped, percent, short};
@@ -25,14 +27,13 @@ pub fn render(report: &Report, colour: bool) -> String {
 fn heading(text: &mut String, report: &Report) {
     let (strong, dim) = (style::STRONG, style::DIM);
     let _ = write!(text, "{strong}{}{strong:#}", report.file);
-    for more in [
+    let more = [
         report.id.as_deref(),
         Some(report.form),
         report.model.as_deref(),
-    ] {
-        if let Some(more) = more {
-            let _ = write!(text, " {dim}|{dim:#} {more}");
-        }
+    ];
+    for more in more.into_iter().flatten() {
+        let _ = write!(text, " {dim}|{dim:#} {more}");
     }
     let counts = &report.counts;
     let figures = [
@@ -55,21 +56,12 @@ fn heading(text: &mut String, report: &Report) {
 
 fn window(text: &mut String, report: &Report, colour: bool) {
     let tokens = report.window.tokens;
-    let _ = match report.window.size {
-        Some(size) => writeln!(
-            text,
-            "\nwindow: {} of {} tokens ({})",
-            grouped(tokens),
-            grouped(size),
-            percent(tokens, size)
-        ),
-        None => writeln!(text, "\nwindow: {} tokens", grouped(tokens)),
-    };
-    let segments = segments(report);
-    let _ = writeln!(text, "{}", bar::render(&segments, colour));
-    let shown = segments.iter().filter(|segment| segment.amount > 0);
-    let legend: Vec<String> = shown.map(|segment| key(segment, colour)).collect();
-    let _ = writeln!(text, "{}", legend.join("  "));
+    match report.window.size {
+        Some(size) => gauge(text, tokens, size, colour),
+        None => {
+            let _ = writeln!(text, "\nwindow: {} tokens", grouped(tokens));
+        }
+    }
     if let Some(usage) = report.usage {
         let (dim, prompt) = (style::DIM, grouped(usage.prompt()));
         let _ = writeln!(
@@ -77,6 +69,29 @@ fn window(text: &mut String, report: &Report, colour: bool) {
             "{dim}the provider last reported {prompt} tokens{dim:#}"
         );
     }
+    if tokens == 0 {
+        return;
+    }
+    let segments = segments(report);
+    let _ = writeln!(text, "\nfilled with\n{}", bar::render(&segments, colour));
+    let shown = segments.iter().filter(|segment| segment.amount > 0);
+    let legend: Vec<String> = shown.map(|segment| key(segment, colour)).collect();
+    let _ = writeln!(text, "{}", legend.join("  "));
+}
+
+/// How much of the window is taken.
+fn gauge(text: &mut String, tokens: u64, size: u64, colour: bool) {
+    let (used, whole, share) = (grouped(tokens), grouped(size), percent(tokens, size));
+    let over = match tokens.saturating_sub(size) {
+        0 => String::new(),
+        over => format!(", {bad}{} too many{bad:#}", grouped(over), bad = style::BAD),
+    };
+    let _ = writeln!(text, "\nwindow: {used} of {whole} tokens ({share}){over}");
+    let segments = [
+        ("taken", '#', style::STRONG, tokens),
+        ("free", '.', style::FREE, size.saturating_sub(tokens)),
+    ];
+    let _ = writeln!(text, "{}", bar::render(&segments.map(segment), colour));
 }
 
 fn key(segment: &Segment, colour: bool) -> String {
@@ -89,9 +104,7 @@ fn key(segment: &Segment, colour: bool) -> String {
     )
 }
 
-fn segments(report: &Report) -> Vec<Segment> {
-    let free = report.window.size.unwrap_or(0);
-    let free = free.saturating_sub(report.window.tokens);
+fn segments(report: &Report) -> [Segment; 6] {
     let roles = &report.roles;
     [
         ("system", 'S', style::SYSTEM, roles.system),
@@ -100,16 +113,17 @@ fn segments(report: &Report) -> Vec<Segment> {
         ("user", 'U', style::USER, roles.user),
         ("assistant", 'A', style::ASSISTANT, roles.assistant),
         ("outputs", 'O', style::OUTPUT, roles.tool),
-        ("free", '.', style::FREE, free),
     ]
-    .into_iter()
-    .map(|(name, letter, style, amount)| Segment {
+    .map(segment)
+}
+
+fn segment((name, letter, style, amount): (&'static str, char, Style, u64)) -> Segment {
+    Segment {
         name,
         letter,
         style,
         amount,
-    })
-    .collect()
+    }
 }
 
 fn regions(text: &mut String, report: &Report) {

@@ -1,0 +1,60 @@
+//! How large the window of a conversation is.
+
+use std::collections::HashMap;
+
+use trimtab_wire::catalogue::Catalogue;
+use trimtab_wire::transcript::Conversation;
+
+use super::Args;
+use crate::exit::Failure;
+
+/// Window sizes: what was asked for, else what the transcript says, else what is known of its
+/// model.
+pub(super) struct Windows {
+    asked: Option<u64>,
+    catalogue: Catalogue,
+    known: HashMap<String, Option<u64>>,
+}
+
+impl Windows {
+    pub(super) fn new(args: &Args) -> Result<Self, Failure> {
+        let catalogue = Catalogue::embedded();
+        let asked = match (args.window, &args.model) {
+            (None, Some(model)) => Some(look_up(&catalogue, model)?),
+            (window, _) => window,
+        };
+        Ok(Self {
+            asked,
+            catalogue,
+            known: HashMap::new(),
+        })
+    }
+
+    /// The window of a conversation, where it can be told.
+    pub(super) fn of(&mut self, conversation: &Conversation) -> Option<u64> {
+        if let Some(size) = self.asked.or(conversation.window) {
+            return Some(size);
+        }
+        let model = conversation.model.as_deref()?;
+        if let Some(known) = self.known.get(model) {
+            return *known;
+        }
+        let found = look_up(&self.catalogue, model).ok();
+        self.known.insert(model.to_owned(), found);
+        found
+    }
+}
+
+fn look_up(catalogue: &Catalogue, model: &str) -> Result<u64, Failure> {
+    let found = catalogue.find(model).map_err(|unknown| {
+        let like = match unknown.closest.as_slice() {
+            [] => String::new(),
+            closest => format!("; known are: {}", closest.join(", ")),
+        };
+        Failure::input(
+            format!("unknown model {model:?}{like}"),
+            "give the size of its window in tokens instead: --window N",
+        )
+    })?;
+    Ok(found.model.window)
+}

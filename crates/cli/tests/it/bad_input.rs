@@ -1,0 +1,221 @@
+//! Whatever is wrong with the input: a clear message, exit code 2, never a panic.
+
+use std::fmt::Write as _;
+
+use crate::run::{golden, trimtab, with_input};
+
+/// What is given, and what the first line of the message must say.
+const CASES: &[(&str, &[u8], &str)] = &[
+    (
+        "empty",
+        b"",
+        "standard input: empty: there is no conversation in it",
+    ),
+    ("blank", b"\n \n\n", "standard input: empty"),
+    ("a mark alone", b"\xEF\xBB\xBF", "standard input: empty"),
+    (
+        "text",
+        b"hello",
+        "standard input:1:1: broken JSON: expected value",
+    ),
+    (
+        "cut off",
+        b"{\"messages\": [",
+        "standard input:1:14: broken JSON: EOF while parsing",
+    ),
+    (
+        "cut off later",
+        b"{\n \"messages\": [\n",
+        "standard input:2:14: broken JSON: EOF",
+    ),
+    (
+        "wrong comma",
+        b"{\n \"messages\": [,]}",
+        "standard input:2:15: broken JSON: expected value",
+    ),
+    (
+        "second line",
+        b"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n{\"messages\":}\n",
+        "standard input:2:13: broken JSON: expected value",
+    ),
+    (
+        "trailing",
+        b"{\"messages\":[]} x",
+        "standard input:1:17: broken JSON: trailing characters",
+    ),
+    (
+        "other JSON",
+        b"{\"a\": 1}",
+        "standard input:1:1: JSON, but not a transcript",
+    ),
+    (
+        "a number",
+        b"17",
+        "standard input:1:1: JSON, but not a transcript",
+    ),
+    (
+        "numbers",
+        b"[1, 2]",
+        "standard input:1:1: JSON, but not a transcript",
+    ),
+    (
+        "an empty list",
+        b"[]",
+        "standard input:1:1: JSON, but not a transcript",
+    ),
+    (
+        "other objects",
+        b"[{\"a\": 1}]",
+        "standard input:1:1: JSON, but not a transcript",
+    ),
+    (
+        "not UTF-8",
+        b"{\"messages\": [{\"role\": \"user\", \"content\": \"\xFF\"}]}",
+        "standard input:1:44: not UTF-8 text",
+    ),
+    (
+        "not UTF-8 on line 2",
+        b"{\n\"a\xC3\": 1}",
+        "standard input:2:3: not UTF-8 text",
+    ),
+    (
+        "UTF-16",
+        b"\xFF\xFE{\0}\0",
+        "standard input:1:1: not UTF-8 text",
+    ),
+    (
+        "a broken log",
+        b"{\"type\":\"user\",\"uuid\":\"1\",\"message\":{}}\n{\"type\":\n{\"type\":\"user\"}\n",
+        "standard input:2:8: broken JSON: EOF while parsing a value",
+    ),
+    (
+        "a log of nothing",
+        b"{\"type\":\"summary\",\"summary\":\"x\",\"leafUuid\":\"1\"}\n",
+        "standard input: empty",
+    ),
+];
+
+#[test]
+fn every_fault_has_its_message() {
+    let mut wrong = String::new();
+    for (name, input, expected) in CASES {
+        let outcome = with_input(&["inspect", "-"], input);
+        let first = outcome.stderr.lines().next().unwrap_or_default();
+        let told = first.starts_with(&format!("error: {expected}"));
+        if !told || !outcome.stderr.contains("\nhint: ") || outcome.code != 2 {
+            let _ = writeln!(wrong, "{name}: exit code {}, {first:?}", outcome.code);
+        }
+    }
+    assert_eq!(wrong, "");
+}
+
+#[test]
+fn the_forms_that_are_understood_are_named() {
+    golden(
+        "unknown_form.txt",
+        &with_input(&["inspect", "-"], b"{\"a\": 1}"),
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there() {
+    let outcome = trimtab(&["inspect", "no/such/file.json"]);
+    assert!(
+        outcome
+            .stderr
+            .starts_with("error: no/such/file.json: cannot read: ")
+    );
+    assert_eq!(outcome.code, 2);
+}
+
+#[test]
+fn a_folder_is_no_transcript() {
+    let outcome = trimtab(&["inspect", "examples"]);
+    assert!(
+        outcome.stderr.starts_with("error: examples: cannot read: "),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(outcome.code, 2);
+}
+
+#[test]
+fn one_bad_file_does_not_hide_the_others() {
+    let outcome = trimtab(&[
+        "inspect",
+        "no/such/file.json",
+        "examples/fix-failing-test.json",
+    ]);
+    assert!(outcome.stdout.contains("fix-failing-test"));
+    assert_eq!(outcome.code, 2);
+}
+
+#[test]
+fn an_unknown_model_leads_to_the_other_flag() {
+    let args = [
+        "inspect",
+        "examples/fix-failing-test.json",
+        "--model",
+        "no-such-model-at-all",
+    ];
+    let outcome = trimtab(&args);
+    assert!(
+        outcome
+            .stderr
+            .contains("hint: give the size of its window in tokens instead: --window N")
+    );
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""));
+}
+
+#[test]
+fn wrong_arguments() {
+    for args in [
+        &["inspect"][..],
+        &["inspect", "x", "--window", "many"],
+        &["inspect", "x", "--color", "sometimes"],
+        &["no-such-verb"],
+        &[],
+    ] {
+        assert_eq!(trimtab(args).code, 2, "{args:?}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let input = b"\xEF\xBB\xBF[{\"role\":\"user\",\"content\":\"hello\"}]";
+    let outcome = with_input(&["inspect", "-"], input);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_log_that_is_still_being_written_is_read_with_a_warning() {
+    let log = std::fs::read(crate::run::root().join("examples/forms/codex.jsonl")).unwrap();
+    let cut = &log[..log.len() - 40];
+    let outcome = with_input(&["inspect", "-"], cut);
+    let expected =
+        "warning: standard input:15: the last line is cut off: the agent may still be writing\n";
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, expected));
+    let quiet = with_input(&["inspect", "-", "--quiet"], cut);
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_line_of_100_megabytes() {
+    let mut line = String::from("{\"messages\":[{\"role\":\"user\",\"content\":\"");
+    while line.len() < 100_000_000 {
+        line.push_str("all work and no play makes jack a dull boy \\u00e9\\n");
+    }
+    let _ = write!(line, "\"}}]}}");
+    let outcome = with_input(&["inspect", "-", "--json"], line.as_bytes());
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let report: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert!(report["window"]["tokens"].as_u64().unwrap() > 10_000_000);
+}
+
+#[test]
+fn deep_nesting_is_carried_along() {
+    let depth = 100_000;
+    let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let input = format!("[{{\"role\":\"user\",\"content\":\"hi\",\"x\":{deep}}}]");
+    assert_eq!(with_input(&["inspect", "-"], input.as_bytes()).code, 0);
+}

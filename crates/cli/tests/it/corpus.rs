@@ -1,0 +1,121 @@
+//! Recorded sessions: at every call of the model the normalised window is valid.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trimtab_cli::estimate;
+use trimtab_engine::normalise::Options;
+use trimtab_engine::window::Projection;
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Dialect, Message, Role};
+use trimtab_wire::transcript::Reader;
+
+use crate::run::{root, trimtab};
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn corpus() -> Option<Vec<PathBuf>> {
+    let folder = root().join("../shared/corpus/public");
+    if folder.is_dir() {
+        return Some(files(&folder));
+    }
+    println!("skipped: no recorded sessions at {}", folder.display());
+    None
+}
+
+/// Builds the window before every answer; gives how many there were.
+fn calls_are_valid(messages: &[Arc<Message>], dialect: Dialect) -> Result<usize, String> {
+    let mut projection = Projection::new(Options::for_dialect(dialect));
+    let mut calls = 0;
+    for (index, message) in messages.iter().enumerate() {
+        if message.role == Role::Assistant && index > 0 {
+            let window = projection.window();
+            window.map_err(|invalid| format!("{dialect}, call at {index}: {invalid}"))?;
+            calls += 1;
+        }
+        projection.admit(Arc::clone(message));
+    }
+    Ok(calls)
+}
+
+#[test]
+fn the_window_at_every_call_is_valid() {
+    let mut paths = corpus().unwrap_or_default();
+    paths.extend(files(&root().join("examples")));
+    let mut calls = 0;
+    for path in paths {
+        let file = fs::read(&path).unwrap();
+        for conversation in Reader::new(file.as_slice()).map(Result::unwrap) {
+            let messages: Vec<Arc<Message>> =
+                conversation.messages.into_iter().map(Arc::new).collect();
+            for dialect in Dialect::ALL {
+                let valid = calls_are_valid(&messages, dialect);
+                calls += valid.unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+            }
+        }
+    }
+    println!("{calls} windows are valid");
+    assert!(calls > 0);
+}
+
+#[test]
+fn every_recorded_session_is_inspected() {
+    let Some(paths) = corpus() else { return };
+    for path in paths {
+        let outcome = trimtab(&["inspect", "--json", "--quiet", path.to_str().unwrap()]);
+        assert_eq!(
+            (outcome.code, outcome.stderr.as_str()),
+            (0, ""),
+            "{}",
+            path.display()
+        );
+        for line in outcome.stdout.lines() {
+            let report: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(
+                report["window"]["tokens"].as_u64().unwrap() > 1_000,
+                "{line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn samples_tell_what_the_whole_would() {
+    let Some(paths) = corpus() else { return };
+    let (mut exact, mut sampled, mut off, mut texts) = (0, 0, 0.0, 0);
+    for path in paths {
+        let file = fs::read(&path).unwrap();
+        for conversation in Reader::new(file.as_slice()).map(Result::unwrap) {
+            let outputs = conversation.messages.iter().flat_map(Message::outputs);
+            for text in outputs
+                .map(|output| output.text())
+                .filter(|text| text.len() > 2_048)
+            {
+                let (whole, some) = (Measure::of_text(&text).tokens(), estimate::text(&text));
+                off += whole.abs_diff(some) as f64 / whole as f64;
+                texts += 1;
+                exact += whole;
+                sampled += some;
+            }
+        }
+    }
+    let mean = off / f64::from(texts) * 100.0;
+    println!("{texts} long outputs: {sampled} for {exact} tokens, {mean:.1} % off each");
+    assert!(
+        exact.abs_diff(sampled) * 50 < exact,
+        "{sampled} for {exact}"
+    );
+}

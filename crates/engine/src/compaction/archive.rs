@@ -1,0 +1,187 @@
+//! Archiving outputs: above a number of visible ones the oldest are hidden from the model,
+//! and a summary or a digest stands for them.
+
+use std::borrow::Borrow;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Kind, Message, Output};
+
+use super::text::{head_and_tail, one_line};
+use crate::plan::Edit;
+
+/// Characters of an output that the summariser is given.
+pub const SUMMARY_INPUT: usize = 12_000;
+/// Characters of the summariser's answer that are used.
+const SUMMARY_LIMIT: usize = 1_200;
+/// Characters of an output in a summary that no model wrote.
+const EXCERPT_LIMIT: usize = 800;
+/// Characters of an output in a digest.
+const DIGEST_LIMIT: usize = 200;
+
+/// Who writes the summary of an archived output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSummaries {
+    /// A model; an excerpt if it fails.
+    #[default]
+    Llm,
+    /// An excerpt.
+    Heuristic,
+    /// Nobody: nothing is archived.
+    Off,
+}
+
+/// The messages with the oldest visible outputs beyond the newest `cutoff`; none if the
+/// cutoff is 0. A message goes when all the outputs in it would.
+pub fn excess<M: Borrow<Message>>(messages: &[M], cutoff: usize) -> Vec<usize> {
+    let visible = messages
+        .iter()
+        .enumerate()
+        .filter(|(_, m)| (*m).borrow().agent_visible());
+    let counted: Vec<(usize, usize)> = visible
+        .map(|(at, message)| (at, message.borrow().outputs().count()))
+        .filter(|(_, outputs)| *outputs > 0)
+        .collect();
+    let total: usize = counted.iter().map(|(_, outputs)| outputs).sum();
+    let mut left = if cutoff == 0 {
+        0
+    } else {
+        total.saturating_sub(cutoff)
+    };
+    let mut archived = Vec::new();
+    for (at, outputs) in counted {
+        match left.checked_sub(outputs) {
+            Some(rest) if left > 0 => left = rest,
+            _ => break,
+        }
+        archived.push(at);
+    }
+    archived
+}
+
+/// The edits that archive the messages at `archived`, positions of the log in both.
+pub fn archive(archived: &[usize]) -> Vec<Edit> {
+    archived
+        .iter()
+        .map(|message| Edit::Archive { message: *message })
+        .collect()
+}
+
+/// The message that stands for one archived output: what a model wrote of it, or an excerpt.
+pub fn tool_summary(output: &Output, written: Option<&str>) -> Message {
+    let status = if output.is_error { "error" } else { "ok" };
+    let tool = tool_name(output);
+    let written = written.map(str::trim).filter(|written| !written.is_empty());
+    let body = written.map_or_else(
+        || excerpt(output, tool, status),
+        |written| written.chars().take(SUMMARY_LIMIT).collect(),
+    );
+    let id = &output.call_id;
+    stands_for_outputs(format!(
+        "[Tool output summary]\nTool: {tool}\nCall ID: {id}\nStatus: {status}\n{body}"
+    ))
+}
+
+fn excerpt(output: &Output, tool: &str, status: &str) -> String {
+    let text = output.text();
+    let text = if text.trim().is_empty() {
+        "(empty output)"
+    } else {
+        text.trim()
+    };
+    let shown = head_and_tail(text, EXCERPT_LIMIT);
+    format!("Tool \"{tool}\" finished with status {status}. Output excerpt:\n{shown}")
+}
+
+/// The message that stands for all outputs archived in one compaction: a line for each.
+pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>) -> Message {
+    let mut text = "[Compaction tool digest]".to_owned();
+    for output in outputs {
+        let status = if output.is_error { "error" } else { "ok" };
+        let mut line = one_line(&output.text(), DIGEST_LIMIT);
+        if line.is_empty() {
+            "(empty output)".clone_into(&mut line);
+        }
+        // Writing into a String cannot fail.
+        let _ = write!(text, "\n- {} ({status}): {line}", tool_name(output));
+    }
+    stands_for_outputs(text)
+}
+
+/// The edit that puts such a message at the end of a log of `length`.
+pub fn at_the_end(message: Message, length: usize) -> Edit {
+    Edit::Insert {
+        before: length,
+        message: Arc::new(message),
+    }
+}
+
+fn tool_name(output: &Output) -> &str {
+    output
+        .tool
+        .as_deref()
+        .filter(|tool| !tool.is_empty())
+        .unwrap_or("unknown")
+}
+
+fn stands_for_outputs(text: String) -> Message {
+    let mut message = Message::user(text).with_kind(Kind::ToolSummary);
+    message.meta.agent_visible = Some(true);
+    message.meta.user_visible = Some(false);
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_visible_outputs_are_over() {
+        let mut hidden = Message::output("0", "x");
+        hidden.meta.agent_visible = Some(false);
+        let log = [
+            hidden,
+            Message::output("1", "x"),
+            Message::user("q"),
+            Message::output("2", "x"),
+        ];
+        assert_eq!(excess(&log, 1), [1]);
+        assert!(excess(&log, 2).is_empty());
+        assert!(excess(&log, 0).is_empty());
+    }
+
+    #[test]
+    fn what_a_model_writes_is_clipped_and_an_excerpt_stands_in() {
+        let output = Output {
+            tool: Some("bash".into()),
+            ..Output::new("c1", "line1\nline2")
+        };
+        let text = tool_summary(&output, None).text().into_owned();
+        let excerpt = "Tool \"bash\" finished with status ok. Output excerpt:\nline1\nline2";
+        assert!(text.ends_with(excerpt), "{text}");
+        let long = tool_summary(&output, Some(&"w".repeat(2_000)))
+            .text()
+            .into_owned();
+        assert!(long.ends_with(&"w".repeat(1_200)) && !long.ends_with(&"w".repeat(1_201)));
+    }
+
+    #[test]
+    fn a_digest_has_a_line_for_each_output() {
+        let outputs = [
+            Output {
+                tool: Some("bash".into()),
+                is_error: true,
+                ..Output::new("1", " \n")
+            },
+            Output {
+                tool: Some(String::new()),
+                ..Output::new("2", "line1\nline2")
+            },
+        ];
+        let expected =
+            "[Compaction tool digest]\n- bash (error): (empty output)\n- unknown (ok): line1 line2";
+        assert_eq!(digest(outputs.iter()).text(), expected);
+    }
+}

@@ -1,0 +1,273 @@
+//! What survives a compaction.
+
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Message, Role, rounds, turns};
+
+use crate::removal::with_counterparts;
+
+/// Marks a user message that says a turn was broken off; both spellings are in use.
+const TURN_ABORTED: [&str; 2] = ["<turn-aborted>", "<turn_aborted>"];
+
+/// One thing that survives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "keep", rename_all = "snake_case")]
+pub enum Keep {
+    /// The last turns, behind the summary.
+    LastTurns {
+        /// How many.
+        turns: usize,
+    },
+    /// The newest messages up to a number of tokens, behind the summary.
+    RecentTokens {
+        /// How many tokens.
+        tokens: u64,
+    },
+    /// The newest messages, behind the summary.
+    RecentMessages {
+        /// How many.
+        messages: usize,
+    },
+    /// What the user said, newest first up to a number of tokens, before the summary.
+    UserMessages {
+        /// How many tokens.
+        tokens: u64,
+    },
+    /// Rounds that call a protected tool, behind the summary.
+    ProtectedTools {
+        /// Names or globs of the tools.
+        tools: Vec<String>,
+    },
+    /// Rounds with a call that has no output yet, behind the summary.
+    OpenCalls,
+}
+
+/// The messages that survive, by index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Those that stand before the summary.
+    pub before: BTreeSet<usize>,
+    /// Those that stand behind it, in the order in which they are sent.
+    pub behind: Vec<usize>,
+}
+
+/// What of `messages` survives under `rules`. System messages always do and are not listed.
+///
+/// A round is kept whole or not at all. `weigh` gives the tokens of a message.
+pub fn kept<M: Borrow<Message>>(
+    messages: &[M],
+    rules: &[Keep],
+    weigh: impl Fn(&Message) -> u64,
+) -> Kept {
+    let mut kept = Kept::default();
+    for rule in rules {
+        let chosen: Vec<usize> = match rule {
+            Keep::UserMessages { tokens } => {
+                kept.before.extend(user_messages(messages, *tokens, &weigh));
+                continue;
+            }
+            Keep::LastTurns { turns } => last_turns(messages, *turns).collect(),
+            Keep::RecentTokens { tokens } => {
+                (recent_by_tokens(messages, *tokens, &weigh)..messages.len()).collect()
+            }
+            Keep::RecentMessages { messages: newest } => {
+                (messages.len().saturating_sub(*newest)..messages.len()).collect()
+            }
+            Keep::ProtectedTools { tools } => protected_rounds(messages, tools),
+            Keep::OpenCalls => open_rounds(messages),
+        };
+        for at in with_counterparts(messages, chosen) {
+            let system = messages
+                .get(at)
+                .is_none_or(|m| m.borrow().role == Role::System);
+            if !system && !kept.behind.contains(&at) && !kept.before.contains(&at) {
+                kept.behind.push(at);
+            }
+        }
+    }
+    kept
+}
+
+/// The messages of the last `number` turns; all of them if there are fewer.
+fn last_turns<M: Borrow<Message>>(
+    messages: &[M],
+    number: usize,
+) -> impl Iterator<Item = usize> + use<M> {
+    let starts = turns::boundaries(messages);
+    let from = match (number, starts.len().checked_sub(number)) {
+        (0, _) => messages.len(),
+        (_, Some(first)) => starts.get(first).copied().unwrap_or(0),
+        (_, None) => 0,
+    };
+    from..messages.len()
+}
+
+/// Where the newest messages begin that fit into `budget` tokens. The last message always
+/// does; 0 means that all fit.
+pub fn recent_by_tokens<M: Borrow<Message>>(
+    messages: &[M],
+    budget: u64,
+    weigh: impl Fn(&Message) -> u64,
+) -> usize {
+    let last = messages.len().saturating_sub(1);
+    let mut used = 0u64;
+    let mut from = messages.len();
+    for (at, message) in messages.iter().enumerate().rev() {
+        used = used.saturating_add(weigh(message.borrow()));
+        if used > budget && at != last {
+            break;
+        }
+        from = at;
+    }
+    from
+}
+
+/// The user's messages, newest first, that fit into `budget` tokens, in their own order.
+///
+/// A message that does not fit is passed over and older ones are still tried. Marks of turns
+/// that were broken off cost nothing.
+pub fn user_messages<M: Borrow<Message>>(
+    messages: &[M],
+    budget: u64,
+    weigh: impl Fn(&Message) -> u64,
+) -> Vec<usize> {
+    let mut left = budget;
+    let mut chosen: Vec<usize> = Vec::new();
+    if budget == 0 {
+        return chosen;
+    }
+    for (at, message) in messages.iter().enumerate().rev() {
+        let message = message.borrow();
+        if !is_users_own(message) {
+            continue;
+        }
+        if is_turn_aborted(message) {
+            chosen.push(at);
+        } else if let Some(rest) = left.checked_sub(weigh(message)) {
+            left = rest;
+            chosen.push(at);
+        }
+    }
+    chosen.reverse();
+    chosen
+}
+
+/// True for what the user said, and for the marks of turns that were broken off.
+fn is_users_own(message: &Message) -> bool {
+    message.is_real_user() || is_turn_aborted(message)
+}
+
+fn is_turn_aborted(message: &Message) -> bool {
+    let text = message.text();
+    message.role == Role::User && TURN_ABORTED.iter().any(|mark| text.contains(mark))
+}
+
+/// True if `text` begins as the summaries of other tools do.
+pub fn begins_like_a_summary(text: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| text.starts_with(prefix))
+}
+
+fn protected_rounds<M: Borrow<Message>>(messages: &[M], tools: &[String]) -> Vec<usize> {
+    let protected = matcher(tools);
+    let calls_one = |message: &Message| message.calls().any(|call| protected.is_match(&call.name));
+    let all = messages.iter().enumerate();
+    all.filter(|(_, message)| calls_one((*message).borrow()))
+        .map(|(at, _)| at)
+        .collect()
+}
+
+fn open_rounds<M: Borrow<Message>>(messages: &[M]) -> Vec<usize> {
+    let rounds = rounds::pair(messages).rounds.into_iter();
+    let open = rounds.filter(|round| round.calls.iter().any(|call| call.output.is_none()));
+    open.map(|round| round.start).collect()
+}
+
+/// Matches tool names. A glob that cannot be read matches nothing but itself.
+fn matcher(tools: &[String]) -> GlobSet {
+    let mut set = GlobSetBuilder::new();
+    for tool in tools {
+        if let Ok(glob) = Glob::new(tool).or_else(|_| Glob::new(&globset::escape(tool))) {
+            set.add(glob);
+        }
+    }
+    set.build().unwrap_or_else(|_| GlobSet::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_model::{Call, Kind};
+
+    fn call(id: &str, tool: &str) -> Message {
+        Message::assistant("").with_call(Call::new(id, tool, "{}"))
+    }
+
+    fn log() -> Vec<Message> {
+        vec![
+            Message::system("s"),
+            Message::user("one"),
+            call("t", "todo_write"),
+            Message::output("t", "ok"),
+            Message::user("digest").with_kind(Kind::ToolSummary),
+            Message::user("two"),
+            call("a", "read"),
+            Message::output("a", "text"),
+            call("open", "read"),
+        ]
+    }
+
+    fn behind(rule: Keep) -> Vec<usize> {
+        kept(&log(), &[rule], |_| 10).behind
+    }
+
+    #[test]
+    fn turns_are_counted_from_real_users() {
+        assert_eq!(behind(Keep::LastTurns { turns: 1 }), [5, 6, 7, 8]);
+        assert_eq!(
+            behind(Keep::LastTurns { turns: 9 }),
+            [1, 2, 3, 4, 5, 6, 7, 8]
+        );
+        assert!(behind(Keep::LastTurns { turns: 0 }).is_empty());
+    }
+
+    #[test]
+    fn recent_messages_take_the_whole_round() {
+        assert_eq!(behind(Keep::RecentMessages { messages: 2 }), [6, 7, 8]);
+        assert_eq!(behind(Keep::RecentTokens { tokens: 25 }), [6, 7, 8]);
+    }
+
+    #[test]
+    fn protected_and_open_rounds_are_kept_once() {
+        assert_eq!(
+            behind(Keep::ProtectedTools {
+                tools: vec!["todo_*".into()]
+            }),
+            [2, 3]
+        );
+        assert_eq!(behind(Keep::OpenCalls), [8]);
+        let both = [
+            Keep::ProtectedTools {
+                tools: vec!["read".into()],
+            },
+            Keep::OpenCalls,
+        ];
+        assert_eq!(kept(&log(), &both, |_| 10).behind, [6, 7, 8]);
+    }
+
+    #[test]
+    fn user_messages_are_taken_newest_first() {
+        let log = [
+            Message::user("old"),
+            Message::user("<turn-aborted> by the user").with_kind(Kind::TurnAborted),
+            Message::user("far too long"),
+            Message::user("new"),
+        ];
+        let weigh = |message: &Message| message.text().len() as u64;
+        assert_eq!(user_messages(&log, 6, weigh), [0, 1, 3]);
+        assert_eq!(user_messages(&log, 3, weigh), [1, 3]);
+        assert!(user_messages(&log, 0, weigh).is_empty());
+    }
+}

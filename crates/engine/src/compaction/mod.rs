@@ -1,0 +1,14 @@
+//! Compaction: old rounds become a summary.
+//!
+//! Deciding and doing are apart. [`keep`] says what survives, [`prompt`] and [`request`] say
+//! what the summariser is asked, [`answer`] reads what it said, [`rebuild`] turns all of it
+//! into edits. Nothing here talks to a model.
+
+pub mod answer;
+pub mod archive;
+pub mod keep;
+pub mod prompt;
+pub mod rebuild;
+pub mod recovery;
+pub mod request;
+mod text;

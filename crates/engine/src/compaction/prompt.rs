@@ -1,0 +1,84 @@
+//! The instructions for the summariser.
+
+use serde::{Deserialize, Serialize};
+
+/// What the summariser is asked to write when nobody says otherwise.
+const SUMMARY_PROMPT: &str = "\
+Write down what is needed to go on with the work: the task and its constraints in the \
+user's own words, what was done and decided and why, what was found out, the files, \
+commands, names and numbers involved, what failed and how, and what is to be done next.";
+
+/// What the summariser is asked to keep word for word when nobody says otherwise.
+const RETAIN_PROMPT: &str = "\
+List what must survive word for word: refs of stored outputs, exact paths, ids, numbers, \
+error texts and decisions that later work depends on. One item a line.";
+
+/// What to ask of the summariser.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Prompt {
+    /// What to write.
+    pub summary: String,
+    /// Further wishes for the summary.
+    pub summary_directives: Vec<String>,
+    /// What to keep word for word; none to ask for no such part.
+    pub retain: Option<String>,
+    /// Further wishes for what is kept.
+    pub retain_directives: Vec<String>,
+}
+
+impl Default for Prompt {
+    fn default() -> Self {
+        Self {
+            summary: SUMMARY_PROMPT.to_owned(),
+            summary_directives: Vec::new(),
+            retain: Some(RETAIN_PROMPT.to_owned()),
+            retain_directives: Vec::new(),
+        }
+    }
+}
+
+impl Prompt {
+    /// The text that ends the request.
+    ///
+    /// ```
+    /// # use trimtab_engine::compaction::prompt::Prompt;
+    /// let mut prompt = Prompt { retain: None, ..Prompt::default() };
+    /// prompt.summary = "Be short.".into();
+    /// prompt.summary_directives = vec!["Keep file names.".into()];
+    /// assert!(prompt.instructions().ends_with("Summary instructions:\nBe short.\n- Keep file names."));
+    /// ```
+    pub fn instructions(&self) -> String {
+        let mut lines = vec![
+            "The conversation so far is about to be replaced by what you write now.",
+            "Do not call tools and do not go on with the work; answer in exactly this form:",
+        ];
+        if self.retain.is_some() {
+            lines.push("<retain>...</retain>");
+        }
+        lines.extend(["<summary>...</summary>", ""]);
+        let mut lines: Vec<String> = lines.into_iter().map(str::to_owned).collect();
+        if let Some(retain) = &self.retain {
+            lines.extend(section(
+                "Retain instructions:",
+                retain,
+                &self.retain_directives,
+            ));
+            lines.push(String::new());
+        }
+        lines.extend(section(
+            "Summary instructions:",
+            &self.summary,
+            &self.summary_directives,
+        ));
+        lines.join("\n").trim().to_owned()
+    }
+}
+
+fn section(title: &str, prompt: &str, directives: &[String]) -> Vec<String> {
+    let bullets = directives.iter().map(|directive| format!("- {directive}"));
+    [title.to_owned(), prompt.to_owned()]
+        .into_iter()
+        .chain(bullets)
+        .collect()
+}

@@ -1,0 +1,156 @@
+//! Turns what survives and what was summarised into edits.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Kind, Message, Role};
+
+use super::keep::Kept;
+use crate::normalise::{Slot, Source};
+use crate::plan::Edit;
+
+/// Where the summary goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "placement", rename_all = "snake_case")]
+pub enum Placement {
+    /// A message in the user's name, behind the user's own messages and before what is recent.
+    Message {
+        /// What the summary begins with.
+        prefix: String,
+    },
+    /// The end of the system part.
+    System {
+        /// What the summary begins with.
+        prefix: String,
+    },
+}
+
+/// What is put in place of the compacted messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replacement {
+    /// What must survive word for word; empty for none.
+    pub retain: String,
+    /// The summary; empty for none.
+    pub summary: String,
+}
+
+/// The edits that leave system messages, `kept` and the replacement of everything else.
+///
+/// `slots` is the window as it is now, before normalising: what earlier plans hid is not in
+/// it, what they inserted is.
+pub fn rebuild(
+    slots: &[Slot],
+    kept: &Kept,
+    replacement: &Replacement,
+    placement: &Placement,
+) -> Vec<Edit> {
+    let end = slots
+        .iter()
+        .map(|slot| next_position(slot.source))
+        .max()
+        .unwrap_or(0);
+    let tail = tail_start(slots, kept);
+    let anchor = slots.get(tail).map_or(end, |slot| slot.source.position());
+    let stays: BTreeSet<usize> = kept
+        .before
+        .iter()
+        .chain(kept.behind.iter().filter(|at| **at >= tail))
+        .filter_map(|at| in_log(slots.get(*at)?))
+        .collect();
+    let mut edits = hide_all_but(&stays, anchor);
+    edits.extend(replacement_edits(slots, replacement, placement, anchor));
+    for at in kept.behind.iter().filter(|at| **at < tail) {
+        if let Some(slot) = slots.get(*at) {
+            edits.push(Edit::Insert {
+                before: anchor,
+                message: Arc::clone(&slot.message),
+            });
+        }
+    }
+    edits
+}
+
+fn next_position(source: Source) -> usize {
+    match source {
+        Source::Log(at) => at + 1,
+        Source::Inserted(before) => before,
+    }
+}
+
+fn in_log(slot: &Slot) -> Option<usize> {
+    match slot.source {
+        Source::Log(at) => Some(at),
+        Source::Inserted(_) => None,
+    }
+}
+
+/// Where the run of messages begins that are kept behind the summary and stand at the end of
+/// the window already: they stay where they are. It begins with a message of the log.
+fn tail_start(slots: &[Slot], kept: &Kept) -> usize {
+    let mut behind = kept.behind.iter().rev();
+    let mut tail = slots.len();
+    for (at, slot) in slots.iter().enumerate().rev() {
+        if behind.next() != Some(&at) {
+            break;
+        }
+        if in_log(slot).is_some() {
+            tail = at;
+        }
+    }
+    tail
+}
+
+/// Takes out what earlier plans inserted before `anchor`, and hides every position of the
+/// log before it that does not stay, in runs.
+fn hide_all_but(stays: &BTreeSet<usize>, anchor: usize) -> Vec<Edit> {
+    let mut edits = vec![Edit::Withdraw { to: anchor }];
+    let mut from = 0;
+    for at in stays.range(..anchor).copied().chain([anchor]) {
+        if from < at {
+            edits.push(Edit::Hide { from, to: at });
+        }
+        from = at + 1;
+    }
+    edits
+}
+
+fn replacement_edits(
+    slots: &[Slot],
+    replacement: &Replacement,
+    placement: &Placement,
+    anchor: usize,
+) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    if !replacement.retain.is_empty() {
+        let message = Message::user(&replacement.retain).with_kind(Kind::Retain);
+        edits.push(Edit::Insert {
+            before: anchor,
+            message: Arc::new(message),
+        });
+    }
+    if !replacement.summary.is_empty() {
+        let summary = &replacement.summary;
+        let (before, message) = match placement {
+            Placement::Message { prefix } => (anchor, Message::user(format!("{prefix}{summary}"))),
+            Placement::System { prefix } => (
+                behind_system(slots),
+                Message::system(format!("{prefix}{summary}")),
+            ),
+        };
+        let message = Arc::new(message.with_kind(Kind::Summary));
+        edits.push(Edit::Insert { before, message });
+    }
+    edits
+}
+
+/// The position behind the system messages at the front.
+fn behind_system(slots: &[Slot]) -> usize {
+    let system = slots
+        .iter()
+        .take_while(|slot| slot.message.role == Role::System);
+    system
+        .map(|slot| next_position(slot.source))
+        .max()
+        .unwrap_or(0)
+}

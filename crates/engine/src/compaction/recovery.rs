@@ -1,0 +1,127 @@
+//! What to do when the provider says that the window is too large.
+
+use std::borrow::Borrow;
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Message, turns};
+
+/// One way to make a window smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rung {
+    /// Reserve less for the answer.
+    LowerAnswer,
+    /// Trim old outputs.
+    Trim,
+    /// Compact.
+    Compact,
+    /// Drop the oldest half of the turns, with a note.
+    DropHalfOfTurns,
+    /// Drop the oldest message with its counterparts.
+    DropOldest,
+}
+
+/// What to try, and how often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveryPolicy {
+    /// The ways, in the order in which they are tried. The last one is tried again.
+    pub ladder: Vec<Rung>,
+    /// How many further calls are made.
+    pub retries: u32,
+}
+
+/// One call's recovery.
+#[derive(Clone, Debug)]
+pub struct Recovery<'p> {
+    policy: &'p RecoveryPolicy,
+    tried: u32,
+}
+
+impl<'p> Recovery<'p> {
+    /// Nothing was tried yet.
+    pub fn new(policy: &'p RecoveryPolicy) -> Self {
+        Self { policy, tried: 0 }
+    }
+
+    /// What to try after one more overflow; none means to hand on the provider's error.
+    ///
+    /// ```
+    /// # use trimtab_engine::compaction::recovery::{Recovery, RecoveryPolicy, Rung};
+    /// let policy = RecoveryPolicy { ladder: vec![Rung::Compact], retries: 1 };
+    /// let mut recovery = Recovery::new(&policy);
+    /// assert_eq!(recovery.after_overflow(), Some(Rung::Compact));
+    /// assert_eq!(recovery.after_overflow(), None);
+    /// ```
+    pub fn after_overflow(&mut self) -> Option<Rung> {
+        if self.tried >= self.policy.retries {
+            return None;
+        }
+        let step = usize::try_from(self.tried).unwrap_or(usize::MAX);
+        self.tried += 1;
+        self.policy
+            .ladder
+            .get(step)
+            .or(self.policy.ladder.last())
+            .copied()
+    }
+}
+
+/// Where to cut so that the oldest half of the turns goes. None if nothing can go: there are
+/// two messages or fewer, or no safe boundary.
+pub fn half_of_turns<M: Borrow<Message>>(messages: &[M]) -> Option<usize> {
+    if messages.len() <= 2 {
+        return None;
+    }
+    let starts = turns::boundaries(messages);
+    let middle = match starts.get(starts.len() / 2) {
+        Some(start) if starts.len() >= 2 => *start,
+        _ => turns::nearest_safe_boundary(messages, messages.len() / 2),
+    };
+    (middle > 0).then_some(middle)
+}
+
+/// A summary with the note that says how much was dropped.
+pub fn with_note(summary: &str, dropped: usize) -> String {
+    let note =
+        format!("[Emergency compression dropped {dropped} oldest messages due to context limit]");
+    if summary.is_empty() {
+        note
+    } else {
+        format!("{summary}\n\n{note}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_half_of_the_turns_goes() {
+        let talk = |turns: usize| -> Vec<Message> {
+            (0..turns)
+                .flat_map(|_| [Message::user("q"), Message::assistant("a")])
+                .collect()
+        };
+        assert_eq!(half_of_turns(&talk(4)), Some(4));
+        assert_eq!(half_of_turns(&talk(3)), Some(2));
+        assert_eq!(half_of_turns(&talk(1)), None);
+    }
+
+    #[test]
+    fn the_last_rung_is_tried_again() {
+        let policy = RecoveryPolicy {
+            ladder: vec![Rung::Trim, Rung::DropOldest],
+            retries: 3,
+        };
+        let mut recovery = Recovery::new(&policy);
+        let tried: Vec<Option<Rung>> = (0..4).map(|_| recovery.after_overflow()).collect();
+        let again = Some(Rung::DropOldest);
+        assert_eq!(tried, [Some(Rung::Trim), again, again, None]);
+    }
+
+    #[test]
+    fn the_note_follows_the_summary() {
+        assert!(with_note("Earlier: tea.", 2).starts_with("Earlier: tea.\n\n[Emergency"));
+        assert!(with_note("", 2).starts_with("[Emergency"));
+    }
+}

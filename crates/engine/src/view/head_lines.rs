@@ -1,0 +1,100 @@
+//! Whole lines from the head up to a byte cap, and a note with the ref.
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::Ref;
+
+use super::figures::first_chars;
+use super::{Size, View};
+
+/// Settings of the head cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HeadLines {
+    /// Each line is clipped at this many chars.
+    pub max_line_chars: usize,
+    /// Lines are taken while they and the newlines between them fit this many bytes. The note
+    /// comes on top.
+    pub max_bytes: usize,
+}
+
+impl Default for HeadLines {
+    fn default() -> Self {
+        Self {
+            max_line_chars: 2_000,
+            max_bytes: 51_200,
+        }
+    }
+}
+
+/// The lines of `text` as the design splits them: at `\n` or `\r\n`.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n')
+        .map(|line| line.strip_suffix('\r').unwrap_or(line))
+}
+
+impl HeadLines {
+    /// The view of `text`: the same bytes if every line and all of them fit.
+    pub(super) fn view<'a>(&self, text: &'a str, stored: Option<&Ref>) -> View<'a> {
+        let mut body = String::new();
+        let (mut taken, mut clipped, mut complete) = (0_usize, false, true);
+        for line in lines(text) {
+            let kept = first_chars(line, self.max_line_chars);
+            let newline = usize::from(taken > 0);
+            if body.len() + newline + kept.len() > self.max_bytes {
+                complete = false;
+                break;
+            }
+            if newline > 0 {
+                body.push('\n');
+            }
+            body.push_str(kept);
+            clipped |= kept.len() < line.len();
+            taken += 1;
+        }
+        if complete && !clipped {
+            return View::whole(text);
+        }
+        let shown = Size {
+            lines: taken,
+            ..Size::of(&body)
+        };
+        body.push_str(&note(stored));
+        View::cut(text, body, shown)
+    }
+}
+
+fn note(stored: Option<&Ref>) -> String {
+    stored.map_or_else(
+        || "\n\n[tool output truncated]".to_owned(),
+        |stored| format!("\n\n[tool output truncated; ref={stored}]"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(text: &str, max_line_chars: usize, max_bytes: usize) -> String {
+        let shape = HeadLines {
+            max_line_chars,
+            max_bytes,
+        };
+        shape.view(text, None).text.into_owned()
+    }
+
+    #[test]
+    fn carriage_returns_survive_unless_something_is_cut() {
+        assert_eq!(view("a\r\nb\r\n", 9, 4), "a\r\nb\r\n");
+        assert_eq!(view("a\r\nb\r\nc", 9, 3), "a\nb\n\n[tool output truncated]");
+    }
+
+    #[test]
+    fn a_clipped_line_is_owned_up_to() {
+        assert_eq!(view("abc\nd", 2, 99), "ab\nd\n\n[tool output truncated]");
+    }
+
+    #[test]
+    fn a_first_line_over_the_cap_leaves_the_note_alone() {
+        assert_eq!(view("abcdef", 9, 4), "\n\n[tool output truncated]");
+    }
+}

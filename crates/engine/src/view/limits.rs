@@ -1,0 +1,192 @@
+//! Lines, then chars, then bytes; over a threshold a notice that says where the output is.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::figures::{compact, first_bytes, first_chars};
+use super::{Size, View};
+
+/// Which lines a cut by lines keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    /// The first ones.
+    Head,
+    /// The first and the last ones, and a line in between that counts the missing.
+    #[default]
+    HeadTail,
+}
+
+/// Settings of the cut by limits; zero switches a limit off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// The most lines; the line that counts the missing ones comes on top.
+    pub max_lines: usize,
+    /// The most bytes.
+    pub max_bytes: usize,
+    /// The most chars.
+    pub max_chars: usize,
+    /// An output of more chars is written to a file and replaced by a notice.
+    pub spill_chars: usize,
+    /// Which lines are kept.
+    pub keep: Keep,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_lines: 2_000,
+            max_bytes: 51_200,
+            max_chars: 204_800,
+            spill_chars: 204_800,
+            keep: Keep::HeadTail,
+        }
+    }
+}
+
+/// What became of writing a large output to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spill<'a> {
+    /// It is there.
+    Saved {
+        /// Where.
+        path: &'a str,
+        /// The SHA-256 of its bytes, in lower-case hex.
+        sha256: &'a str,
+    },
+    /// It could not be written, and why.
+    Failed(&'a str),
+}
+
+/// From this many lines on there are enough to show both ends.
+const HEAD_TAIL_MIN: usize = 4;
+
+impl Limits {
+    /// True if an output is so large that it is to be written to a file first.
+    pub fn spills(&self, text: &str) -> bool {
+        over(self.spill_chars, text.len()) && over(self.spill_chars, text.chars().count())
+    }
+
+    /// The view of `text`: the same bytes if it is within every limit.
+    pub(super) fn view<'a>(&self, text: &'a str, spill: Option<Spill<'_>>) -> View<'a> {
+        match spill.filter(|_| self.spills(text)) {
+            Some(Spill::Saved { path, sha256 }) => {
+                let chars = text.chars().count();
+                let notice = format!(
+                    "[tool output too large: {chars} chars]\nSaved to: {path}\nSHA256: {sha256}"
+                );
+                View::cut(text, notice, Size::default())
+            }
+            Some(Spill::Failed(reason)) => {
+                let shown = self.within(text);
+                let notice = format!("[tool output spill failed: {reason}]\n\n{}", shown.text);
+                View {
+                    text: Cow::Owned(notice),
+                    ..shown
+                }
+            }
+            None => self.within(text),
+        }
+    }
+
+    fn within<'a>(&self, text: &'a str) -> View<'a> {
+        let total = counted(text);
+        let fits = !over(self.max_lines, total.lines)
+            && !over(self.max_chars, total.chars)
+            && !over(self.max_bytes, total.bytes);
+        if fits {
+            return View::whole(text);
+        }
+        let by_lines = self.by_lines(text, total.lines);
+        let by_chars = first_chars(&by_lines, unless_off(self.max_chars));
+        let by_bytes = first_bytes(by_chars, unless_off(self.max_bytes));
+        let left = counted(by_bytes);
+        let notice = format!(
+            "{by_bytes}\n\n[tool output truncated: showing {}/{} lines, {}/{} bytes, {}/{} chars]",
+            left.lines,
+            total.lines,
+            compact(left.bytes),
+            compact(total.bytes),
+            left.chars,
+            total.chars,
+        );
+        View::cut(text, notice, left)
+    }
+
+    fn by_lines<'a>(&self, text: &'a str, total: usize) -> Cow<'a, str> {
+        let limit = self.max_lines;
+        if !over(limit, total) {
+            return Cow::Borrowed(text);
+        }
+        let joined = |from: usize, count: usize| {
+            let lines: Vec<&str> = text.split('\n').skip(from).take(count).collect();
+            lines.join("\n")
+        };
+        if self.keep == Keep::Head || limit < HEAD_TAIL_MIN {
+            return Cow::Owned(joined(0, limit));
+        }
+        let head = limit / 2;
+        let tail = limit - head;
+        let missing = total - limit;
+        let (first, last) = (joined(0, head), joined(total - tail, tail));
+        Cow::Owned(format!(
+            "{first}\n... [truncated {missing} lines] ...\n{last}"
+        ))
+    }
+}
+
+fn over(limit: usize, measured: usize) -> bool {
+    limit > 0 && measured > limit
+}
+
+fn unless_off(limit: usize) -> usize {
+    if limit == 0 { usize::MAX } else { limit }
+}
+
+/// The size as this design counts it: a final newline starts one more line.
+fn counted(text: &str) -> Size {
+    Size {
+        lines: memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1,
+        ..Size::of(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spill_notice_names_path_and_digest() {
+        let limits = Limits {
+            spill_chars: 3,
+            ..Limits::default()
+        };
+        let saved = Spill::Saved {
+            path: "outputs/1",
+            sha256: "00ff",
+        };
+        let view = limits.view("abcd", Some(saved));
+        assert_eq!(
+            view.text,
+            "[tool output too large: 4 chars]\nSaved to: outputs/1\nSHA256: 00ff"
+        );
+        assert!(!limits.spills("äöü"));
+    }
+
+    #[test]
+    fn a_failed_spill_is_told_and_the_limits_still_hold() {
+        let limits = Limits {
+            spill_chars: 3,
+            max_chars: 2,
+            ..Limits::default()
+        };
+        let view = limits.view("abcd", Some(Spill::Failed("disk full")));
+        assert_eq!(
+            view.text,
+            "[tool output spill failed: disk full]\n\nab\n\n\
+             [tool output truncated: showing 1/1 lines, 2B/4B bytes, 2/4 chars]"
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! Half from the start, half from the end, and in between how much is missing.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::figures::{first_bytes, first_chars, last_bytes};
+use super::{Size, View};
+
+/// What the cap of a [`Middle`] cut counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Bytes of UTF-8; the marker counts the chars that are missing.
+    Bytes,
+    /// Tokens, estimated as a quarter of the chars, rounded up.
+    TokensByChars,
+    /// Tokens, estimated as a quarter of the bytes, rounded up.
+    TokensByBytes,
+}
+
+/// When the view starts with `Total output lines: N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Header {
+    /// Never.
+    Never,
+    /// If the output has more than one line, counting one behind a final newline.
+    Several,
+    /// Always; a final newline starts no further line.
+    Always,
+}
+
+/// Settings of the middle cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Middle {
+    /// The most an output may measure; none means that outputs are never cut.
+    pub max: Option<u64>,
+    /// What `max` counts.
+    pub unit: Unit,
+    /// The cap is this percentage of `max`: room for what serialising adds.
+    pub buffer_percent: u64,
+    /// Whether the number of lines comes first.
+    pub header: Header,
+}
+
+impl Default for Middle {
+    fn default() -> Self {
+        Self {
+            max: Some(5_000),
+            unit: Unit::TokensByChars,
+            buffer_percent: 120,
+            header: Header::Several,
+        }
+    }
+}
+
+/// Chars or bytes that are taken for one token.
+const PER_TOKEN: usize = 4;
+
+impl Middle {
+    /// The design's cut by tokens.
+    pub fn tokens(max: u64) -> Self {
+        Self {
+            max: Some(max),
+            ..Self::default()
+        }
+    }
+
+    /// The design's cut by bytes.
+    pub fn bytes(max: u64) -> Self {
+        Self {
+            max: Some(max),
+            unit: Unit::Bytes,
+            ..Self::default()
+        }
+    }
+
+    /// The design's policy `none`.
+    pub fn none() -> Self {
+        Self {
+            max: None,
+            ..Self::default()
+        }
+    }
+
+    /// Codex's cut by tokens as it writes an output down: no buffer, no header.
+    pub fn codex_tokens(max: u64) -> Self {
+        Self {
+            max: Some(max),
+            unit: Unit::TokensByBytes,
+            buffer_percent: 100,
+            header: Header::Never,
+        }
+    }
+
+    /// Codex's cut by bytes as it writes an output down: no buffer, no header.
+    pub fn codex_bytes(max: u64) -> Self {
+        Self {
+            unit: Unit::Bytes,
+            ..Self::codex_tokens(max)
+        }
+    }
+
+    /// The same with the header that Codex formats for display.
+    #[must_use]
+    pub fn formatted(self) -> Self {
+        Self {
+            header: Header::Always,
+            ..self
+        }
+    }
+
+    /// What `text` measures in this cut's unit.
+    ///
+    /// ```
+    /// # use trimtab_engine::view::Middle;
+    /// assert_eq!(Middle::tokens(5).measure("ééééé"), 2);
+    /// assert_eq!(Middle::codex_tokens(5).measure("ééééé"), 3);
+    /// ```
+    pub fn measure(&self, text: &str) -> u64 {
+        let measured = match self.unit {
+            Unit::Bytes => text.len(),
+            Unit::TokensByChars => text.chars().count().div_ceil(PER_TOKEN),
+            Unit::TokensByBytes => text.len().div_ceil(PER_TOKEN),
+        };
+        measured as u64
+    }
+
+    /// The cap: `max` with its buffer, rounded up.
+    pub fn cap(&self) -> Option<u64> {
+        let max = self.max?;
+        Some(max.saturating_mul(self.buffer_percent).div_ceil(100))
+    }
+
+    /// The view of `text`: the same bytes if it measures no more than the cap.
+    pub(super) fn view<'a>(&self, text: &'a str) -> View<'a> {
+        let measured = self.measure(text);
+        let Some(cap) = self.cap().filter(|cap| measured > *cap) else {
+            return View::whole(text);
+        };
+        let (left, right) = self.halves(text, usize::try_from(cap).unwrap_or(usize::MAX));
+        let missing = self.missing(text, left, right, cap);
+        let header = self.header(text);
+        let shown = Size {
+            lines: Size::of(left).lines + Size::of(right).lines,
+            bytes: left.len() + right.len(),
+            chars: left.chars().count() + right.chars().count(),
+        };
+        View::cut(
+            text,
+            format!("{header}{left}…{missing} truncated…{right}"),
+            shown,
+        )
+    }
+
+    fn halves<'a>(&self, text: &'a str, cap: usize) -> (&'a str, &'a str) {
+        let budget = match self.unit {
+            Unit::Bytes => cap,
+            Unit::TokensByChars | Unit::TokensByBytes => cap.saturating_mul(PER_TOKEN),
+        };
+        let left = budget / 2;
+        let right = budget - left;
+        if self.unit == Unit::TokensByChars {
+            return (first_chars(text, left), last_chars(text, right));
+        }
+        (first_bytes(text, left), last_bytes(text, right))
+    }
+
+    fn missing(&self, text: &str, left: &str, right: &str, cap: u64) -> String {
+        match self.unit {
+            Unit::Bytes => {
+                let kept = left.chars().count() + right.chars().count();
+                format!("{} chars", text.chars().count().saturating_sub(kept))
+            }
+            Unit::TokensByChars => format!("{} tokens", self.measure(text).saturating_sub(cap)),
+            Unit::TokensByBytes => {
+                let over = (text.len() as u64).saturating_sub(cap.saturating_mul(PER_TOKEN as u64));
+                format!("{} tokens", over.div_ceil(PER_TOKEN as u64))
+            }
+        }
+    }
+
+    fn header(&self, text: &str) -> Cow<'static, str> {
+        let lines = match self.header {
+            Header::Never => return Cow::Borrowed(""),
+            Header::Several => memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1,
+            Header::Always => text.lines().count(),
+        };
+        if self.header == Header::Several && lines < 2 {
+            return Cow::Borrowed("");
+        }
+        Cow::Owned(format!("Total output lines: {lines}\n\n"))
+    }
+}
+
+fn last_chars(text: &str, n: usize) -> &str {
+    let Some(last) = n.checked_sub(1) else {
+        return "";
+    };
+    text.char_indices()
+        .nth_back(last)
+        .and_then(|(at, _)| text.get(at..))
+        .unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_a_quarter_of_the_chars_and_the_buffer_is_a_fifth() {
+        let fits = "q".repeat(24_000);
+        assert_eq!(Middle::tokens(5_000).view(&fits).text, fits);
+        let over = format!("{fits}\nq");
+        let cut = Middle::tokens(5_000).view(&over);
+        let half = "q".repeat(12_000);
+        let tail = "q".repeat(11_998);
+        assert_eq!(
+            cut.text,
+            format!("Total output lines: 2\n\n{half}…1 tokens truncated…{tail}\nq")
+        );
+    }
+
+    #[test]
+    fn no_budget_leaves_the_marker_alone() {
+        assert_eq!(
+            Middle::tokens(0).view("abcdefgh").text,
+            "…2 tokens truncated…"
+        );
+        assert_eq!(Middle::none().view("abcdefgh").text, "abcdefgh");
+    }
+
+    #[test]
+    fn half_a_code_point_is_dropped() {
+        let cut = Middle::codex_bytes(6).view("ééééé");
+        assert_eq!(cut.text, "é…3 chars truncated…é");
+    }
+}

@@ -1,0 +1,61 @@
+//! What is left of an output that was trimmed.
+//!
+//! Fixed wording and numbers only: nothing of the output itself is quoted, so that an output
+//! cannot write its own placeholder.
+
+use trimtab_model::Ref;
+
+use super::figures::{grouped, human};
+use super::tools::READ;
+
+/// The call that gets back everything behind `stored`, from line `offset` on (counted from 0).
+///
+/// ```
+/// # use trimtab_engine::view::placeholder::read_call;
+/// # let stored: trimtab_model::Ref = serde_json::from_str(r#"{"id":"r1"}"#).unwrap();
+/// assert_eq!(read_call(&stored, 60), r#"tool_output_cache({"ref_id":"r1","offset":60})"#);
+/// ```
+pub fn read_call(stored: &Ref, offset: usize) -> String {
+    let id = serde_json::Value::from(stored.id());
+    if offset == 0 {
+        format!("{READ}({{\"ref_id\":{id}}})")
+    } else {
+        format!("{READ}({{\"ref_id\":{id},\"offset\":{offset}}})")
+    }
+}
+
+/// The placeholder of a stored output: how large it is and the call that gets it back.
+///
+/// ```
+/// # use trimtab_engine::view::placeholder::placeholder;
+/// let stored = serde_json::from_str(r#"{"id":"r1","byte_size":2048,"line_count":1200}"#).unwrap();
+/// assert_eq!(
+///     placeholder(&stored),
+///     r#"[trimtab: output left out (1,200 lines, 2.0 KB); all of it: tool_output_cache({"ref_id":"r1"})]"#
+/// );
+/// ```
+pub fn placeholder(stored: &Ref) -> String {
+    let lines = stored.line_count().map(|n| match n {
+        1 => "1 line".to_owned(),
+        n => format!("{} lines", grouped(n)),
+    });
+    let bytes = stored
+        .byte_size()
+        .map(|n| human(usize::try_from(n).unwrap_or(usize::MAX)));
+    let sizes: Vec<String> = lines.into_iter().chain(bytes).collect();
+    let size = if sizes.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", sizes.join(", "))
+    };
+    let call = read_call(stored, 0);
+    format!("[trimtab: output left out{size}; all of it: {call}]")
+}
+
+/// The placeholder of the design `refs`.
+pub fn plain(stored: Option<&Ref>) -> String {
+    stored.map_or_else(
+        || "[tool output trimmed]".to_owned(),
+        |stored| format!("[tool output trimmed; ref={stored}]"),
+    )
+}

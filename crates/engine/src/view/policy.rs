@@ -1,0 +1,190 @@
+//! Which shape a tool's outputs get.
+
+use globset::{GlobBuilder, GlobMatcher};
+use serde::{Deserialize, Serialize};
+
+use super::{Shape, tools};
+
+/// A shape of their own for the tools that a glob matches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolShape {
+    /// Matched against the whole name of the tool.
+    pub tool: String,
+    /// How its outputs are shortened.
+    #[serde(flatten)]
+    pub shape: Shape,
+}
+
+/// Which shape which outputs get, as it stands in a config file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ViewPolicy {
+    /// For every tool that nothing else is said about.
+    pub default: Shape,
+    /// For some tools; the first glob that matches wins.
+    pub tools: Vec<ToolShape>,
+    /// Tools whose outputs are never shortened, as globs. They win over `tools`.
+    pub protected: Vec<String>,
+}
+
+/// A glob that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadGlob {
+    /// The glob.
+    pub glob: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl std::fmt::Display for BadGlob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { glob, reason } = self;
+        write!(f, "tool glob `{glob}` cannot be read: {reason}")?;
+        write!(
+            f,
+            "\nhint: `*` stands for any characters, as in `mcp__browser__*`"
+        )
+    }
+}
+
+impl std::error::Error for BadGlob {}
+
+/// Some globs over names of tools.
+#[derive(Clone, Debug, Default)]
+pub struct ToolGlobs(Vec<GlobMatcher>);
+
+impl ToolGlobs {
+    /// Reads the globs.
+    ///
+    /// ```
+    /// # use trimtab_engine::view::policy::ToolGlobs;
+    /// let globs = ToolGlobs::new(["read_*", "mcp__{git,fs}__*"]).unwrap();
+    /// assert!(globs.matches("read_file") && globs.matches("mcp__fs__stat"));
+    /// assert!(!globs.matches("bash"));
+    /// assert!(ToolGlobs::new(["[a"]).is_err());
+    /// ```
+    pub fn new<S: AsRef<str>>(globs: impl IntoIterator<Item = S>) -> Result<Self, BadGlob> {
+        let matchers = globs.into_iter().map(|glob| matcher(glob.as_ref()));
+        matchers.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// True if one of them matches `tool`.
+    pub fn matches(&self, tool: &str) -> bool {
+        self.0.iter().any(|glob| glob.is_match(tool))
+    }
+}
+
+fn matcher(glob: &str) -> Result<GlobMatcher, BadGlob> {
+    GlobBuilder::new(glob)
+        .literal_separator(false)
+        .build()
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| BadGlob {
+            glob: glob.to_owned(),
+            reason: error.kind().to_string(),
+        })
+}
+
+/// A [`ViewPolicy`] with its globs read, ready to be asked.
+#[derive(Clone, Debug, Default)]
+pub struct Views {
+    default: Shape,
+    tools: Vec<(GlobMatcher, Shape)>,
+    protected: ToolGlobs,
+}
+
+impl Views {
+    /// Reads the globs of `policy`.
+    ///
+    /// ```
+    /// use trimtab_engine::view::policy::{ToolShape, ViewPolicy, Views};
+    /// use trimtab_engine::view::{HeadLines, Prefix, Shape};
+    ///
+    /// let policy = ViewPolicy {
+    ///     default: Shape::HeadLines(HeadLines::default()),
+    ///     tools: vec![ToolShape { tool: "web_*".into(), shape: Shape::Prefix(Prefix::default()) }],
+    ///     protected: vec!["manage_todo_list".into()],
+    /// };
+    /// let views = Views::new(&policy).unwrap();
+    /// assert_eq!(views.shape("web_fetch"), &Shape::Prefix(Prefix::default()));
+    /// assert_eq!(views.shape("manage_todo_list"), &Shape::Whole);
+    /// assert_eq!(views.shape("tool_output_cache"), &Shape::Whole);
+    /// ```
+    pub fn new(policy: &ViewPolicy) -> Result<Self, BadGlob> {
+        let tools = policy
+            .tools
+            .iter()
+            .map(|tool| Ok((matcher(&tool.tool)?, tool.shape.clone())));
+        Ok(Self {
+            default: policy.default.clone(),
+            tools: tools.collect::<Result<_, _>>()?,
+            protected: ToolGlobs::new(&policy.protected)?,
+        })
+    }
+
+    /// How the outputs of `tool` are shortened; an empty name is a tool that nobody named.
+    pub fn shape(&self, tool: &str) -> &Shape {
+        if self.protects(tool) {
+            return &Shape::Whole;
+        }
+        let own = self.tools.iter().find(|(glob, _)| glob.is_match(tool));
+        own.map_or(&self.default, |(_, shape)| shape)
+    }
+
+    /// True if the outputs of `tool` are never shortened: it is protected, or it is one of the
+    /// two tools that give back what was left out.
+    pub fn protects(&self, tool: &str) -> bool {
+        tools::is_retrieval(tool) || self.protected.matches(tool)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{Prefix, Structure};
+
+    #[test]
+    fn a_policy_is_read_from_a_config_file_and_written_back() {
+        let text = r#"{
+            "default": { "shape": "structure", "cap": 9000 },
+            "tools": [{ "tool": "web_*", "shape": "prefix", "chars": 100 }],
+            "protected": ["todo"]
+        }"#;
+        let policy: ViewPolicy = serde_json::from_str(text).unwrap();
+        assert_eq!(policy.default, Shape::Structure(Structure { cap: 9_000 }));
+        let views = Views::new(&policy).unwrap();
+        assert_eq!(
+            views.shape("web_get"),
+            &Shape::Prefix(Prefix { chars: 100 })
+        );
+        let written = serde_json::to_string(&policy).unwrap();
+        assert_eq!(
+            serde_json::from_str::<ViewPolicy>(&written).unwrap(),
+            policy
+        );
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_refused() {
+        let text = r#"{ "default": { "shape": "prefix", "char": 100 } }"#;
+        let error = serde_json::from_str::<ViewPolicy>(text).unwrap_err();
+        assert!(error.to_string().contains("char"), "{error}");
+    }
+
+    #[test]
+    fn the_retrieval_tools_are_never_cut() {
+        let policy = ViewPolicy {
+            default: Shape::Prefix(Prefix { chars: 1 }),
+            tools: vec![ToolShape {
+                tool: "*".to_owned(),
+                shape: Shape::Prefix(Prefix { chars: 2 }),
+            }],
+            protected: Vec::new(),
+        };
+        let views = Views::new(&policy).unwrap();
+        for tool in [tools::READ, tools::GREP, "mcp__trimtab__tool_output_cache"] {
+            assert_eq!(views.shape(tool), &Shape::Whole);
+        }
+        assert_ne!(views.shape(""), &Shape::Whole);
+    }
+}

@@ -1,0 +1,48 @@
+//! The first chars of an output, and a marker.
+
+use serde::{Deserialize, Serialize};
+
+use super::figures::first_chars;
+use super::{Size, View};
+
+/// Settings of the prefix cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Prefix {
+    /// How many chars are kept; the marker comes on top.
+    pub chars: usize,
+}
+
+impl Default for Prefix {
+    fn default() -> Self {
+        Self { chars: 500 }
+    }
+}
+
+/// What every view of this shape ends with.
+const MARKER: &str = "[truncated for context management]";
+
+impl Prefix {
+    /// The view of `text`: the same bytes if it is short enough or was cut before.
+    pub(super) fn view(self, text: &str) -> View<'_> {
+        let kept = first_chars(text, self.chars);
+        if kept.len() == text.len() || text.ends_with(MARKER) {
+            return View::whole(text);
+        }
+        View::cut(text, format!("{kept}\n\n{MARKER}"), Size::of(kept))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cutting_twice_is_cutting_once() {
+        let shape = Prefix { chars: 3 };
+        let once = shape.view("éééé").text.into_owned();
+        assert_eq!(once, "ééé\n\n[truncated for context management]");
+        assert_eq!(shape.view(&once).text, once);
+        assert!(!shape.view("ééé").trimmed);
+    }
+}

@@ -1,0 +1,105 @@
+//! Retention: above an input budget, old outputs keep their first chars only.
+
+use std::borrow::Borrow;
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::rounds::pair;
+use trimtab_model::{Message, Output, Part, Role};
+
+use super::figures::grouped;
+use super::trim::{newest_batch, replaced, visible_outputs};
+use super::{Change, Prefix};
+
+/// Settings of retention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Above this many input tokens old outputs are cut; none or zero switches it off.
+    pub input_budget: Option<u64>,
+    /// What is kept of them.
+    pub keep: Prefix,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            input_budget: Some(40_000),
+            keep: Prefix::default(),
+        }
+    }
+}
+
+/// What retention decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Retained {
+    /// The outputs to show shorter.
+    pub changes: Vec<Change>,
+    /// One line for the person who watches, without a newline; none if nothing changes.
+    pub note: Option<String>,
+}
+
+/// The outputs to cut after a call that used `input_tokens`: all but the newest batch, each
+/// once.
+///
+/// Only outputs that are one plain text are cut, errors included. A view may end up a few
+/// chars longer than an output that was just over the length kept; the design wants it so.
+///
+/// ```
+/// use trimtab_engine::view::retention::{Retention, retain};
+/// use trimtab_model::Message;
+///
+/// let log = [Message::output("a", "x".repeat(900)), Message::output("b", "y".repeat(900))];
+/// let done = retain(&log, &Retention::default(), 45_231);
+/// assert_eq!(done.changes.len(), 1);
+/// assert_eq!(
+///     done.note.unwrap(),
+///     "  Note: Compacted 1 old tool result(s) — input tokens (45,231) exceeded budget (40,000)"
+/// );
+/// ```
+pub fn retain<M: Borrow<Message>>(
+    messages: &[M],
+    retention: &Retention,
+    input_tokens: u64,
+) -> Retained {
+    let Some(budget) = retention.input_budget.filter(|budget| *budget > 0) else {
+        return Retained::default();
+    };
+    if input_tokens <= budget {
+        return Retained::default();
+    }
+    let pairing = pair(messages);
+    let newest = newest_batch(&pairing);
+    let changes: Vec<Change> = visible_outputs(messages, &pairing)
+        .filter(|found| !newest.contains(&found.place))
+        .filter_map(|found| {
+            let message: &Message = messages.get(found.place.message)?.borrow();
+            let view = retention.keep.view(plain_text(message, found.output)?);
+            view.trimmed.then(|| Change {
+                message: found.place.message,
+                part: found.place.part,
+                output: replaced(found.output, view.text.into_owned()),
+            })
+        })
+        .collect();
+    let note = (!changes.is_empty()).then(|| note(changes.len(), input_tokens, budget));
+    Retained { changes, note }
+}
+
+/// The text of an output that the client wrote as one string. In a tool message the list
+/// is the message's own content; elsewhere it is not.
+fn plain_text<'a>(message: &Message, output: &'a Output) -> Option<&'a str> {
+    if message.role == Role::Tool && message.meta.content_list {
+        return None;
+    }
+    let [only] = output.content.as_slice() else {
+        return None;
+    };
+    Part::as_text(only)
+}
+
+fn note(count: usize, input_tokens: u64, budget: u64) -> String {
+    let (used, budget) = (grouped(input_tokens), grouped(budget));
+    format!(
+        "  Note: Compacted {count} old tool result(s) — input tokens ({used}) exceeded budget ({budget})"
+    )
+}

@@ -1,0 +1,280 @@
+//! The text of what the two retrieval tools answer.
+//!
+//! Lines and matches are pushed in as they are read, and the answer says when it has enough:
+//! a store can stream a large output through it and stop early.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+use super::figures::{first_bytes, grouped};
+use super::tools::READ;
+
+/// How long an answer may get. Answers of the retrieval tools are never cut afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerLimits {
+    /// An answer stops before the line that would take it over this many bytes, but gives at
+    /// least one line.
+    pub max_bytes: usize,
+    /// A longer line is shown up to this many bytes, with the call that gives its next part.
+    pub max_line_bytes: usize,
+}
+
+impl Default for AnswerLimits {
+    fn default() -> Self {
+        Self {
+            max_bytes: 51_200,
+            max_line_bytes: 8_192,
+        }
+    }
+}
+
+/// One line of an output, or as much of it as was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// The text, without its line end.
+    pub text: &'a str,
+    /// Bytes of the line behind `text` that were not read.
+    pub unread: u64,
+}
+
+impl<'a> From<&'a str> for Line<'a> {
+    fn from(text: &'a str) -> Self {
+        Self { text, unread: 0 }
+    }
+}
+
+/// `%5d` and two spaces, then the line: as tools that read files number theirs.
+fn number(out: &mut String, line: usize, text: &str) {
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{line:>5}  {text}");
+}
+
+/// The answer of `tool_output_cache`, as it grows.
+///
+/// ```
+/// use trimtab_engine::view::retrieval::{AnswerLimits, ReadAnswer};
+///
+/// let mut answer = ReadAnswer::new("r1", 1, 0, AnswerLimits::default());
+/// for line in ["beta", "gamma"] {
+///     assert!(answer.push(line).is_continue());
+/// }
+/// assert_eq!(answer.finish(), "    2  beta\n    3  gamma");
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReadAnswer<'a> {
+    ref_id: &'a str,
+    text: String,
+    next: usize,
+    column: u64,
+    empty: bool,
+    stopped: bool,
+    limits: AnswerLimits,
+}
+
+impl<'a> ReadAnswer<'a> {
+    /// An answer that starts at line `offset`, counted from 0, and `column` bytes into it.
+    pub fn new(ref_id: &'a str, offset: usize, column: u64, limits: AnswerLimits) -> Self {
+        Self {
+            ref_id,
+            text: String::new(),
+            next: offset,
+            column,
+            empty: true,
+            stopped: false,
+            limits,
+        }
+    }
+
+    /// Takes the next line; breaks once the answer is full, and then did not take it.
+    pub fn push<'l>(&mut self, line: impl Into<Line<'l>>) -> ControlFlow<()> {
+        let line = line.into();
+        let shown = first_bytes(line.text, self.limits.max_line_bytes);
+        let full = self.text.len() + shown.len() + 8 > self.limits.max_bytes;
+        if full && !self.empty {
+            self.stopped = true;
+            return ControlFlow::Break(());
+        }
+        if !self.empty {
+            self.text.push('\n');
+        }
+        number(&mut self.text, self.next + 1, shown);
+        let more = (line.text.len() - shown.len()) as u64 + line.unread;
+        if more > 0 {
+            let column = self.column + shown.len() as u64;
+            self.text.push_str(&self.rest_of_line(more, column));
+        }
+        self.empty = false;
+        self.column = 0;
+        self.next += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn rest_of_line(&self, more: u64, column: u64) -> String {
+        let id = serde_json::Value::from(self.ref_id);
+        let offset = self.next;
+        format!(
+            " [… {} bytes more in this line: \
+             {READ}({{\"ref_id\":{id},\"offset\":{offset},\"limit\":1,\"column\":{column}}})]",
+            grouped(more),
+        )
+    }
+
+    /// The answer, once every line was pushed or [`push`](Self::push) broke.
+    pub fn finish(mut self) -> String {
+        if self.empty {
+            return "Offset exceeds output length.".to_owned();
+        }
+        if self.stopped {
+            let id = serde_json::Value::from(self.ref_id);
+            let next = self.next;
+            let _ = write!(
+                self.text,
+                "\n[trimtab: answer full; next: {READ}({{\"ref_id\":{id},\"offset\":{next}}})]"
+            );
+        }
+        self.text
+    }
+}
+
+/// The answer of `tool_output_cache_grep`, as it grows.
+///
+/// ```
+/// use trimtab_engine::view::retrieval::{AnswerLimits, GrepAnswer};
+///
+/// let mut answer = GrepAnswer::new(50, AnswerLimits::default());
+/// assert!(answer.push("r1", 0, ["alpha", "beta"]).is_continue());
+/// assert!(answer.push("r2", 4, ["alpha.2"]).is_continue());
+/// assert_eq!(answer.finish("alpha"), "ref:r1\n    1  alpha\n    2  beta\n\nref:r2\n    5  alpha.2");
+/// ```
+#[derive(Clone, Debug)]
+pub struct GrepAnswer {
+    text: String,
+    matches: usize,
+    max: usize,
+    full: bool,
+    limits: AnswerLimits,
+}
+
+impl GrepAnswer {
+    /// An answer of at most `max` matches.
+    pub fn new(max: usize, limits: AnswerLimits) -> Self {
+        Self {
+            text: String::new(),
+            matches: 0,
+            max,
+            full: max == 0,
+            limits,
+        }
+    }
+
+    /// Takes one match with the lines around it, the first of which is line `first` (counted
+    /// from 0) of the output behind `ref_id`. Breaks once the answer is full: the search can
+    /// end.
+    ///
+    /// A line that is too long is shown from its start; give the part of it around the match
+    /// where that lies further in.
+    pub fn push<'l, L: Into<Line<'l>>>(
+        &mut self,
+        ref_id: &str,
+        first: usize,
+        lines: impl IntoIterator<Item = L>,
+    ) -> ControlFlow<()> {
+        if self.full {
+            return ControlFlow::Break(());
+        }
+        let mut found = format!("ref:{ref_id}");
+        for (at, line) in lines.into_iter().enumerate() {
+            let line = line.into();
+            let shown = first_bytes(line.text, self.limits.max_line_bytes);
+            found.push('\n');
+            number(&mut found, first + at + 1, shown);
+            let more = (line.text.len() - shown.len()) as u64 + line.unread;
+            if more > 0 {
+                let _ = write!(found, " [… {} bytes more in this line]", grouped(more));
+            }
+        }
+        if self.matches > 0 && self.text.len() + found.len() > self.limits.max_bytes {
+            self.full = true;
+            return ControlFlow::Break(());
+        }
+        if self.matches > 0 {
+            self.text.push_str("\n\n");
+        }
+        self.text.push_str(&found);
+        self.matches += 1;
+        self.full = self.matches >= self.max;
+        if self.full {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    /// The answer. As the design has it, an answer with exactly as many matches as were asked
+    /// for says that it may not be all.
+    pub fn finish(mut self, pattern: &str) -> String {
+        if self.matches == 0 {
+            return format!("No matches for: {pattern}");
+        }
+        if self.full {
+            self.text.push_str("\n... (truncated)");
+        }
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: AnswerLimits = AnswerLimits {
+        max_bytes: 30,
+        max_line_bytes: 10,
+    };
+
+    #[test]
+    fn a_full_answer_says_where_to_go_on() {
+        let mut answer = ReadAnswer::new("r", 0, 0, SMALL);
+        assert!(answer.push("one").is_continue());
+        assert!(answer.push("two").is_continue());
+        assert!(answer.push("three three").is_break());
+        assert_eq!(
+            answer.finish(),
+            "    1  one\n    2  two\n\
+             [trimtab: answer full; next: tool_output_cache({\"ref_id\":\"r\",\"offset\":2})]"
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_paged() {
+        let mut answer = ReadAnswer::new("r", 3, 100, SMALL);
+        let line = Line {
+            text: "ééééééé",
+            unread: 1_000,
+        };
+        assert!(answer.push(line).is_continue());
+        assert_eq!(
+            answer.finish(),
+            "    4  ééééé [… 1,004 bytes more in this line: \
+             tool_output_cache({\"ref_id\":\"r\",\"offset\":3,\"limit\":1,\"column\":110})]"
+        );
+    }
+
+    #[test]
+    fn nothing_to_show_is_said_clearly() {
+        let read = ReadAnswer::new("r", 3, 0, SMALL);
+        assert_eq!(read.finish(), "Offset exceeds output length.");
+        assert_eq!(
+            GrepAnswer::new(5, SMALL).finish("a.b"),
+            "No matches for: a.b"
+        );
+    }
+
+    #[test]
+    fn a_grep_answer_stays_within_its_bytes() {
+        let mut answer = GrepAnswer::new(9, SMALL);
+        assert!(answer.push("r", 0, ["first"]).is_continue());
+        assert!(answer.push("r", 7, ["second"]).is_break());
+        assert_eq!(answer.finish("s"), "ref:r\n    1  first\n... (truncated)");
+    }
+}

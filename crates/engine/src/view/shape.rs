@@ -1,0 +1,148 @@
+//! One function from an output to its view.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::Ref;
+
+use super::{HeadLines, Limits, Middle, Prefix, Size, Spill, structure};
+
+/// How an output is shortened, with all its numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "shape", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Shape {
+    /// Not at all.
+    #[default]
+    Whole,
+    /// Whole lines from the head up to a byte cap (design `refs`).
+    HeadLines(HeadLines),
+    /// Half from the start, half from the end (design `checkpoint`).
+    Middle(Middle),
+    /// Lines, then chars, then bytes, with a spill above a threshold (design `archive`).
+    Limits(Limits),
+    /// The first chars and a marker (design `retention`).
+    Prefix(Prefix),
+    /// By what the text is (ours).
+    Structure(Structure),
+}
+
+/// Settings of the cut by structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Structure {
+    /// The most a view may measure, marker included, unless the caller gives less room.
+    pub cap: u64,
+}
+
+impl Default for Structure {
+    fn default() -> Self {
+        Self { cap: 24_000 }
+    }
+}
+
+/// What is known of an output beyond its text and its shape.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    /// Where the whole output is stored.
+    pub stored: Option<&'a Ref>,
+    /// What became of spilling it, where [`Limits::spills`] asked for that.
+    pub spill: Option<Spill<'a>>,
+    /// The room left for this output, in units of `measure`; shapes with a cap of their own
+    /// take the smaller. Only [`Shape::Structure`] looks at it.
+    pub room: Option<u64>,
+    /// What the cap of [`Shape::Structure`] counts: bytes, or tokens by somebody's estimate.
+    pub measure: &'a dyn Fn(&str) -> u64,
+}
+
+/// The default measure: bytes.
+pub(super) fn bytes(text: &str) -> u64 {
+    text.len() as u64
+}
+
+impl Default for Given<'_> {
+    fn default() -> Self {
+        Self {
+            stored: None,
+            spill: None,
+            room: None,
+            measure: &bytes,
+        }
+    }
+}
+
+impl fmt::Debug for Given<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Given")
+            .field("stored", &self.stored)
+            .field("spill", &self.spill)
+            .field("room", &self.room)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the model sees of an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View<'a> {
+    /// The text to show. Borrowed, and so the same bytes, where nothing was left out.
+    pub text: Cow<'a, str>,
+    /// True if something was left out.
+    pub trimmed: bool,
+    /// How much of the output is shown. Our own words are not counted, except by
+    /// [`Limits`], whose notice counts the line in the gap; JSON cut by structure has its white
+    /// space left out, and so no lines.
+    pub shown: Size,
+    /// How much of it there is.
+    pub total: Size,
+}
+
+impl<'a> View<'a> {
+    /// The view that leaves nothing out.
+    pub fn whole(text: &'a str) -> Self {
+        let size = Size::of(text);
+        Self {
+            text: Cow::Borrowed(text),
+            trimmed: false,
+            shown: size,
+            total: size,
+        }
+    }
+
+    /// A view of `output` that reads `text` and shows `shown` of it.
+    pub(super) fn cut(output: &str, text: String, shown: Size) -> Self {
+        Self {
+            text: Cow::Owned(text),
+            trimmed: true,
+            shown,
+            total: Size::of(output),
+        }
+    }
+}
+
+/// The view of `text` in `shape`.
+///
+/// ```
+/// use trimtab_engine::view::{Given, Middle, Shape, view};
+///
+/// let shape = Shape::Middle(Middle::codex_tokens(1));
+/// assert_eq!(view("example output", &shape, &Given::default()).text, "ex…3 tokens truncated…ut");
+/// ```
+pub fn view<'a>(text: &'a str, shape: &Shape, given: &Given<'_>) -> View<'a> {
+    match shape {
+        Shape::Whole => View::whole(text),
+        Shape::HeadLines(shape) => shape.view(text, given.stored),
+        Shape::Middle(shape) => shape.view(text),
+        Shape::Limits(shape) => shape.view(text, given.spill),
+        Shape::Prefix(shape) => shape.view(text),
+        Shape::Structure(shape) => {
+            let cap = given.room.map_or(shape.cap, |room| room.min(shape.cap));
+            let how = structure::Cut {
+                cap,
+                measure: given.measure,
+                stored: given.stored,
+            };
+            structure::cut(text, &how)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Where a text may be cut: never inside a number, a word or what is seen as one character.
+
+use crate::view::figures::char_boundary;
+
+/// How far back from the limit a safe place is looked for.
+const LOOK_BACK: usize = 4_096;
+
+/// The longest start of `text` that `fits` and ends at a safe place; none if there is none.
+///
+/// `fits` is asked with the byte length of a start.
+pub(super) fn clip(text: &str, most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    let (mut low, mut high) = (0, char_boundary(text, most));
+    if !fits(high) {
+        while high - low > 1 {
+            let middle = char_boundary(text, low + (high - low) / 2);
+            if middle <= low {
+                break;
+            }
+            if fits(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high = low;
+    }
+    let kept = safe_before(text, high)?;
+    // White space before the words that say how much is missing only costs.
+    Some(text.get(..kept)?.trim_end().len())
+}
+
+/// The last safe place at or before byte `at`, if it is not too far back.
+pub(super) fn safe_before(text: &str, at: usize) -> Option<usize> {
+    let head = text.get(..at)?;
+    let mut next = text.get(at..)?.chars().next();
+    for (start, prev) in head.char_indices().rev().take(LOOK_BACK) {
+        if next.is_none_or(|next| is_safe(prev, next)) {
+            return Some(start + prev.len_utf8());
+        }
+        next = Some(prev);
+    }
+    None
+}
+
+/// True if a cut between `prev` and `next` tears nothing apart.
+pub(super) fn is_safe(prev: char, next: char) -> bool {
+    if joins(next) || joins(prev) {
+        return false;
+    }
+    if prev.is_whitespace() || next.is_whitespace() {
+        return true;
+    }
+    if ideographic(prev) || ideographic(next) {
+        return true;
+    }
+    // `1,234` and `2;31` are numbers and codes; `a,b` and `},{` are not.
+    let closes = matches!(prev, ',' | ';' | '|' | ')' | ']' | '}' | '>' | '"' | '&');
+    closes && !next.is_numeric()
+}
+
+/// True for what belongs to the character before it, or ties two together.
+fn joins(c: char) -> bool {
+    matches!(
+        u32::from(c),
+        0x0300..=0x036F
+            | 0x1AB0..=0x1AFF
+            | 0x1DC0..=0x1DFF
+            | 0x200B..=0x200F
+            | 0x2060..=0x206F
+            | 0x20D0..=0x20FF
+            | 0x3099..=0x309A
+            | 0xFE00..=0xFE0F
+            | 0xFE20..=0xFE2F
+            | 0xFEFF
+            | 0x1F1E6..=0x1F1FF
+            | 0x1F3FB..=0x1F3FF
+            | 0xE0000..=0xE01EF
+    )
+}
+
+/// True for scripts without spaces between words, and for emoji.
+fn ideographic(c: char) -> bool {
+    matches!(
+        u32::from(c),
+        0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFF00..=0xFF0F
+            | 0x1F300..=0x1FAFF | 0x20000..=0x3FFFF
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str, at: usize) -> &str {
+        text.get(..safe_before(text, char_boundary(text, at)).unwrap_or(0))
+            .unwrap()
+    }
+
+    #[test]
+    fn words_numbers_and_codes_stay_whole() {
+        assert_eq!(head("alpha beta", 7), "alpha ");
+        assert_eq!(head("of 1,234,567 bytes", 6), "of ");
+        assert_eq!(head("pi is 3.14159", 9), "pi is ");
+        assert_eq!(head(r#"{"a":1},{"b":2}"#, 9), r#"{"a":1},"#);
+        assert_eq!(head("\u{1b}[1;31mred", 4), "");
+        assert_eq!(head("unbroken", 5), "");
+    }
+
+    #[test]
+    fn what_is_seen_as_one_character_stays_whole() {
+        let family = "x 👩\u{200d}👩\u{200d}👧";
+        for at in 3..family.len() {
+            assert_eq!(head(family, at), "x ", "at {at}");
+        }
+        assert_eq!(head("x e\u{301}", 3), "x ");
+        assert_eq!(head("漢字かな", 7), "漢字");
+    }
+
+    #[test]
+    fn the_longest_start_that_fits_is_found() {
+        let text = "one two three four";
+        assert_eq!(clip(text, text.len(), |bytes| bytes <= 9), Some(7));
+        assert_eq!(clip(text, text.len(), |bytes| bytes <= 2), None);
+        assert_eq!(clip(text, 13, |_| true), Some(13));
+    }
+}

@@ -1,0 +1,167 @@
+//! Runs of lines that are equal, or equal but for numbers.
+
+use std::ops::Range;
+
+use super::kind::Kind;
+use super::lines::Lines;
+
+/// How the lines of a run are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Likeness {
+    ButForNumbers,
+    Equal,
+}
+
+/// Runs shorter than this are not worth a gap line.
+const SHORTEST: usize = 4;
+/// Lines with fewer letters are rows of figures, not repetitions.
+const LETTERS: usize = 3;
+
+struct Run {
+    lines: Range<usize>,
+    likeness: Likeness,
+}
+
+/// The runs of a text, in order.
+pub(super) struct Folds(Vec<Run>);
+
+impl Folds {
+    pub(super) fn of(lines: &Lines<'_>, kind: Kind) -> Self {
+        let least = match kind {
+            // Rows of a table, sides of a diff, lines of a program and hits are alike and
+            // all different.
+            Kind::Table { .. } | Kind::Diff | Kind::Code | Kind::Hits => Likeness::Equal,
+            Kind::Json | Kind::Log | Kind::Plain => Likeness::ButForNumbers,
+        };
+        let mut runs = Vec::new();
+        let (mut start, mut likeness) = (0, Likeness::Equal);
+        let mut before = lines.get(0);
+        for at in 1..=lines.len() {
+            let line = lines.get(at);
+            let alike = alike(before, line, least).filter(|_| at < lines.len());
+            before = line;
+            if let Some(alike) = alike {
+                likeness = likeness.min(alike);
+                continue;
+            }
+            if at - start >= SHORTEST {
+                runs.push(Run {
+                    lines: start..at,
+                    likeness,
+                });
+            }
+            (start, likeness) = (at, Likeness::Equal);
+        }
+        Self(runs)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The run that holds line `at`.
+    fn holding(&self, at: usize) -> Option<&Run> {
+        let next = self.0.partition_point(|run| run.lines.end <= at);
+        self.0.get(next).filter(|run| run.lines.contains(&at))
+    }
+
+    /// True for all lines of a run but its first and its last.
+    pub(super) fn hides(&self, at: usize) -> bool {
+        self.holding(at)
+            .is_some_and(|run| at > run.lines.start && at + 1 < run.lines.end)
+    }
+
+    /// How all lines of `gap` are like the line before it, if they are.
+    pub(super) fn likeness(&self, gap: &Range<usize>) -> Option<Likeness> {
+        let before = gap.start.checked_sub(1)?;
+        let run = self.holding(before)?;
+        (gap.end <= run.lines.end).then_some(run.likeness)
+    }
+}
+
+fn alike(a: &str, b: &str, least: Likeness) -> Option<Likeness> {
+    if a == b {
+        return Some(Likeness::Equal);
+    }
+    if least == Likeness::Equal {
+        return None;
+    }
+    let letters = || {
+        a.bytes()
+            .filter(u8::is_ascii_alphabetic)
+            .take(LETTERS)
+            .count()
+    };
+    (alike_but_for_numbers(a.as_bytes(), b.as_bytes()) && letters() == LETTERS)
+        .then_some(Likeness::ButForNumbers)
+}
+
+/// True if the two differ only where both have a number.
+fn alike_but_for_numbers(mut a: &[u8], mut b: &[u8]) -> bool {
+    loop {
+        let same = a
+            .iter()
+            .zip(b)
+            .position(|(x, y)| x != y)
+            .unwrap_or(a.len().min(b.len()));
+        let (Some((before, left)), Some((_, right))) =
+            (a.split_at_checked(same), b.split_at_checked(same))
+        else {
+            return false;
+        };
+        if left.is_empty() && right.is_empty() {
+            return true;
+        }
+        let digit = |bytes: &[u8]| bytes.first().is_some_and(u8::is_ascii_digit);
+        let within = before.last().is_some_and(u8::is_ascii_digit);
+        let numbers = match (digit(left), digit(right)) {
+            (true, true) => true,
+            (one, other) => within && (one || other),
+        };
+        if !numbers {
+            return false;
+        }
+        (a, b) = (past_digits(left), past_digits(right));
+    }
+}
+
+fn past_digits(bytes: &[u8]) -> &[u8] {
+    let end = bytes
+        .iter()
+        .position(|b| !b.is_ascii_digit())
+        .unwrap_or(bytes.len());
+    bytes.get(end..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_make_no_difference_and_words_do() {
+        let alike = |a, b| alike(a, b, Likeness::ButForNumbers);
+        assert_eq!(alike("tick 1", "tick 1"), Some(Likeness::Equal));
+        assert_eq!(
+            alike("12:01 tick 9", "12:02 tick 10"),
+            Some(Likeness::ButForNumbers)
+        );
+        assert_eq!(
+            alike("tick 9 a", "tick 10 a"),
+            Some(Likeness::ButForNumbers)
+        );
+        assert_eq!(alike("tick 1", "tick 12"), Some(Likeness::ButForNumbers));
+        assert_eq!(alike("tick 1", "tick "), None);
+        assert_eq!(alike("tick 1", "tack 1"), None);
+        assert_eq!(alike("1,2,3", "4,5,6"), None);
+    }
+
+    #[test]
+    fn a_run_hides_all_but_its_ends() {
+        let lines = Lines::new("a\nsame\nsame\nsame\nsame\nz");
+        let folds = Folds::of(&lines, Kind::Plain);
+        let hidden: Vec<usize> = (0..6).filter(|at| folds.hides(*at)).collect();
+        assert_eq!(hidden, [2, 3]);
+        assert_eq!(folds.likeness(&(2..4)), Some(Likeness::Equal));
+        assert_eq!(folds.likeness(&(1..4)), None);
+    }
+}

@@ -1,0 +1,216 @@
+//! JSON stays JSON: long lists, long strings and deep nesting are shortened until it fits.
+
+mod render;
+mod tree;
+
+use render::{Bounds, Rendered};
+pub(super) use tree::Tree;
+
+use super::marker::{self, Tally};
+use super::{Cut, Kind};
+use crate::view::{Size, View};
+
+/// Elements of every list that are shown before strings are shortened.
+const FEW: usize = 3;
+/// Lengths that strings are shortened to, in bytes.
+const STRINGS: [usize; 5] = [1_000, 400, 160, 60, 24];
+/// Nesting that is tried when nothing else helps.
+const DEPTHS: std::ops::Range<usize> = 1..8;
+
+/// The tree of `text` if it is JSON that can be looked into.
+pub(super) fn tree(text: &str, kind: Kind) -> Option<Tree<'_>> {
+    (kind == Kind::Json).then(|| tree::parse(text)).flatten()
+}
+
+/// The view of `text`, whose tree is `tree`; none if not even its marker fits.
+pub(super) fn cut<'a>(text: &'a str, tree: &Tree<'_>, how: &Cut<'_>) -> Option<View<'a>> {
+    let attempt = Attempt { text, tree, how };
+    let (text_shown, rendered) = attempt.best()?;
+    let shown = Size {
+        lines: 0,
+        bytes: rendered.bytes,
+        chars: rendered.chars,
+    };
+    Some(View::cut(text, text_shown, shown))
+}
+
+struct Attempt<'a> {
+    text: &'a str,
+    tree: &'a Tree<'a>,
+    how: &'a Cut<'a>,
+}
+
+type Shown = (String, Rendered);
+
+impl Attempt<'_> {
+    fn best(&self) -> Option<Shown> {
+        let longest = self.tree.longest;
+        let mut first = None;
+        for string in std::iter::once(usize::MAX).chain(STRINGS) {
+            let Some((items, shown)) = self.most_items(longest, string) else {
+                continue;
+            };
+            if items >= FEW.min(longest) {
+                return Some(shown);
+            }
+            first = first.or(Some(shown));
+        }
+        let string = STRINGS.last().copied().unwrap_or(0);
+        let shallow = |depth| {
+            self.within(Bounds {
+                items: 1,
+                string,
+                depth,
+                ceiling: self.ceiling(),
+            })
+        };
+        first
+            .or_else(|| DEPTHS.rev().find_map(shallow))
+            .or_else(|| {
+                self.within(Bounds {
+                    items: 0,
+                    string,
+                    depth: 0,
+                    ceiling: self.ceiling(),
+                })
+            })
+    }
+
+    /// The most elements per list that fit with strings of this length.
+    fn most_items(&self, longest: usize, string: usize) -> Option<(usize, Shown)> {
+        let within = |items| {
+            self.within(Bounds {
+                items,
+                string,
+                depth: usize::MAX,
+                ceiling: self.ceiling(),
+            })
+        };
+        let (mut low, mut best) = (1, within(1)?);
+        let mut high = longest.saturating_add(1);
+        // Doubling first: what is rendered in vain then stays in proportion to what fits.
+        let mut step = 2;
+        while low + 1 < high {
+            let items = if step < high {
+                step
+            } else {
+                low + (high - low) / 2
+            };
+            step = step.saturating_mul(2);
+            if let Some(shown) = within(items) {
+                (low, best) = (items, shown);
+            } else {
+                (high, step) = (items, usize::MAX);
+            }
+        }
+        Some((low, best))
+    }
+
+    /// Whatever is measured, no text of so many bytes can fit.
+    fn ceiling(&self) -> usize {
+        usize::try_from(self.how.cap.saturating_mul(64)).unwrap_or(usize::MAX)
+    }
+
+    fn within(&self, bounds: Bounds) -> Option<Shown> {
+        let mut rendered = Rendered::default();
+        let mut text = render::open(&self.tree.root, bounds, &mut rendered);
+        if text.len() > bounds.ceiling {
+            return None;
+        }
+        let tally = Tally {
+            shown: rendered.scalars,
+            total: self.tree.scalars,
+            noun: "values",
+            shown_bytes: rendered.bytes,
+            total_bytes: self.text.len(),
+            offset: 0,
+        };
+        render::close(
+            &self.tree.root,
+            &mut text,
+            &marker::full(&tally, self.how.stored),
+        );
+        self.how.fits(&text).then_some((text, rendered))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn within(text: &str, cap: u64) -> Value {
+        let bytes = |text: &str| text.len() as u64;
+        let how = Cut {
+            cap,
+            measure: &bytes,
+            stored: None,
+        };
+        let view = cut(text, &tree::parse(text).unwrap(), &how).unwrap();
+        assert!(view.text.len() as u64 <= cap);
+        serde_json::from_str(&view.text).unwrap()
+    }
+
+    #[test]
+    fn a_long_list_says_how_many_are_missing() {
+        let all: Vec<u32> = (0..1_000).collect();
+        let view = within(&serde_json::to_string(&all).unwrap(), 200);
+        let list = view.as_array().unwrap();
+        let shown = list.len() - 2;
+        assert!(shown > 5);
+        assert_eq!(list[shown], format!("[… {} more elements]", 1_000 - shown));
+        let marker = list[shown + 1].as_str().unwrap();
+        assert!(marker.starts_with(&format!("[trimtab: showing {shown} of 1,000 values (")));
+    }
+
+    #[test]
+    fn a_long_string_keeps_its_start() {
+        let text = serde_json::json!({ "path": "a/b", "content": "word ".repeat(500) }).to_string();
+        let view = within(&text, 400);
+        assert_eq!(view["path"], "a/b");
+        let content = view["content"].as_str().unwrap();
+        assert!(content.starts_with("word word ") && content.ends_with(" more bytes]"));
+    }
+
+    #[test]
+    fn numbers_keep_their_spelling_and_white_space_goes() {
+        let text = format!("{{ \"n\": 1.50,\n \"e\": 1E3 {}}}", " ".repeat(400));
+        let bytes = |text: &str| text.len() as u64;
+        let view = cut(
+            &text,
+            &tree::parse(&text).unwrap(),
+            &Cut {
+                cap: 200,
+                measure: &bytes,
+                stored: None,
+            },
+        )
+        .unwrap();
+        assert!(view.text.starts_with(
+            "{\"n\":1.50,\n\"e\":1E3,\n\"[trimtab]\":\"[trimtab: showing 2 of 2 values"
+        ));
+    }
+
+    #[test]
+    fn deep_nesting_is_left_out_from_below() {
+        let text = format!("{}{}{}", "[{\"k\":".repeat(20), "\"x\"", "}]".repeat(20));
+        let view = within(&text, 130);
+        assert!(view.to_string().contains("more"), "{view}");
+    }
+
+    #[test]
+    fn a_view_can_be_cut_again_to_less() {
+        let members: Vec<String> = (0..300).map(|n| format!("\"k{n}\":{n}")).collect();
+        let text = format!("{{{}}}", members.join(","));
+        let once = within(&text, 900).to_string();
+        let bytes = |text: &str| text.len() as u64;
+        let how = Cut {
+            cap: 300,
+            measure: &bytes,
+            stored: None,
+        };
+        let twice = cut(&once, &tree::parse(&once).unwrap(), &how).unwrap().text;
+        assert_eq!(twice.matches("\"[trimtab]\":").count(), 1);
+        assert_eq!(twice.matches("\"[…]\":").count(), 1);
+    }
+}

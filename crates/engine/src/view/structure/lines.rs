@@ -1,0 +1,53 @@
+//! A text as lines that know where they are.
+
+/// The lines of a text, with their ends.
+pub(super) struct Lines<'a> {
+    text: &'a str,
+    /// Where each line starts, and the end of the text.
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        let mut starts = vec![0];
+        starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+        if starts.last() != Some(&text.len()) {
+            starts.push(text.len());
+        }
+        Self { text, starts }
+    }
+
+    pub(super) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Line `at` with its newline; empty past the end.
+    pub(super) fn whole(&self, at: usize) -> &'a str {
+        let bounds = self.starts.get(at).zip(self.starts.get(at + 1));
+        bounds
+            .and_then(|(&from, &to)| self.text.get(from..to))
+            .unwrap_or_default()
+    }
+
+    /// Line `at` without its newline; a carriage return stays.
+    pub(super) fn get(&self, at: usize) -> &'a str {
+        let line = self.whole(at);
+        line.strip_suffix('\n').unwrap_or(line)
+    }
+
+    /// Where line `at` ends, its newline included.
+    pub(super) fn end(&self, at: usize) -> usize {
+        self.starts.get(at + 1).copied().unwrap_or(self.text.len())
+    }
+
+    /// The line that holds byte `byte`.
+    pub(super) fn holding(&self, byte: usize) -> usize {
+        self.starts
+            .partition_point(|start| *start <= byte)
+            .saturating_sub(1)
+    }
+}

@@ -1,0 +1,93 @@
+//! Our own lines: fixed words, numbers and the ref.
+
+use std::ops::Range;
+
+use trimtab_model::Ref;
+
+use super::fold::{Folds, Likeness};
+use super::lines::Lines;
+use crate::view::figures::{grouped, human};
+use crate::view::placeholder::read_call;
+
+/// How much of an output is shown.
+pub(super) struct Tally {
+    pub(super) shown: usize,
+    pub(super) total: usize,
+    /// What is counted.
+    pub(super) noun: &'static str,
+    pub(super) shown_bytes: usize,
+    pub(super) total_bytes: usize,
+    /// The first line that is left out, counted from 0.
+    pub(super) offset: usize,
+}
+
+/// The marker: shown and total, and the call that gets the rest.
+pub(super) fn full(tally: &Tally, stored: Option<&Ref>) -> String {
+    let (shown, total) = (grouped(tally.shown), grouped(tally.total));
+    let (shown_bytes, total_bytes) = (human(tally.shown_bytes), human(tally.total_bytes));
+    let noun = tally.noun;
+    let rest = stored.map_or_else(
+        || "the rest was not stored".to_owned(),
+        |stored| format!("the rest: {}", read_call(stored, tally.offset)),
+    );
+    format!("[trimtab: showing {shown} of {total} {noun} ({shown_bytes} of {total_bytes}); {rest}]")
+}
+
+/// A marker at least as long as any for this text.
+pub(super) fn longest(lines: &Lines<'_>, stored: Option<&Ref>) -> String {
+    let (count, bytes) = (lines.len(), lines.text().len());
+    let tally = Tally {
+        shown: count,
+        total: count,
+        noun: "lines",
+        // `1023.9 KB` is longer than any figure with fewer bytes.
+        shown_bytes: bytes.max(1_048_500),
+        total_bytes: bytes,
+        offset: count.max(1),
+    };
+    full(&tally, stored)
+}
+
+/// The forms of a marker, the longest first.
+pub(super) fn forms(tally: &Tally, stored: Option<&Ref>) -> Vec<String> {
+    let mut forms = vec![full(tally, stored)];
+    if let Some(stored) = stored {
+        forms.push(format!(
+            "[trimtab: output left out; {}]",
+            read_call(stored, 0)
+        ));
+        forms.push(format!("[trimtab: left out; ref={stored}]"));
+    }
+    forms.extend(["[trimtab: output left out]", "[left out]", "[…]"].map(str::to_owned));
+    forms
+}
+
+/// The line that stands for the lines of `gap`.
+pub(super) fn gap(gap: &Range<usize>, folds: &Folds) -> String {
+    let (first, last) = (gap.start + 1, gap.end);
+    let like = match folds.likeness(gap) {
+        Some(Likeness::Equal) => format!(", all equal to line {}", gap.start),
+        Some(Likeness::ButForNumbers) => format!(", like line {} but for numbers", gap.start),
+        None => String::new(),
+    };
+    if first == last {
+        format!("[… line {first} left out{like}]\n")
+    } else {
+        format!("[… lines {first}-{last} left out{like}]\n")
+    }
+}
+
+/// A gap line at least as long as any in a text of `lines` lines.
+pub(super) fn longest_gap(lines: usize, folds: &Folds) -> String {
+    let like = if folds.is_empty() {
+        String::new()
+    } else {
+        format!(", like line {lines} but for numbers")
+    };
+    format!("[… lines {lines}-{lines} left out{like}]\n")
+}
+
+/// What stands behind the shown start of a line.
+pub(super) fn more_of_line(bytes: usize) -> String {
+    format!(" [… {} bytes more in this line]", grouped(bytes))
+}

@@ -1,0 +1,190 @@
+//! The two tools with which the model gets back what a view leaves out.
+
+use serde_json::{Value, json};
+use trimtab_model::Dialect;
+
+/// The tool that reads lines of a stored output.
+pub const READ: &str = "tool_output_cache";
+/// The tool that searches stored outputs.
+pub const GREP: &str = "tool_output_cache_grep";
+
+/// True for the two retrieval tools, also under the prefix that MCP clients put before names.
+///
+/// ```
+/// # use trimtab_engine::view::tools::is_retrieval;
+/// assert!(is_retrieval("tool_output_cache") && is_retrieval("mcp__trimtab__tool_output_cache_grep"));
+/// assert!(!is_retrieval("my_tool_output_cache"));
+/// ```
+pub fn is_retrieval(tool: &str) -> bool {
+    let bare = tool.rsplit_once("__").map_or(tool, |(_, bare)| bare);
+    bare == READ || bare == GREP
+}
+
+/// What a tool is, in no dialect yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does and when to use it, for the model.
+    pub description: &'static str,
+    /// JSON Schema of its arguments.
+    pub schema: Value,
+}
+
+const READ_DESCRIPTION: &str = "\
+Reads lines of an earlier tool output that was too long to be shown whole, or that was trimmed \
+later. Every output is stored in full, byte for byte. A shortened output ends with a line like \
+[trimtab: showing 120 of 3,411 lines ...; all of it: tool_output_cache({\"ref_id\":\"...\"})], and \
+one that was trimmed names its ref_id too: copy the ref_id from there, never make one up. Lines \
+come numbered from 1; offset counts from 0, so offset 60 starts at the line numbered 61. Ask for \
+the range you need (offset and limit) instead of the whole, and when you look for something and \
+do not know where it is, use tool_output_cache_grep first. This does not run the tool again: it \
+shows what the tool printed then.";
+
+const GREP_DESCRIPTION: &str = "\
+Searches earlier tool outputs of this session in full, including everything that is no longer \
+shown. Give ref_id to search one output, or leave it out to search all of them. The pattern is \
+plain text unless regex is true. Each match comes with its ref_id and numbered lines; before and \
+after add lines around it, and tool_output_cache reads on from there (offset = line number - 1). \
+Use it before you run a command or read a file a second time: the answer may already be there.";
+
+/// The definition of [`READ`].
+pub fn read() -> Definition {
+    Definition {
+        name: READ,
+        description: READ_DESCRIPTION,
+        schema: json!({
+            "type": "object",
+            "properties": {
+                "ref_id": text("The ref_id that stands in the shortened or trimmed output."),
+                "offset": count(0, "First line to read, counted from 0. Default 0."),
+                "limit": count(1, "How many lines to read. Default: as many as fit one answer."),
+                "column": count(0, "Byte of the first line to start at, to read on in a very long line. Default 0."),
+            },
+            "required": ["ref_id"],
+            "additionalProperties": false,
+        }),
+    }
+}
+
+/// The definition of [`GREP`].
+pub fn grep() -> Definition {
+    Definition {
+        name: GREP,
+        description: GREP_DESCRIPTION,
+        schema: json!({
+            "type": "object",
+            "properties": {
+                "pattern": text("What to look for."),
+                "ref_id": text("Search this output only. Default: all outputs of the session."),
+                "regex": {
+                    "type": "boolean",
+                    "description": "True if the pattern is a regular expression. Default false.",
+                },
+                "before": count(0, "Lines to show before each match. Default 0."),
+                "after": count(0, "Lines to show after each match. Default 0."),
+                "max": count(1, "The most matches to show. Default 50."),
+            },
+            "required": ["pattern"],
+            "additionalProperties": false,
+        }),
+    }
+}
+
+/// Both definitions, in the order in which they are offered.
+pub fn all() -> [Definition; 2] {
+    [read(), grep()]
+}
+
+fn text(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
+}
+
+fn count(minimum: u64, description: &str) -> Value {
+    json!({ "type": "integer", "minimum": minimum, "description": description })
+}
+
+impl Definition {
+    /// As an entry of `tools` in a request of `dialect`.
+    ///
+    /// ```
+    /// # use trimtab_engine::view::tools;
+    /// # use trimtab_model::Dialect;
+    /// let tool = tools::read().in_dialect(Dialect::Messages);
+    /// assert_eq!(tool["name"], "tool_output_cache");
+    /// assert_eq!(tool["input_schema"]["required"][0], "ref_id");
+    /// ```
+    pub fn in_dialect(&self, dialect: Dialect) -> Value {
+        let Self {
+            name,
+            description,
+            schema,
+        } = self;
+        match dialect {
+            Dialect::Chat => json!({
+                "type": "function",
+                "function": { "name": name, "description": description, "parameters": schema },
+            }),
+            Dialect::Responses => json!({
+                "type": "function",
+                "name": name,
+                "description": description,
+                "parameters": schema,
+                // Strict schemas must require every property; ours has optional ones.
+                "strict": false,
+            }),
+            Dialect::Messages => json!({
+                "name": name,
+                "description": description,
+                "input_schema": schema,
+            }),
+        }
+    }
+
+    /// As an entry of `tools/list` of an MCP server.
+    pub fn in_mcp(&self) -> Value {
+        let Self {
+            name,
+            description,
+            schema,
+        } = self;
+        json!({
+            "name": name,
+            "description": description,
+            "inputSchema": schema,
+            "annotations": { "readOnlyHint": true, "idempotentHint": true, "openWorldHint": false },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_dialect_carries_name_description_and_schema() {
+        for tool in all() {
+            let entries = Dialect::ALL.map(|dialect| tool.in_dialect(dialect));
+            for entry in entries.iter().chain([&tool.in_mcp()]) {
+                let function = entry.get("function").unwrap_or(entry);
+                let schema = ["parameters", "input_schema", "inputSchema"]
+                    .iter()
+                    .find_map(|key| function.get(key))
+                    .unwrap();
+                assert_eq!(function["name"], tool.name);
+                assert_eq!(function["description"], tool.description);
+                assert_eq!(schema, &tool.schema);
+            }
+        }
+    }
+
+    #[test]
+    fn required_arguments_are_described() {
+        for tool in all() {
+            for name in tool.schema["required"].as_array().unwrap() {
+                let property = &tool.schema["properties"][name.as_str().unwrap()];
+                assert!(property["description"].is_string(), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! What holds for every view of every text.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use trimtab_engine::view::structure::{Cut, Kind, cut, detect};
+use trimtab_engine::view::trim::{estimate, trim_outputs};
+use trimtab_engine::view::{Given, HeadLines, Keep, Limits, Middle, Prefix, Shape, View, view};
+use trimtab_model::{Call, Message, Part, Ref};
+
+type Measure = fn(&str) -> u64;
+
+/// Bytes, two estimates of tokens, and two measures for which a text is not the sum of its lines.
+const MEASURES: [Measure; 5] = [
+    |text| text.len() as u64,
+    |text| text.len().div_ceil(4) as u64,
+    |text| text.chars().count().div_ceil(3) as u64,
+    |text| {
+        text.split(|c: char| !c.is_alphanumeric()).count() as u64 + text.len() as u64 / 9
+            - u64::from(text.is_empty())
+    },
+    |text| (text.len() + text.len() * text.len() / 3_000) as u64,
+];
+
+fn stored() -> Ref {
+    serde_json::from_str(r#"{"id":"r_8Zq2mB1x"}"#).unwrap()
+}
+
+fn check(text: &str, cap: u64, measure: Measure, with_ref: bool) {
+    let stored = stored();
+    let how = Cut {
+        cap,
+        measure: &measure,
+        stored: with_ref.then_some(&stored),
+    };
+    let view = cut(text, &how);
+    assert!(measure(&view.text) <= cap, "over the cap: {:?}", view.text);
+    assert_eq!(view.trimmed, measure(text) > cap);
+    if !view.trimmed {
+        assert!(matches!(view.text, Cow::Borrowed(same) if same == text));
+        return;
+    }
+    assert_eq!(
+        cut(&view.text, &how).text,
+        view.text,
+        "cutting twice is cutting once"
+    );
+    assert!(view.shown.lines <= view.total.lines && view.total.bytes == text.len());
+    match serde_json::from_str(text) {
+        Ok(all) if detect(text) == Kind::Json => check_json(&all, &view),
+        // JSON to us, but not to a parser that looks inside strings or down all levels.
+        Err(_) if serde_json::from_str::<IgnoredAny>(&view.text).is_ok() => {}
+        _ => check_lines(text, &view),
+    }
+}
+
+const LEAST: [&str; 4] = ["[trimtab: output left out]", "[left out]", "[…]", ""];
+
+/// Replays a view against its output: every line is the next line of it, the start of that
+/// line, or a gap that names exactly the lines which are missing.
+fn check_lines(text: &str, view: &View<'_>) {
+    let lines: Vec<&str> = text
+        .strip_suffix('\n')
+        .unwrap_or(text)
+        .split('\n')
+        .collect();
+    let Some((body, marker)) = view.text.rsplit_once('\n') else {
+        let least = LEAST.contains(&&*view.text) || view.text.starts_with("[trimtab: ");
+        assert!(least, "{:?}", view.text);
+        return;
+    };
+    assert!(
+        marker.starts_with("[trimtab: showing ") && marker.ends_with(']'),
+        "{marker:?}"
+    );
+    let (mut at, mut shown) = (0, 0);
+    for line in body.split('\n') {
+        let expected = lines.get(at).copied();
+        if expected == Some(line) || expected.is_some_and(|whole| starts(whole, line)) {
+            (at, shown) = (at + 1, shown + 1);
+        } else {
+            let (from, to) = gap(line).unwrap_or_else(|| panic!("line {at}: {line:?}"));
+            assert_eq!(from, at + 1, "{line:?}");
+            at = to;
+        }
+    }
+    assert_eq!((at, shown), (lines.len(), view.shown.lines));
+}
+
+/// True if `line` is the marked start of `whole`, cut at a place where nothing is torn apart.
+fn starts(whole: &str, line: &str) -> bool {
+    let Some((kept, more)) = line.rsplit_once(" [… ") else {
+        return false;
+    };
+    let Some(rest) = whole.strip_prefix(kept) else {
+        return false;
+    };
+    let said = more
+        .strip_suffix(" bytes more in this line]")
+        .map(|n| n.replace(',', ""));
+    let word = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
+    assert!(
+        !(word(kept.chars().next_back()) && word(rest.chars().next())),
+        "torn: {line:?}"
+    );
+    assert!(
+        !rest.starts_with(['\u{200d}', '\u{fe0f}', '\u{301}']),
+        "torn: {line:?}"
+    );
+    said == Some(rest.len().to_string())
+}
+
+fn gap(line: &str) -> Option<(usize, usize)> {
+    let inner = line.strip_prefix("[… line")?;
+    let (numbers, _) = inner
+        .strip_prefix('s')
+        .unwrap_or(inner)
+        .trim_start()
+        .split_once(" left out")?;
+    let (from, to) = numbers.split_once('-').unwrap_or((numbers, numbers));
+    Some((from.parse().ok()?, to.parse().ok()?))
+}
+
+/// The view is JSON, and what is in it is in the output.
+fn check_json(all: &Value, view: &View<'_>) {
+    if LEAST.contains(&&*view.text)
+        || !view.text.starts_with(['[', '{'])
+        || view.text.starts_with("[trimtab: ")
+    {
+        return;
+    }
+    let shown: Value =
+        serde_json::from_str(&view.text).unwrap_or_else(|e| panic!("{e}: {}", view.text));
+    let mut known = HashSet::new();
+    scalars(all, &mut |scalar| {
+        known.insert(scalar.to_string());
+    });
+    scalars(&shown, &mut |scalar| {
+        let ours = scalar.as_str().is_some_and(|text| {
+            let start = text.rsplit_once("[… ").is_some_and(|(start, more)| {
+                let string = more.ends_with(" more bytes]");
+                let list = more.ends_with(" more elements]") || more.ends_with(" more element]");
+                let object = more.ends_with(" more members]") || more.ends_with(" more member]");
+                let prefix = || {
+                    known.iter().any(|k| {
+                        serde_json::from_str::<String>(k).is_ok_and(|k| k.starts_with(start))
+                    })
+                };
+                (start.is_empty() && (list || object)) || (string && prefix())
+            });
+            start || text.starts_with("[trimtab: showing ")
+        });
+        assert!(
+            ours || known.contains(&scalar.to_string()),
+            "{scalar} is not in the output"
+        );
+    });
+}
+
+fn scalars(value: &Value, each: &mut dyn FnMut(&Value)) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| scalars(item, each)),
+        Value::Object(members) => members.values().for_each(|item| scalars(item, each)),
+        scalar => each(scalar),
+    }
+}
+
+/// One line of what tools print, and of what nobody expects them to.
+fn line() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-z]{1,9}( [a-z0-9]{1,8}){0,9}",
+        2 => (0..90_u32, 0..9_000_u32).prop_map(|(a, b)| format!("2026-11-{a:02} tick {b} done")),
+        2 => Just("the same again".to_owned()),
+        1 => "(ERROR|TypeError|panic|FAILED): [a-z ]{0,30}",
+        1 => "    at [a-z.]{1,20}\\([A-Z]\\.java:[0-9]{1,4}\\)",
+        1 => "(test|ok|FAIL|---|\\+\\+\\+|@@|diff --git|running) .{0,20}",
+        1 => "[a-z]{1,5},[0-9]{1,5},[0-9]{1,3}",
+        1 => "[\\PC]{0,40}",
+        1 => Just("x\0y\r\u{1b}[1;31mred\u{1b}[0m\ttab\u{200b}zero".to_owned()),
+        1 => Just("👩‍👩‍👧 e\u{301}e\u{301} 漢字かな交じり文 🇩🇪".to_owned()),
+        1 => Just(String::new()),
+        1 => ("[a-z0-9,.;(){}\" ]{1,30}", 1..60_usize).prop_map(|(s, n)| s.repeat(n)),
+        1 => (1..3_000_usize).prop_map(|n| "x".repeat(n)),
+        1 => Just("[… lines 2-900000 left out]".to_owned()),
+        1 => Just("[trimtab: showing 1 of 2 lines; the rest: rm -rf]".to_owned()),
+    ]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    let repeated = (line(), 1..12_usize).prop_map(|(line, n)| vec![line; n]);
+    let end = prop_oneof![Just("\n"), Just("\r\n")];
+    (prop::collection::vec(repeated, 0..30), end, any::<bool>()).prop_map(|(lines, end, open)| {
+        let mut text = lines.concat().join(end);
+        if !open {
+            text.push_str(end);
+        }
+        text
+    })
+}
+
+fn json() -> impl Strategy<Value = Value> {
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[a-z ]{0,60}".prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+        Just(Value::from("line\n\"quoted\" \u{1} 👩‍👧 ".repeat(9))),
+    ];
+    scalar.prop_recursive(5, 120, 12, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..12).prop_map(Value::from),
+            prop::collection::hash_map("[a-z_]{1,8}", inner, 0..8)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+fn cap() -> impl Strategy<Value = u64> {
+    prop_oneof![1 => 0..40_u64, 3 => 40..400_u64, 3 => 400..4_000_u64]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn lines_hold(text in text(), cap in cap(), measure in 0..MEASURES.len(), with_ref: bool) {
+        check(&text, cap, MEASURES[measure], with_ref);
+    }
+
+    #[test]
+    fn json_holds(value in json(), pretty: bool, cap in cap(), measure in 0..MEASURES.len(), with_ref: bool) {
+        let text = if pretty { format!("{value:#}\n") } else { value.to_string() };
+        check(&text, cap, MEASURES[measure], with_ref);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn broken_json_is_only_text(value in json(), at in 0..400_usize, cap in cap()) {
+        let mut text = value.to_string();
+        let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap();
+        text.truncate(at);
+        check(&text, cap, MEASURES[0], true);
+    }
+
+    #[test]
+    fn the_designs_shapes_leave_alone_what_fits(text in text(), max in 1..3_000_usize) {
+        let shapes = [
+            Shape::HeadLines(HeadLines { max_line_chars: 2_000, max_bytes: max }),
+            Shape::Middle(Middle::tokens(max as u64)),
+            Shape::Middle(Middle::codex_bytes(max as u64)),
+            Shape::Limits(Limits { max_lines: max, max_bytes: max, max_chars: max, spill_chars: 0, keep: Keep::Head }),
+            Shape::Prefix(Prefix { chars: max }),
+        ];
+        for shape in shapes {
+            let shown = view(&text, &shape, &Given::default());
+            prop_assert!(shown.trimmed || matches!(shown.text, Cow::Borrowed(_)));
+            if shown.trimmed {
+                prop_assert!(shown.total.bytes == text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn head_lines_shows_starts_of_lines(text in text(), max in 1..3_000_usize, clip in 1..60_usize) {
+        let shape = Shape::HeadLines(HeadLines { max_line_chars: clip, max_bytes: max });
+        let shown = view(&text, &shape, &Given::default());
+        if let Some(body) = shown.text.strip_suffix("\n\n[tool output truncated]") {
+            prop_assert!(body.len() <= max);
+            let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+            let shown_lines = body.split('\n').take(shown.shown.lines);
+            prop_assert!(lines.zip(shown_lines).all(|(all, part)| all.starts_with(part)));
+        }
+    }
+
+    #[test]
+    fn trimming_never_adds_and_protects_the_newest(sizes in prop::collection::vec(0..900_usize, 0..12), budget in 0..900_u64) {
+        let mut log: Vec<Message> = Vec::new();
+        for (at, size) in sizes.iter().enumerate() {
+            log.push(Message::assistant("").with_call(Call::new(format!("c{at}"), "t", "{}")));
+            log.push(Message::output(format!("c{at}"), "x".repeat(*size)));
+        }
+        let total = |log: &[Message]| log.iter().flat_map(Message::outputs).map(|o| estimate(&o.text())).sum::<u64>();
+        let before = total(&log);
+        let newest = log.last().cloned();
+        for change in trim_outputs(&log.clone(), budget, |_| false) {
+            log[change.message].parts[change.part] = Part::Output(change.output);
+        }
+        prop_assert_eq!(log.last().cloned(), newest);
+        prop_assert!(total(&log) <= before);
+        prop_assert!(trim_outputs(&log, budget, |_| false).is_empty());
+    }
+}
+
+#[test]
+fn hostile_texts_hold() {
+    let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
+    let nested = format!("{}1{}", "{\"a\":[".repeat(50), "]}".repeat(50));
+    let texts = [
+        "x".repeat(1 << 20),
+        "word ".repeat(1 << 18),
+        "👩‍👩‍👧".repeat(20_000),
+        "\0".repeat(100_000),
+        "a\rb\r".repeat(50_000),
+        "\n".repeat(100_000),
+        "\r\n".repeat(100_000),
+        "{".repeat(100_000),
+        format!("[{}", "1,".repeat(100_000)),
+        format!("[{}1]", "1,".repeat(100_000)),
+        format!("{{\"content\":\"{}\"}}", "line\\n".repeat(50_000)),
+        format!("[\"\\ud800{}\"]", "x".repeat(9_000)),
+        "ERROR: again\n".repeat(40_000),
+        (0..40_000).fold(String::new(), |text, n| {
+            text + &format!("{n},{},row\n", n * 7)
+        }),
+        // Each of these takes for ever if a line is looked at again for every word in it.
+        "an error in this ".repeat(60_000) + "✓",
+        "no error_".repeat(100_000),
+        "xerror".repeat(150_000),
+        "a b:1".to_owned() + &":1".repeat(500_000),
+        format!("[{}0]", "{\"a\":[1,2,3,4,5,6]},".repeat(30_000)),
+        deep,
+        nested,
+    ];
+    for text in &texts {
+        for cap in [0, 1, 30, 90, 200, 1_000, 20_000] {
+            for measure in [MEASURES[0], MEASURES[1]] {
+                check(text, cap, measure, true);
+            }
+        }
+    }
+}
+
+/// Outputs that real tools gave to real agents, where the recordings are at hand.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the recordings are files, and leaving them out is said"
+)]
+fn recorded_outputs_hold() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/public");
+    let Ok(files) = std::fs::read_dir(&folder) else {
+        println!("skipped: {} is not there", folder.display());
+        return;
+    };
+    let (mut outputs, mut filled) = (0_u64, 0_f64);
+    for file in files.filter_map(|file| std::fs::read_to_string(file.ok()?.path()).ok()) {
+        for session in file
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        {
+            let messages = session["messages"].as_array().cloned().unwrap_or_default();
+            for text in messages
+                .iter()
+                .filter(|m| m["role"] == "tool")
+                .filter_map(|m| m["content"].as_str())
+            {
+                check(text, 6_000, MEASURES[0], true);
+                check(text, 400, MEASURES[1], true);
+                if text.len() > 6_000 {
+                    let shown = cut(
+                        text,
+                        &Cut {
+                            cap: 6_000,
+                            measure: &MEASURES[0],
+                            stored: None,
+                        },
+                    );
+                    outputs += 1;
+                    filled += shown.text.len() as f64 / 6_000.0;
+                }
+            }
+        }
+    }
+    assert!(outputs > 0, "no large output in the recordings");
+    let used = filled / outputs as f64;
+    println!(
+        "{outputs} outputs were cut; their views use {:.1} % of the cap",
+        used * 100.0
+    );
+    assert!(used > 0.9, "views use only {used} of their cap");
+}

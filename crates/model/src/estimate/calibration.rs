@@ -1,0 +1,218 @@
+//! Learning how a model counts from what it reports.
+
+use serde::{Deserialize, Serialize};
+
+use super::Measure;
+use super::linear::{CLASSES, TEXT_CLASSES};
+
+/// How far a whole vocabulary may be from our estimate before anything was observed. A
+/// standard deviation, as the next ones.
+const SPREAD_ALL: f64 = 0.30;
+/// How far one class may be from the rest, in the order of the classes. Some vocabularies have
+/// a token for each digit, and what a script beyond ASCII costs differs by a factor of two or
+/// three; framing and media are guesses to begin with.
+const SPREAD_CLASS: [f64; CLASSES] = [0.15, 0.50, 0.25, 0.30, 0.60, 0.60, 0.80, 0.80];
+/// The error of one observation before any was made, and the least it is ever taken for.
+const NOISE: f64 = 0.08;
+const LEAST_NOISE: f64 = 0.01;
+/// How much the newest error weighs in the running figure of the noise.
+const NOISE_STEP: f64 = 0.08;
+/// Framing that nobody sees is a larger share of a small increment: at this many tokens the
+/// noise is twice as large.
+const SMALL: f64 = 150.0;
+/// Increments of fewer estimated tokens teach nothing.
+const LEAST_TOKENS: f64 = 40.0;
+/// Old observations slowly lose weight, as a provider may change what stands behind a name.
+const MEMORY: f64 = 0.995;
+/// No vocabulary is further from ours than this factor, either way.
+const FACTOR_LIMIT: f64 = 5.0;
+/// An observation is an outlier if it is off by this many standard deviations.
+const OUTLIER: f64 = 4.0;
+/// So many outliers in a row are no outliers: the model has changed.
+const OUTLIERS_IN_A_ROW: u32 = 4;
+/// The upper bound lies this many standard deviations above the estimate.
+const BOUND: f64 = 2.0;
+
+/// What became of an observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observed {
+    /// It was learned from.
+    Learned,
+    /// It was too small to learn from.
+    TooSmall,
+    /// It cannot be true of this model, or contradicts all before it; nothing was learned.
+    Outlier,
+}
+
+/// How one model's count differs from our estimate: a factor per class of text, learned from
+/// the usage that the provider reports. Keep one per model, and keep it between runs.
+///
+/// Each observation is the increment from one call to the next: the estimate by class of the
+/// messages that came between, and by how much the reported prompt grew. It is divided by its
+/// size, so that long and short increments weigh alike, and fed to recursive least squares.
+/// The factors start at one and are taken to be correlated, so the first observation moves all
+/// of them and later ones tell them apart.
+///
+/// ```
+/// use trimtab_model::{Message, estimate::{Calibration, Measure}};
+///
+/// let mut model = Calibration::default();
+/// let added = Measure::of(&Message::user("a few hundred words of text ".repeat(50)));
+/// for _ in 0..10 {
+///     model.observe(&added, added.tokens() * 5 / 4);
+/// }
+/// let (raw, learned) = (added.tokens() as f64, model.tokens(&added) as f64);
+/// assert!((learned / raw - 1.25).abs() < 0.02);
+/// assert!(model.upper_bound(&added) >= model.tokens(&added));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    factors: [f64; CLASSES],
+    covariance: [[f64; CLASSES]; CLASSES],
+    /// The variance of an observation's relative error.
+    noise: f64,
+    learned: u32,
+    outliers: u32,
+}
+
+impl Default for Calibration {
+    fn default() -> Self {
+        Self {
+            factors: [1.0; CLASSES],
+            covariance: prior(),
+            noise: NOISE * NOISE,
+            learned: 0,
+            outliers: 0,
+        }
+    }
+}
+
+impl Calibration {
+    /// The estimated tokens for this model, rounded up.
+    pub fn tokens(&self, measure: &Measure) -> u64 {
+        whole(self.estimate(&measure.by_class()))
+    }
+
+    /// Tokens that the true count will rarely exceed: twice the standard deviation of
+    /// everything still unknown above the estimate.
+    pub fn upper_bound(&self, measure: &Measure) -> u64 {
+        let classes = measure.by_class();
+        let estimate = self.estimate(&classes);
+        let unknown = dot(&classes, &self.spread(&classes)) + self.noise * estimate * estimate;
+        whole(estimate + BOUND * unknown.max(0.0).sqrt())
+    }
+
+    /// How many observations it has learned from.
+    pub fn learned(&self) -> u32 {
+        self.learned
+    }
+
+    /// Learns from one call: `added` was sent or answered since the call before it, and the
+    /// prompt grew by `tokens`. Do not observe across an edit.
+    pub fn observe(&mut self, added: &Measure, tokens: u64) -> Observed {
+        let classes = added.by_class();
+        let total: f64 = classes.iter().sum();
+        if total < LEAST_TOKENS {
+            return Observed::TooSmall;
+        }
+        let shares = classes.map(|tokens| tokens / total);
+        let ratio = tokens as f64 / total;
+        if !(1.0 / FACTOR_LIMIT..=FACTOR_LIMIT).contains(&ratio) {
+            return Observed::Outlier;
+        }
+        let noise = self.noise * (1.0 + SMALL / total);
+        let error = ratio - self.estimate(&shares);
+        let expected = dot(&shares, &self.spread(&shares)) + noise;
+        if error * error > OUTLIER * OUTLIER * expected && !self.believe() {
+            return Observed::Outlier;
+        }
+        self.outliers = 0;
+        self.learn(&shares, error, noise);
+        Observed::Learned
+    }
+
+    /// Whether to believe an outlier: after several in a row, all over again.
+    fn believe(&mut self) -> bool {
+        self.outliers += 1;
+        let changed = self.outliers >= OUTLIERS_IN_A_ROW;
+        if changed {
+            self.covariance = prior();
+            self.noise = NOISE * NOISE;
+        }
+        changed
+    }
+
+    /// One step of recursive least squares.
+    fn learn(&mut self, shares: &[f64; CLASSES], error: f64, noise: f64) {
+        let spread = self.spread(shares);
+        let unknown = dot(shares, &spread);
+        let gain = spread.map(|value| value / (unknown + noise));
+        for (factor, gain) in self.factors.iter_mut().zip(gain) {
+            *factor = (*factor + gain * error).clamp(0.0, FACTOR_LIMIT);
+        }
+        for (row, gain) in self.covariance.iter_mut().zip(gain) {
+            for (value, spread) in row.iter_mut().zip(spread) {
+                *value -= gain * spread;
+            }
+        }
+        self.forget();
+        let surprise = (error * error - unknown).max(LEAST_NOISE * LEAST_NOISE);
+        self.noise += NOISE_STEP * (surprise.min(OUTLIER * NOISE * NOISE) - self.noise);
+        self.learned = self.learned.saturating_add(1);
+    }
+
+    /// Grows less certain again, but never less than at the start.
+    fn forget(&mut self) {
+        let limit = prior();
+        let full = (0..CLASSES).any(|i| at(&self.covariance, i) > at(&limit, i) * MEMORY);
+        if !full {
+            self.covariance = self.covariance.map(|row| row.map(|value| value / MEMORY));
+        }
+    }
+
+    fn estimate(&self, classes: &[f64; CLASSES]) -> f64 {
+        dot(&self.factors, classes)
+    }
+
+    /// The covariance times a vector.
+    fn spread(&self, vector: &[f64; CLASSES]) -> [f64; CLASSES] {
+        self.covariance.map(|row| dot(&row, vector))
+    }
+}
+
+/// What is believed of the factors at the start.
+fn prior() -> [[f64; CLASSES]; CLASSES] {
+    let mut covariance = [[0.0; CLASSES]; CLASSES];
+    for (i, row) in covariance.iter_mut().enumerate() {
+        for (j, value) in row.iter_mut().enumerate() {
+            let guessed = i >= TEXT_CLASSES || j >= TEXT_CLASSES;
+            let shared = if guessed {
+                0.0
+            } else {
+                SPREAD_ALL * SPREAD_ALL
+            };
+            let own = SPREAD_CLASS.get(i).copied().unwrap_or_default();
+            *value = shared + if i == j { own * own } else { 0.0 };
+        }
+    }
+    covariance
+}
+
+/// A value on the diagonal.
+fn at(matrix: &[[f64; CLASSES]; CLASSES], i: usize) -> f64 {
+    let value = matrix.get(i).and_then(|row| row.get(i));
+    value.copied().unwrap_or_default()
+}
+
+fn dot(a: &[f64; CLASSES], b: &[f64; CLASSES]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the conversion saturates, and below zero is zero"
+)]
+fn whole(tokens: f64) -> u64 {
+    tokens.ceil() as u64
+}

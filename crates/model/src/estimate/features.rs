@@ -1,0 +1,274 @@
+//! What the estimator sees of a text: one pass that roughly follows how the public
+//! vocabularies split text into pieces.
+//!
+//! A word, up to three digits, a run of punctuation and a run of blanks are pieces; a blank
+//! before a word belongs to the word, a newline behind punctuation to the punctuation. Each
+//! feature counts one such situation, so that the tokens of a text are about a weighted sum.
+
+use super::script;
+
+/// The number of features.
+pub(super) const FEATURES: usize = Feature::Other as usize + 1;
+
+/// A countable situation in a text. The order is that of the coefficients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Feature {
+    /// A word behind a blank or at the start of a line. The first of seven, by length: 1-2,
+    /// 3-4, 5-6, 7-8, 9-10, 11-13 letters and more.
+    Word = 0,
+    /// A word glued to punctuation, to a digit or to the hump before it, by the same lengths.
+    Glued = 7,
+    /// Letters behind the thirteenth of a word.
+    LetterFar = 14,
+    /// Upper-case letters behind the first letter of a word.
+    UpperInside,
+    /// A word that touches a digit, as in hexadecimal numbers and ids.
+    WordAtDigit,
+    /// A word at the start of a line: no blank for it to take in.
+    WordAtLine,
+    /// Up to three digits of a run.
+    Digits3,
+    /// A run of punctuation that stands alone.
+    Punctuation,
+    /// One punctuation character directly before a word, which takes it in.
+    Prefix,
+    /// Punctuation characters behind the first of a run: unlike and like the one before.
+    PunctuationMore,
+    PunctuationSame,
+    /// Newlines behind punctuation, which takes them in, and behind anything else.
+    NewlineAtPunctuation,
+    Newline,
+    /// Further newlines of a run.
+    NewlineMore,
+    /// One blank before a digit, which cannot take it in.
+    BlankAtDigit,
+    /// A run of two and more blanks, and the blanks in it.
+    Indent,
+    IndentMore,
+    Tab,
+    /// Control characters.
+    Control,
+    /// ASCII letters that go on with a word behind a letter beyond ASCII.
+    Joined,
+    /// A run of letters beyond ASCII: at the start of a line, elsewhere; the letters by script.
+    WordTwoAtLine,
+    WordTwo,
+    Latin,
+    Greek,
+    Cyrillic,
+    Armenian,
+    Hebrew,
+    Arabic,
+    OtherTwo,
+    WordWideAtLine,
+    WordWide,
+    Devanagari,
+    Bengali,
+    Gurmukhi,
+    Gujarati,
+    Tamil,
+    Telugu,
+    Malayalam,
+    Sinhala,
+    Thai,
+    Myanmar,
+    Georgian,
+    Khmer,
+    Kana,
+    Han,
+    Hangul,
+    LatinMore,
+    /// General punctuation, arrows, box drawing and other signs; and more of the same sign.
+    Sign,
+    SignSame,
+    /// Punctuation of Han and Kana, and full-width forms.
+    SignHan,
+    Emoji,
+    Other,
+}
+
+/// How often each [`Feature`] occurs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Features([u32; FEATURES]);
+
+/// What stood before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Line,
+    Blank,
+    Word,
+    WordBeyond,
+    Digit,
+    Punctuation,
+}
+
+impl Features {
+    /// The counts, in the order of [`Feature`].
+    pub(super) fn counts(&self) -> &[u32; FEATURES] {
+        &self.0
+    }
+
+    /// Reads a text.
+    pub(super) fn of(text: &str) -> Self {
+        let mut features = Self([0; FEATURES]);
+        let mut before = Before::Line;
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some((rest, &byte)) = bytes
+            .get(at..)
+            .and_then(|rest| rest.first().map(|byte| (rest, byte)))
+        {
+            let taken;
+            (taken, before) = match byte {
+                b'a'..=b'z' | b'A'..=b'Z' => features.word(rest, before),
+                b'0'..=b'9' => features.digits(rest),
+                b' ' => features.blanks(rest),
+                b'\n' | b'\r' => features.newlines(rest, before),
+                b'\t' => (features.count(Feature::Tab, 1), Before::Blank),
+                0x80.. => features.beyond_ascii(text.get(at..).unwrap_or_default(), before),
+                0x00..=0x1f | 0x7f => (features.count(Feature::Control, 1), Before::Blank),
+                _ => features.punctuation(rest),
+            };
+            at += taken;
+        }
+        features
+    }
+
+    /// Adds to a feature; gives the number back, which is often the bytes taken.
+    fn count(&mut self, feature: Feature, times: usize) -> usize {
+        self.count_at(feature as usize, times)
+    }
+
+    fn count_at(&mut self, feature: usize, times: usize) -> usize {
+        if let Some(count) = self.0.get_mut(feature) {
+            *count = count.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
+        }
+        times
+    }
+
+    /// A word: upper case, then lower case. A capital behind lower case starts the next one.
+    fn word(&mut self, rest: &[u8], before: Before) -> (usize, Before) {
+        // No branch but the one that ends the word: a misjudged one costs more than a letter.
+        let (mut length, mut upper, mut lower_seen) = (0, 0, false);
+        for byte in rest {
+            let is_lower = byte.is_ascii_lowercase();
+            let is_upper = byte.is_ascii_uppercase() && !lower_seen;
+            if !(is_lower | is_upper) {
+                break;
+            }
+            lower_seen |= is_lower;
+            upper += usize::from(is_upper);
+            length += 1;
+        }
+        self.count_at(word_feature(length, before), 1);
+        self.count(Feature::LetterFar, length.saturating_sub(13));
+        self.count(Feature::UpperInside, upper.saturating_sub(1));
+        let at_digit = before == Before::Digit || rest.get(length).is_some_and(u8::is_ascii_digit);
+        self.count(Feature::WordAtDigit, usize::from(at_digit));
+        self.count(Feature::WordAtLine, usize::from(before == Before::Line));
+        match rest.get(length..) {
+            // The commonest case by far: one blank, and the next word.
+            Some([b' ', next, ..]) if next.is_ascii_alphabetic() => (length + 1, Before::Blank),
+            _ => (length, Before::Word),
+        }
+    }
+
+    fn digits(&mut self, rest: &[u8]) -> (usize, Before) {
+        let length = run(rest, u8::is_ascii_digit);
+        self.count(Feature::Digits3, length.div_ceil(3));
+        (length, Before::Digit)
+    }
+
+    fn blanks(&mut self, rest: &[u8]) -> (usize, Before) {
+        let length = run(rest, |&byte| byte == b' ');
+        if length > 1 {
+            self.count(Feature::Indent, 1);
+            self.count(Feature::IndentMore, length);
+        }
+        let digit = rest.get(length).is_some_and(u8::is_ascii_digit);
+        self.count(Feature::BlankAtDigit, usize::from(digit));
+        (length, Before::Blank)
+    }
+
+    fn newlines(&mut self, rest: &[u8], before: Before) -> (usize, Before) {
+        let length = run(rest, |&byte| byte == b'\n' || byte == b'\r');
+        let feature = if before == Before::Punctuation {
+            Feature::NewlineAtPunctuation
+        } else {
+            Feature::Newline
+        };
+        self.count(feature, 1);
+        self.count(Feature::NewlineMore, length - 1);
+        (length, Before::Line)
+    }
+
+    fn punctuation(&mut self, rest: &[u8]) -> (usize, Before) {
+        let length = run(rest, u8::is_ascii_punctuation);
+        let word = rest.get(length).is_some_and(u8::is_ascii_alphabetic);
+        let alone = !(word && length == 1);
+        self.count(
+            if alone {
+                Feature::Punctuation
+            } else {
+                Feature::Prefix
+            },
+            1,
+        );
+        let pairs = rest.iter().zip(rest.get(1..length).unwrap_or_default());
+        let same = pairs.filter(|(a, b)| a == b).count();
+        self.count(Feature::PunctuationSame, same);
+        self.count(Feature::PunctuationMore, length - 1 - same);
+        (length, Before::Punctuation)
+    }
+
+    fn beyond_ascii(&mut self, rest: &str, before: Before) -> (usize, Before) {
+        let Some(first) = rest.chars().next() else {
+            return (rest.len(), before);
+        };
+        let feature = script::of(first);
+        let same = rest
+            .chars()
+            .take_while(|&c| !c.is_ascii() && script::of(c) == feature);
+        if feature == Feature::Sign {
+            let signs = same.take_while(|&c| c == first).count();
+            self.count(Feature::Sign, 1);
+            self.count(Feature::SignSame, signs - 1);
+            return (signs * first.len_utf8(), Before::Punctuation);
+        }
+        let (letters, bytes) = same.fold((0, 0), |(n, bytes), c| (n + 1, bytes + c.len_utf8()));
+        self.count(feature, letters);
+        self.start_beyond(first.len_utf8() > 2, before);
+        (bytes, Before::WordBeyond)
+    }
+
+    fn start_beyond(&mut self, wide: bool, before: Before) {
+        let feature = match (before, wide) {
+            (Before::Word | Before::WordBeyond, _) => return,
+            (Before::Line, false) => Feature::WordTwoAtLine,
+            (Before::Line, true) => Feature::WordWideAtLine,
+            (_, false) => Feature::WordTwo,
+            (_, true) => Feature::WordWide,
+        };
+        self.count(feature, 1);
+    }
+}
+
+/// The feature of a word of this length, by its place.
+fn word_feature(length: usize, before: Before) -> usize {
+    const BY_LENGTH: [u8; 15] = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5, 6];
+    let bucket = BY_LENGTH.get(length.min(14)).copied().unwrap_or(6);
+    let first = match before {
+        Before::Line | Before::Blank => Feature::Word,
+        Before::WordBeyond => return Feature::Joined as usize,
+        Before::Word | Before::Digit | Before::Punctuation => Feature::Glued,
+    };
+    first as usize + usize::from(bucket)
+}
+
+fn run(bytes: &[u8], wanted: impl Fn(&u8) -> bool) -> usize {
+    bytes.iter().take_while(|byte| wanted(byte)).count()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Fits the coefficients of the estimator, and says how well they do. Runs only when asked:
+//!
+//! ```text
+//! TRIMTAB_FIT=<folder> cargo test --release -p trimtab-model fit -- --ignored --nocapture
+//! ```
+//!
+//! The folder holds UTF-8 text files, one kind of text each. Files are cut into chunks of 4 KB;
+//! every second chunk is fitted, the others judge. The fit is a least-squares fit of the
+//! relative error under the condition that no coefficient is negative (so that no text has a
+//! negative estimate, and more text never has a lower one).
+#![cfg(feature = "exact")]
+
+use super::features::{FEATURES, Features};
+use super::linear;
+use super::{TokenCounter, Vocabulary};
+
+const CHUNK: usize = 4096;
+
+struct Sample {
+    file: String,
+    bytes: f64,
+    counts: Vec<f64>,
+    tokens: f64,
+}
+
+#[test]
+#[ignore = "needs a folder of texts in TRIMTAB_FIT"]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a tool for developers, not a test"
+)]
+fn fit() {
+    let folder = std::env::var("TRIMTAB_FIT").expect("TRIMTAB_FIT names a folder");
+    let mut samples = Vec::new();
+    for entry in std::fs::read_dir(&folder).expect("the folder can be read") {
+        let path = entry.expect("the folder can be read").path();
+        let name = path
+            .file_stem()
+            .expect("a file")
+            .to_string_lossy()
+            .into_owned();
+        let text = std::fs::read_to_string(&path).expect("UTF-8 text");
+        samples.extend(chunks(&name, &text));
+    }
+    samples.sort_by(|a, b| a.file.cmp(&b.file));
+    let fitted = least_squares(&samples);
+    println!("fitted, in 4096ths of a token:");
+    for (index, value) in fitted.iter().enumerate() {
+        let seen: f64 = samples.iter().map(|s| s.counts[index]).sum();
+        println!(
+            "    {:>6}, // {index} seen {seen}",
+            (value * 4096.0).round()
+        );
+    }
+    report("fitted", &samples, |s| dot(&fitted, &s.counts));
+    let current = linear::coefficients();
+    report("in the code", &samples, |s| dot(&current, &s.counts));
+    report("bytes/4", &samples, |s| s.bytes / 4.0);
+}
+
+fn chunks(name: &str, text: &str) -> Vec<Sample> {
+    let counter = Vocabulary::O200k.counter().unwrap();
+    let mut rest = text;
+    let mut samples = Vec::new();
+    while rest.len() >= CHUNK {
+        let mut at = CHUNK;
+        while !rest.is_char_boundary(at) {
+            at -= 1;
+        }
+        let (chunk, behind) = rest.split_at(at);
+        rest = behind;
+        samples.push(Sample {
+            file: name.to_owned(),
+            bytes: chunk.len() as f64,
+            counts: Features::of(chunk)
+                .counts()
+                .iter()
+                .map(|&n| f64::from(n))
+                .collect(),
+            tokens: counter.count(chunk) as f64,
+        });
+    }
+    samples
+}
+
+/// A kind of text counts for at most a hundred chunks, sessions of agents for three times that.
+fn weight(samples: &[Sample], sample: &Sample) -> f64 {
+    let peers = samples.iter().filter(|s| s.file == sample.file).count() as f64;
+    let share: f64 = if sample.file.starts_with("corpus") {
+        300.0
+    } else {
+        100.0
+    };
+    share.min(peers) / peers
+}
+
+/// What a coefficient may be: the splitting rules of the vocabularies say as much, and a fit
+/// within these bounds holds for texts that nobody fitted.
+fn bounds(feature: usize) -> (f64, f64) {
+    match feature {
+        // Words: at least one token, but for what a glued prefix shares.
+        0 => (1.0, 1.1),
+        1 => (1.0, 1.3),
+        2 => (1.0, 1.6),
+        3 => (1.0, 2.2),
+        4 => (1.0, 2.8),
+        5 => (1.0, 3.5),
+        6 => (1.0, 4.5),
+        7..=8 => (0.7, 1.6),
+        9..=13 => (0.7, 4.5),
+        // Three digits, and punctuation by itself, are a token each.
+        18 => (1.0, 1.0),
+        19 => (0.9, 1.2),
+        24 | 30 => (0.9, 1.1),
+        26 => (0.9, 1.0),
+        27 => (0.8, 1.2),
+        28 => (0.005, 0.1),
+        31 => (0.2, 1.0),
+        // Too few of these are in any text; a byte pair is at least half a token.
+        40 => (0.5, 2.0),
+        58 => (0.3, 2.0),
+        63 => (1.0, 3.0),
+        _ => (0.0, 3.0),
+    }
+}
+
+/// Coordinate descent on the normal equations, each coefficient kept within its bounds.
+fn least_squares(samples: &[Sample]) -> Vec<f64> {
+    let mut normal = vec![vec![0.0; FEATURES]; FEATURES];
+    let mut target = vec![0.0; FEATURES];
+    for sample in samples.iter().step_by(2) {
+        let weight = weight(samples, sample);
+        let row: Vec<f64> = sample.counts.iter().map(|n| n / sample.tokens).collect();
+        for (i, a) in row.iter().enumerate().filter(|(_, a)| **a > 0.0) {
+            target[i] += weight * a;
+            for (j, b) in row.iter().enumerate() {
+                normal[i][j] += weight * a * b;
+            }
+        }
+    }
+    let mut fitted = vec![0.5; FEATURES];
+    for _ in 0..20_000 {
+        for i in 0..FEATURES {
+            if normal[i][i] < 1e-6 {
+                continue;
+            }
+            let others: f64 = dot(&normal[i], &fitted) - normal[i][i] * fitted[i];
+            let (low, high) = bounds(i);
+            fitted[i] = ((target[i] - others) / normal[i][i]).clamp(low, high);
+        }
+    }
+    fitted
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Prints the error per kind of text over the chunks that were not fitted.
+fn report(title: &str, samples: &[Sample], estimate: impl Fn(&Sample) -> f64) {
+    println!("\n{title}: error in percent, p5 / p50 / p95, mean of the absolute");
+    let mut kinds: Vec<(String, Vec<f64>)> = Vec::new();
+    for sample in samples.iter().skip(1).step_by(2) {
+        let error = 100.0 * (estimate(sample) / sample.tokens - 1.0);
+        match kinds.last_mut().filter(|(file, _)| *file == sample.file) {
+            Some((_, errors)) => errors.push(error),
+            None => kinds.push((sample.file.clone(), vec![error])),
+        }
+    }
+    let mut means = Vec::new();
+    for (file, mut errors) in kinds {
+        errors.sort_by(f64::total_cmp);
+        let at = |percent: usize| errors[(errors.len() - 1) * percent / 100];
+        let mean = errors.iter().map(|e| e.abs()).sum::<f64>() / errors.len() as f64;
+        println!(
+            "  {file:<36} {:>6.1} {:>6.1} {:>6.1}   {mean:>5.1}",
+            at(5),
+            at(50),
+            at(95)
+        );
+        means.push((file, mean));
+    }
+    let mean = |part: &str| {
+        let of: Vec<f64> = means
+            .iter()
+            .filter(|m| m.0.starts_with(part))
+            .map(|m| m.1)
+            .collect();
+        of.iter().sum::<f64>() / of.len() as f64
+    };
+    println!(
+        "  all kinds {:.1}, sessions {:.1}",
+        mean(""),
+        mean("corpus")
+    );
+}

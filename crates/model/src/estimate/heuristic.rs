@@ -1,0 +1,276 @@
+//! The estimates of the five designs, as data.
+
+use serde_json::Value;
+
+use super::size::{Length, Sizes};
+use crate::Message;
+
+/// What lengths are measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// UTF-8 bytes.
+    Bytes,
+    /// Unicode scalar values.
+    Chars,
+}
+
+/// What becomes of a fraction of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// A whole one.
+    Up,
+    /// Nothing.
+    Down,
+}
+
+/// What is counted of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Its text, and that of its outputs.
+    Text,
+    /// The tags that stand for media and unknown parts, as in [`Message::text`].
+    Tags,
+    /// Readable thoughts.
+    Reasoning,
+    /// The ids of calls.
+    CallId,
+    /// The type of calls, which is always `function`.
+    CallType,
+    /// The names of called tools.
+    Name,
+    /// The arguments of calls.
+    Arguments,
+    /// The ids that outputs answer.
+    OutputCallId,
+}
+
+/// What an image, a document or a sound costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PerMedia {
+    /// So many units, to be converted with the rest.
+    Units(u32),
+    /// So many tokens.
+    Tokens(u32),
+}
+
+/// One design's way to guess tokens from lengths.
+///
+/// ```
+/// use trimtab_model::{Message, estimate::Heuristic};
+///
+/// let message = Message::user("abcde");
+/// assert_eq!(Heuristic::REFS.message(&message), 2);
+/// assert_eq!(Heuristic::TURNS.message(&message), 6);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heuristic {
+    /// The unit of a text by itself.
+    pub unit: Unit,
+    /// Tokens are units times this …
+    pub numerator: u32,
+    /// … divided by this,
+    pub denominator: u32,
+    /// rounded this way, once per text or message.
+    pub rounding: Rounding,
+    /// Units added to each message.
+    pub per_message: u32,
+    /// What one medium costs.
+    pub per_media: PerMedia,
+    /// Units added to each tool definition.
+    pub per_tool: u32,
+    /// What is counted, and in which unit.
+    pub counted: &'static [(Counted, Unit)],
+    /// Whether a message that the model does not see costs nothing.
+    pub skips_hidden: bool,
+}
+
+/// Bytes of `function`.
+const CALL_TYPE: u32 = 8;
+
+impl Heuristic {
+    /// `refs`: bytes of the text projection, four to a token, rounded up.
+    pub const REFS: Self = Self {
+        unit: Unit::Bytes,
+        numerator: 1,
+        denominator: 4,
+        rounding: Rounding::Up,
+        per_message: 0,
+        per_media: PerMedia::Tokens(0),
+        per_tool: 0,
+        counted: &[(Counted::Text, Unit::Bytes), (Counted::Tags, Unit::Bytes)],
+        skips_hidden: false,
+    };
+
+    /// `turns`: two and a half characters to a token, twelve more per message, rounded down;
+    /// the fields of calls in bytes; 256 tokens per medium.
+    pub const TURNS: Self = Self {
+        unit: Unit::Chars,
+        numerator: 2,
+        denominator: 5,
+        rounding: Rounding::Down,
+        per_message: 12,
+        per_media: PerMedia::Tokens(256),
+        per_tool: 20,
+        counted: &[
+            (Counted::Text, Unit::Chars),
+            (Counted::Reasoning, Unit::Chars),
+            (Counted::CallId, Unit::Bytes),
+            (Counted::CallType, Unit::Bytes),
+            (Counted::Name, Unit::Bytes),
+            (Counted::Arguments, Unit::Bytes),
+            (Counted::OutputCallId, Unit::Bytes),
+        ],
+        skips_hidden: false,
+    };
+
+    /// `archive`: four characters to a token, rounded up; 4,800 characters per medium; nothing
+    /// for what the model does not see. The design says characters, its code counts bytes.
+    pub const ARCHIVE: Self = Self {
+        unit: Unit::Chars,
+        numerator: 1,
+        denominator: 4,
+        rounding: Rounding::Up,
+        per_message: 0,
+        per_media: PerMedia::Units(4800),
+        per_tool: 0,
+        counted: &[
+            (Counted::Text, Unit::Chars),
+            (Counted::Reasoning, Unit::Chars),
+            (Counted::Name, Unit::Chars),
+            (Counted::Arguments, Unit::Chars),
+        ],
+        skips_hidden: true,
+    };
+
+    /// `checkpoint`, where it cuts outputs: four characters to a token, rounded up.
+    pub const CHECKPOINT_CUT: Self = Self {
+        unit: Unit::Chars,
+        numerator: 1,
+        denominator: 4,
+        rounding: Rounding::Up,
+        per_message: 0,
+        per_media: PerMedia::Tokens(0),
+        per_tool: 0,
+        counted: &[(Counted::Text, Unit::Chars)],
+        skips_hidden: false,
+    };
+
+    /// `checkpoint`, where it chooses user messages: three and a half characters to a token,
+    /// twenty more per message, rounded down.
+    pub const CHECKPOINT_USER: Self = Self {
+        unit: Unit::Chars,
+        numerator: 2,
+        denominator: 7,
+        rounding: Rounding::Down,
+        per_message: 20,
+        per_media: PerMedia::Tokens(0),
+        per_tool: 0,
+        counted: &[(Counted::Text, Unit::Chars)],
+        skips_hidden: false,
+    };
+
+    /// The tokens of a text that is not a message.
+    pub fn text(&self, text: &str) -> u64 {
+        self.convert(units(Length::of(text), self.unit))
+    }
+
+    /// The tokens of a message.
+    pub fn message(&self, message: &Message) -> u64 {
+        if self.skips_hidden && !message.agent_visible() {
+            return 0;
+        }
+        self.sizes(&Sizes::of(message))
+    }
+
+    /// The tokens of several messages: the sum, each rounded by itself.
+    pub fn messages<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) -> u64 {
+        messages
+            .into_iter()
+            .map(|message| self.message(message))
+            .sum()
+    }
+
+    /// The tokens of one message whose sizes are known, in constant time.
+    ///
+    /// Rounding is per message: add up these figures, not the sizes.
+    pub fn sizes(&self, sizes: &Sizes) -> u64 {
+        let counted: u64 = self
+            .counted
+            .iter()
+            .map(|&(what, unit)| counted_units(sizes, what, unit))
+            .sum();
+        let overhead = u64::from(self.per_message) * u64::from(sizes.messages);
+        let media = u64::from(sizes.media);
+        match self.per_media {
+            PerMedia::Units(units) => self.convert(counted + overhead + media * u64::from(units)),
+            PerMedia::Tokens(tokens) => {
+                self.convert(counted + overhead) + media * u64::from(tokens)
+            }
+        }
+    }
+
+    /// The tokens of the tool definitions: name, description and the JSON of the parameters,
+    /// converted once over all tools. Understands the definitions of all three dialects.
+    pub fn tools<'a>(&self, tools: impl IntoIterator<Item = &'a Value>) -> u64 {
+        let length = |value: &Value| match value {
+            Value::Null => 0,
+            Value::String(text) => units(Length::of(text), self.unit),
+            // The length of compact JSON does not depend on the order of its keys.
+            schema => units(Length::of(&schema.to_string()), self.unit),
+        };
+        let tool_units = tools.into_iter().map(|tool| {
+            length(field(tool, "name"))
+                + length(field(tool, "description"))
+                + length(parameters(tool))
+                + u64::from(self.per_tool)
+        });
+        self.convert(tool_units.sum())
+    }
+
+    fn convert(&self, units: u64) -> u64 {
+        let scaled = units.saturating_mul(u64::from(self.numerator));
+        let denominator = u64::from(self.denominator.max(1));
+        match self.rounding {
+            Rounding::Up => scaled.div_ceil(denominator),
+            Rounding::Down => scaled / denominator,
+        }
+    }
+}
+
+fn counted_units(sizes: &Sizes, what: Counted, unit: Unit) -> u64 {
+    match what {
+        Counted::Text => units(sizes.text, unit),
+        Counted::Reasoning => units(sizes.reasoning, unit),
+        Counted::Name => units(sizes.names, unit),
+        Counted::Arguments => units(sizes.arguments, unit),
+        Counted::Tags => u64::from(sizes.tags),
+        Counted::CallId => u64::from(sizes.call_ids),
+        Counted::CallType => u64::from(sizes.calls) * u64::from(CALL_TYPE),
+        Counted::OutputCallId => u64::from(sizes.output_ids),
+    }
+}
+
+fn units(length: Length, unit: Unit) -> u64 {
+    u64::from(match unit {
+        Unit::Bytes => length.bytes,
+        Unit::Chars => length.chars,
+    })
+}
+
+/// A field of a tool definition, which Chat Completions keeps one level deeper.
+fn field<'a>(tool: &'a Value, name: &str) -> &'a Value {
+    let outer = tool.get(name);
+    outer
+        .or_else(|| tool.get("function")?.get(name))
+        .unwrap_or(&Value::Null)
+}
+
+fn parameters(tool: &Value) -> &Value {
+    match field(tool, "parameters") {
+        Value::Null => field(tool, "input_schema"),
+        schema => schema,
+    }
+}
+
+#[cfg(test)]
+mod tests;

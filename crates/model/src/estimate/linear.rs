@@ -1,0 +1,149 @@
+//! Our own estimate: a weighted sum of what one pass over a text sees.
+//!
+//! The weights were fitted to exact `o200k_base` counts of 4 KB chunks: 30 MB of text in 84
+//! kinds, namely recorded agent sessions, source code (Rust, C, Python, JavaScript, Perl,
+//! shell, TOML), JSON, HTML, Markdown, logs, file lists, hashes, numbers, base64, manual pages
+//! in 23 languages and program messages in 34, so that each script has a weight of its own.
+//! On the half of the chunks that was not fitted the mean error is 5.7 % over all kinds (bytes/4: 23.6 %)
+//! and 3.9 % over the sessions (bytes/4: 12.7 %). The `fit` test beside this file does it again.
+
+use serde::{Deserialize, Serialize};
+
+use super::features::Features;
+
+/// Classes of what costs tokens. Vocabularies differ most between them, so a calibration has
+/// one factor for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// ASCII words.
+    Letters,
+    /// ASCII digits.
+    Digits,
+    /// ASCII punctuation.
+    Punctuation,
+    /// Blanks, tabs, newlines and control characters.
+    Blanks,
+    /// Characters of two bytes: accented Latin, Greek, Cyrillic, Hebrew, Arabic.
+    TwoByte,
+    /// Characters of three and four bytes: Han, Kana, Hangul, Indic scripts, signs, emoji.
+    Wide,
+    /// What a provider puts around messages, calls and outputs.
+    Framing,
+    /// Images, documents and sounds.
+    Media,
+}
+
+/// The number of classes.
+pub(super) const CLASSES: usize = Class::Media as usize + 1;
+/// The number of classes that come from text.
+pub(super) const TEXT_CLASSES: usize = Class::Wide as usize + 1;
+/// Estimates are kept in sixteenths of a token: whole numbers, so that sums can be undone.
+pub(super) const PARTS: u32 = 16;
+
+/// Coefficients are in this part of a token.
+const UNIT: u64 = 4096;
+
+/// The coefficients by class, in the order of the features.
+#[rustfmt::skip]
+const COEFFICIENTS: [(Class, &[u32]); TEXT_CLASSES] = [
+    (
+        Class::Letters,
+        &[4096, 4096, 4096, 4096, 5211, 11426, 16382, 5839, 6161, 3281, 3279, 5938, 9217, 9202, 2747, 472, 0, 2591],
+    ),
+    (
+        Class::Digits,
+        &[4096],
+    ),
+    (
+        Class::Punctuation,
+        &[4036, 616, 924, 269],
+    ),
+    (
+        Class::Blanks,
+        &[0, 4506, 0, 3686, 4158, 20, 1561, 3855],
+    ),
+    (
+        Class::TwoByte,
+        &[819, 7035, 1620, 2197, 1348, 981, 1151, 1431, 1011, 2048],
+    ),
+    (
+        Class::Wide,
+        &[6642, 104, 1451, 1500, 2417, 1675, 1712, 1848, 1448, 2312, 1545, 2128, 1344, 1912, 2314, 2711, 2606, 1229, 3987, 1351, 5913, 7810, 12288],
+    ),
+];
+
+/// The estimated tokens of a text by class, in sixteenths.
+pub(super) fn classes(text: &str) -> [u32; TEXT_CLASSES] {
+    let features = Features::of(text);
+    let mut counts = features.counts().iter();
+    COEFFICIENTS.map(|(_, coefficients)| {
+        let sum: u64 = coefficients
+            .iter()
+            .zip(counts.by_ref())
+            .map(|(&coefficient, &count)| u64::from(coefficient) * u64::from(count))
+            .sum();
+        let parts = (sum * u64::from(PARTS)).div_ceil(UNIT);
+        u32::try_from(parts).unwrap_or(u32::MAX)
+    })
+}
+
+/// The coefficients in tokens.
+#[cfg(all(test, feature = "exact"))]
+pub(super) fn coefficients() -> Vec<f64> {
+    let all = COEFFICIENTS
+        .iter()
+        .flat_map(|(_, coefficients)| *coefficients);
+    all.map(|&c| f64::from(c) / UNIT as f64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::features::FEATURES;
+    use super::*;
+
+    fn tokens(text: &str) -> f64 {
+        f64::from(classes(text).iter().sum::<u32>()) / f64::from(PARTS)
+    }
+
+    #[test]
+    fn every_feature_has_a_coefficient() {
+        let given: usize = COEFFICIENTS.iter().map(|(_, list)| list.len()).sum();
+        assert_eq!(given, FEATURES);
+        for (place, (class, _)) in COEFFICIENTS.iter().enumerate() {
+            assert_eq!(*class as usize, place);
+        }
+    }
+
+    #[test]
+    fn estimates_are_of_the_right_size() {
+        assert!(tokens("").abs() < f64::EPSILON);
+        for (text, low, high) in [
+            ("hello world", 2.0, 3.0),
+            ("1234567890", 4.0, 4.5),
+            ("fn main() {\n    println!(\"hi\");\n}\n", 9.0, 16.0),
+            ("Съешь ещё этих мягких французских булок", 10.0, 22.0),
+            ("日本語のテキスト", 3.0, 9.0),
+        ] {
+            let estimate = tokens(text);
+            assert!((low..=high).contains(&estimate), "{text}: {estimate}");
+        }
+    }
+
+    #[test]
+    fn classes_are_told_apart() {
+        let only = |text: &str| -> Vec<usize> {
+            let found = classes(text).into_iter().enumerate();
+            found
+                .filter(|(_, n)| *n > 0)
+                .map(|(class, _)| class)
+                .collect()
+        };
+        assert_eq!(only("word"), [Class::Letters as usize]);
+        assert_eq!(only("12"), [Class::Digits as usize]);
+        assert_eq!(only("..."), [Class::Punctuation as usize]);
+        assert_eq!(only("\n"), [Class::Blanks as usize]);
+        assert_eq!(only("жук"), [Class::TwoByte as usize]);
+        assert_eq!(only("漢字"), [Class::Wide as usize]);
+    }
+}

@@ -1,0 +1,234 @@
+//! The plain sizes of a message, which every design's heuristic is made of.
+
+use std::ops::{AddAssign, SubAssign};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Call, Message, Opaque, Part, part};
+
+/// The length of some text in both units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Length {
+    /// UTF-8 bytes.
+    pub bytes: u32,
+    /// Unicode scalar values.
+    pub chars: u32,
+}
+
+/// The sizes of a message, or the sum over several. Sums stop at `u32::MAX`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// Text, and the text of outputs.
+    pub text: Length,
+    /// Readable thoughts.
+    pub reasoning: Length,
+    /// Names of called tools.
+    pub names: Length,
+    /// Arguments of calls.
+    pub arguments: Length,
+    /// Bytes of the tags that stand for media and unknown parts in the text projection.
+    pub tags: u32,
+    /// Bytes of the ids of calls.
+    pub call_ids: u32,
+    /// Bytes of the ids that outputs answer.
+    pub output_ids: u32,
+    /// How many calls.
+    pub calls: u32,
+    /// How many outputs.
+    pub outputs: u32,
+    /// How many images, documents and sounds.
+    pub media: u32,
+    /// How many messages.
+    pub messages: u32,
+}
+
+/// What there is to count in a message.
+pub(super) enum Item<'a> {
+    Text(&'a str),
+    Reasoning(&'a str),
+    Call(&'a Call),
+    /// An output; its content follows as items of its own.
+    Output(&'a str),
+    Media,
+    Opaque(&'a Opaque),
+}
+
+/// Goes through the parts of a message, and through the parts of outputs in it.
+pub(super) fn walk<'a>(parts: &'a [Part], see: &mut impl FnMut(Item<'a>)) {
+    for part in parts {
+        match part {
+            Part::Text(text) => see(Item::Text(&text.text)),
+            Part::Reasoning(reasoning) => see(Item::Reasoning(&reasoning.text)),
+            Part::Media(_) => see(Item::Media),
+            Part::Call(call) => see(Item::Call(call)),
+            Part::Opaque(opaque) => see(Item::Opaque(opaque)),
+            Part::Output(output) => {
+                see(Item::Output(&output.call_id));
+                walk(&output.content, see);
+            }
+        }
+    }
+}
+
+impl Length {
+    /// The length of a text.
+    pub fn of(text: &str) -> Self {
+        Self {
+            bytes: clamped(text.len()),
+            chars: clamped(text.chars().count()),
+        }
+    }
+}
+
+impl Sizes {
+    /// The sizes of one message.
+    pub fn of(message: &Message) -> Self {
+        let mut sizes = Self::of_parts(&message.parts);
+        sizes.messages = 1;
+        sizes
+    }
+
+    fn of_parts(parts: &[Part]) -> Self {
+        let mut sizes = Self::default();
+        walk(parts, &mut |item| sizes.add_item(&item));
+        sizes.tags = tags(parts);
+        sizes
+    }
+
+    fn add_item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Text(text) => self.text += Length::of(text),
+            Item::Reasoning(text) => self.reasoning += Length::of(text),
+            Item::Media => self.media = self.media.saturating_add(1),
+            Item::Opaque(_) => {}
+            Item::Call(call) => {
+                self.calls = self.calls.saturating_add(1);
+                self.call_ids = self.call_ids.saturating_add(clamped(call.id.len()));
+                self.names += Length::of(&call.name);
+                self.arguments += Length::of(&call.arguments);
+            }
+            Item::Output(id) => {
+                self.outputs = self.outputs.saturating_add(1);
+                self.output_ids = self.output_ids.saturating_add(clamped(id.len()));
+            }
+        }
+    }
+}
+
+/// Bytes of the tags in the text projection of some parts.
+fn tags(parts: &[Part]) -> u32 {
+    parts.iter().fold(0, |sum, part| {
+        let tag = match part {
+            Part::Media(_) | Part::Opaque(_) => {
+                clamped(part::project(std::slice::from_ref(part)).len())
+            }
+            Part::Output(output) => tags(&output.content),
+            Part::Text(_) | Part::Reasoning(_) | Part::Call(_) => 0,
+        };
+        sum.saturating_add(tag)
+    })
+}
+
+/// A size as it is stored.
+pub(super) fn clamped(size: usize) -> u32 {
+    u32::try_from(size).unwrap_or(u32::MAX)
+}
+
+impl AddAssign for Length {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.chars = self.chars.saturating_add(other.chars);
+    }
+}
+
+impl SubAssign for Length {
+    fn sub_assign(&mut self, other: Self) {
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+        self.chars = self.chars.saturating_sub(other.chars);
+    }
+}
+
+impl Sizes {
+    fn combine(
+        &mut self,
+        other: &Self,
+        lengths: fn(&mut Length, Length),
+        number: fn(u32, u32) -> u32,
+    ) {
+        lengths(&mut self.text, other.text);
+        lengths(&mut self.reasoning, other.reasoning);
+        lengths(&mut self.names, other.names);
+        lengths(&mut self.arguments, other.arguments);
+        self.tags = number(self.tags, other.tags);
+        self.call_ids = number(self.call_ids, other.call_ids);
+        self.output_ids = number(self.output_ids, other.output_ids);
+        self.calls = number(self.calls, other.calls);
+        self.outputs = number(self.outputs, other.outputs);
+        self.media = number(self.media, other.media);
+        self.messages = number(self.messages, other.messages);
+    }
+}
+
+impl AddAssign for Sizes {
+    fn add_assign(&mut self, other: Self) {
+        self.combine(&other, Length::add_assign, u32::saturating_add);
+    }
+}
+
+impl SubAssign for Sizes {
+    fn sub_assign(&mut self, other: Self) {
+        self.combine(&other, Length::sub_assign, u32::saturating_sub);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Media, MediaKind, Output, RawJson, Role};
+
+    #[test]
+    fn sizes_see_every_part_once() {
+        let mut output = Output::new("c1", "añb");
+        output.content.push(Part::Media(Media {
+            kind: MediaKind::Image,
+            raw: RawJson::of(&1),
+        }));
+        let message = Message::new(
+            Role::Assistant,
+            vec![
+                Part::text("né"),
+                Part::reasoning("hm"),
+                Part::Call(Call::new("id1", "rún", "{}")),
+                Part::Output(output),
+            ],
+        );
+        let sizes = Sizes::of(&message);
+        assert_eq!(sizes.text, Length { bytes: 7, chars: 5 });
+        assert_eq!(sizes.reasoning, Length { bytes: 2, chars: 2 });
+        assert_eq!(sizes.names, Length { bytes: 4, chars: 3 });
+        assert_eq!(sizes.arguments.bytes, 2);
+        assert_eq!((sizes.call_ids, sizes.output_ids), (3, 2));
+        assert_eq!(
+            (sizes.calls, sizes.outputs, sizes.media, sizes.messages),
+            (1, 1, 1, 1)
+        );
+        assert_eq!(sizes.tags, 7);
+        assert_eq!(
+            message.text().len(),
+            (sizes.text.bytes + sizes.tags) as usize,
+            "text and tags are the projection"
+        );
+    }
+
+    #[test]
+    fn what_was_added_can_be_taken_out() {
+        let (one, two) = (
+            Sizes::of(&Message::user("one")),
+            Sizes::of(&Message::user("two, too")),
+        );
+        let mut sum = one;
+        sum += two;
+        sum -= one;
+        assert_eq!(sum, two);
+    }
+}

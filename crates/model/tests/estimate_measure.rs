@@ -1,0 +1,128 @@
+//! Properties of measures, estimates and calibrations over any text.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "token counts are small and positive"
+)]
+
+use proptest::prelude::*;
+use trimtab_model::estimate::{Calibration, Class, Heuristic, Measure, TokenCounter};
+use trimtab_model::{Call, Message};
+
+struct Words;
+
+impl TokenCounter for Words {
+    fn count(&self, text: &str) -> u64 {
+        text.split_whitespace().count() as u64
+    }
+}
+
+const CLASSES: [Class; 8] = [
+    Class::Letters,
+    Class::Digits,
+    Class::Punctuation,
+    Class::Blanks,
+    Class::TwoByte,
+    Class::Wide,
+    Class::Framing,
+    Class::Media,
+];
+
+fn message() -> impl Strategy<Value = Message> {
+    let text = prop_oneof![
+        any::<String>(),
+        "[a-zA-Z0-9 .\n\t{}-]{0,300}",
+        "[а-яé漢字😀 ]{0,80}"
+    ];
+    prop_oneof![
+        text.clone().prop_map(Message::user),
+        (text.clone(), text.clone()).prop_map(
+            |(said, asked)| Message::assistant(said).with_call(Call::new("c", "run", asked))
+        ),
+        text.prop_map(|text| Message::output("c", text)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_goes_in_comes_out(messages in prop::collection::vec(message(), 0..12), drop in 0_usize..12) {
+        let measures: Vec<Measure> = messages.iter().map(Measure::of).collect();
+        let mut running: Measure = measures.iter().copied().sum();
+        let drop = drop.min(measures.len());
+        for measure in &measures[..drop] {
+            running -= *measure;
+        }
+        let rest: Measure = measures[drop..].iter().copied().sum();
+        prop_assert_eq!(running.tokens(), rest.tokens());
+        prop_assert_eq!(running.sizes(), rest.sizes());
+    }
+
+    #[test]
+    fn no_class_is_negative_and_more_text_is_not_less(message in message(), more in "[ -~\n]{0,40}") {
+        let measure = Measure::of(&message);
+        let classes: f64 = CLASSES.iter().map(|&class| measure.class(class)).sum();
+        prop_assert!(CLASSES.iter().all(|&class| measure.class(class) >= 0.0));
+        prop_assert!((measure.tokens() as f64 - classes).abs() < 1.0);
+        let longer = Measure::of(&Message::user(more));
+        prop_assert!((measure + longer).tokens() >= measure.tokens());
+    }
+
+    #[test]
+    fn the_estimate_from_sizes_is_the_estimate_of_the_message(message in message()) {
+        let measure = Measure::of(&message);
+        for heuristic in [Heuristic::REFS, Heuristic::TURNS, Heuristic::ARCHIVE] {
+            prop_assert_eq!(heuristic.sizes(measure.sizes()), heuristic.message(&message));
+        }
+        let projected = message.text();
+        prop_assert_eq!(Heuristic::REFS.message(&message), Heuristic::REFS.text(&projected));
+    }
+
+    /// Whatever is reported, true or not: the bound holds its order and nothing turns to nonsense.
+    #[test]
+    fn the_bound_is_never_below_the_estimate(
+        reports in prop::collection::vec((message(), any::<u32>()), 0..30),
+        factor in 0.1_f64..6.0,
+        asked in message(),
+    ) {
+        let mut model = Calibration::default();
+        for (message, noise) in &reports {
+            let added = Measure::of(message);
+            let wobble = 0.5 + f64::from(*noise) / f64::from(u32::MAX);
+            model.observe(&added, (added.tokens() as f64 * factor * wobble) as u64);
+            model.observe(&added, u64::from(*noise));
+        }
+        let asked = Measure::of(&asked);
+        prop_assert!(model.upper_bound(&asked) >= model.tokens(&asked));
+        prop_assert!(model.tokens(&asked) <= asked.tokens() * 5 + 1);
+    }
+
+    #[test]
+    fn counted_texts_are_counted(message in message()) {
+        let counted = Measure::counted(&message, &Words);
+        let around = counted.class(Class::Framing);
+        let words: u64 = match &message.parts[..] {
+            [] => 0,
+            _ => message.calls().map(|call| Words.count(&call.name) + Words.count(&call.arguments)).sum::<u64>()
+                + Words.count(&message.text()),
+        };
+        prop_assert_eq!(counted.exact_tokens(), Some(words + around as u64));
+        prop_assert_eq!((counted + Measure::of(&message)).exact_tokens(), None);
+    }
+}
+
+#[test]
+fn a_measure_is_small() {
+    assert!(size_of::<Measure>() <= 112, "{}", size_of::<Measure>());
+}
+
+#[test]
+fn calibration_survives_storing() {
+    let mut model = Calibration::default();
+    let added = Measure::of(&Message::user("some words ".repeat(40)));
+    model.observe(&added, 130);
+    let stored = serde_json::to_string(&model).unwrap();
+    let mut again: Calibration = serde_json::from_str(&stored).unwrap();
+    assert_eq!(again.tokens(&added), model.tokens(&added));
+    again.observe(&added, 131);
+    assert_eq!(again.learned(), 2);
+}

@@ -1,0 +1,25 @@
+//! The store beside what it is built on: plain files, the database, seek and read, ripgrep.
+//!
+//! `TRIMTAB_BENCH_MB` sets the size of the large output (256); `cargo bench -p trimtab-store`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a benchmark may fail, and its tables are what it is for"
+)]
+
+#[cfg(unix)]
+mod reads;
+#[cfg(unix)]
+mod writes;
+
+fn main() {
+    #[cfg(unix)]
+    {
+        writes::puts();
+        writes::appends();
+        writes::corpus();
+        reads::large_outputs();
+    }
+}

@@ -1,0 +1,260 @@
+//! What to remove from a store: by age, by reachability, by size.
+//!
+//! The decision is made here from a picture of the store, the same for every backend.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::SessionId;
+
+/// What to remove.
+#[derive(Clone, Debug)]
+pub struct Collect {
+    /// Sessions that were last used longer ago than this, with all that they hold.
+    pub older_than: Option<Duration>,
+    /// Outputs that nobody names any more. For each session named here, the refs that it can
+    /// still name. An output goes only if its session and all sessions below it are named here
+    /// and none of them names it.
+    pub reachable: Option<BTreeMap<SessionId, BTreeSet<String>>>,
+    /// Whole sessions, oldest first, until the store holds at most this many bytes.
+    pub max_bytes: Option<u64>,
+    /// Sessions used within this time are live: `max_bytes` does not touch them.
+    pub live_within: Duration,
+    /// Only say what would go.
+    pub dry_run: bool,
+}
+
+impl Default for Collect {
+    /// Removes nothing; sessions of the last hour count as live.
+    fn default() -> Self {
+        Self {
+            older_than: None,
+            reachable: None,
+            max_bytes: None,
+            live_within: Duration::from_secs(60 * 60),
+            dry_run: false,
+        }
+    }
+}
+
+/// What went, or would go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// The sessions, oldest first.
+    pub sessions: Vec<SessionId>,
+    /// How many outputs, those of the sessions among them.
+    pub outputs: u64,
+    /// Stored bytes that are free now: what is shared with an output that stays is not.
+    pub bytes_freed: u64,
+    /// Stored bytes that stay.
+    pub bytes_kept: u64,
+    /// Files that nothing in the store named: left over by a process that was killed.
+    pub stray_files: u64,
+}
+
+/// A picture of a store.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Picture {
+    pub sessions: Vec<PictureSession>,
+    /// Stored size of each blob.
+    pub blobs: BTreeMap<u64, u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PictureSession {
+    pub id: SessionId,
+    pub parent: Option<SessionId>,
+    pub used: u64,
+    /// Stored bytes of its log and journal.
+    pub stream_bytes: u64,
+    pub outputs: Vec<PictureOutput>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PictureOutput {
+    pub id: String,
+    /// The output itself and its text projection.
+    pub blobs: Vec<u64>,
+}
+
+/// What is to be removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Removal {
+    /// Whole sessions.
+    pub sessions: Vec<SessionId>,
+    /// Single outputs of sessions that stay.
+    pub outputs: Vec<(SessionId, String)>,
+    pub report: Collected,
+}
+
+/// Decides what `request` removes from the store in `picture` at time `now`.
+pub(crate) fn decide(picture: &Picture, request: &Collect, now: u64) -> Removal {
+    let mut deciding = Deciding::new(picture);
+    if let Some(age) = request.older_than {
+        deciding.sessions_before(now.saturating_sub(millis(age)));
+    }
+    if let Some(reachable) = &request.reachable {
+        deciding.unreachable(reachable);
+    }
+    if let Some(max) = request.max_bytes {
+        deciding.down_to(max, now.saturating_sub(millis(request.live_within)));
+    }
+    deciding.removal
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+struct Deciding<'a> {
+    picture: &'a Picture,
+    /// Last use of each session, or of a session below it: those may redeem its refs.
+    used: BTreeMap<&'a SessionId, u64>,
+    /// How many outputs still hold each blob.
+    holders: BTreeMap<u64, u64>,
+    removal: Removal,
+}
+
+impl<'a> Deciding<'a> {
+    fn new(picture: &'a Picture) -> Self {
+        let mut holders = BTreeMap::new();
+        let outputs = picture.sessions.iter().flat_map(|session| &session.outputs);
+        for blob in outputs.flat_map(|output| &output.blobs) {
+            *holders.entry(*blob).or_default() += 1;
+        }
+        let streams: u64 = picture
+            .sessions
+            .iter()
+            .map(|session| session.stream_bytes)
+            .sum();
+        let mut removal = Removal::default();
+        removal.report.bytes_kept = streams + picture.blobs.values().sum::<u64>();
+        Self {
+            picture,
+            used: last_uses(&picture.sessions),
+            holders,
+            removal,
+        }
+    }
+
+    /// Sessions not yet removed, the one longest out of use first.
+    fn oldest_first(&self) -> Vec<(u64, &'a PictureSession)> {
+        let staying = self.picture.sessions.iter();
+        let staying = staying.filter(|session| !self.removal.sessions.contains(&session.id));
+        let mut sessions: Vec<_> = staying
+            .map(|session| {
+                (
+                    self.used.get(&session.id).copied().unwrap_or(session.used),
+                    session,
+                )
+            })
+            .collect();
+        sessions.sort_by(|a, b| (a.0, &a.1.id).cmp(&(b.0, &b.1.id)));
+        sessions
+    }
+
+    fn sessions_before(&mut self, time: u64) {
+        for (used, session) in self.oldest_first() {
+            if used < time {
+                self.remove_session(session);
+            }
+        }
+    }
+
+    fn down_to(&mut self, max: u64, live_since: u64) {
+        for (used, session) in self.oldest_first() {
+            if self.removal.report.bytes_kept <= max || used >= live_since {
+                break;
+            }
+            self.remove_session(session);
+        }
+    }
+
+    fn unreachable(&mut self, reachable: &BTreeMap<SessionId, BTreeSet<String>>) {
+        for (_, session) in self.oldest_first() {
+            let below = below(&self.picture.sessions, &session.id);
+            let named: Option<Vec<_>> = below.iter().map(|id| reachable.get(id)).collect();
+            let Some(named) = named else { continue };
+            for output in &session.outputs {
+                if !named.iter().any(|ids| ids.contains(&output.id)) {
+                    self.remove_output(output);
+                    let gone = (session.id.clone(), output.id.clone());
+                    self.removal.outputs.push(gone);
+                }
+            }
+        }
+    }
+
+    fn remove_session(&mut self, session: &PictureSession) {
+        let already: BTreeSet<String> = self
+            .removal
+            .outputs
+            .extract_if(.., |(id, _)| *id == session.id)
+            .map(|(_, id)| id)
+            .collect();
+        for output in &session.outputs {
+            if !already.contains(&output.id) {
+                self.remove_output(output);
+            }
+        }
+        self.free(session.stream_bytes);
+        self.removal.sessions.push(session.id.clone());
+        self.removal.report.sessions.push(session.id.clone());
+    }
+
+    fn remove_output(&mut self, output: &PictureOutput) {
+        self.removal.report.outputs += 1;
+        for blob in &output.blobs {
+            let holders = self.holders.entry(*blob).or_default();
+            *holders = holders.saturating_sub(1);
+            if *holders == 0 {
+                self.free(self.picture.blobs.get(blob).copied().unwrap_or(0));
+            }
+        }
+    }
+
+    fn free(&mut self, bytes: u64) {
+        let report = &mut self.removal.report;
+        report.bytes_freed += bytes;
+        report.bytes_kept = report.bytes_kept.saturating_sub(bytes);
+    }
+}
+
+/// For each session the last use of it or of any session below it.
+fn last_uses(sessions: &[PictureSession]) -> BTreeMap<&SessionId, u64> {
+    let parents: BTreeMap<_, _> = sessions
+        .iter()
+        .map(|s| (&s.id, s.parent.as_ref()))
+        .collect();
+    let mut used: BTreeMap<_, _> = sessions.iter().map(|s| (&s.id, s.used)).collect();
+    for session in sessions {
+        let mut above = session.parent.as_ref();
+        // A damaged chain of parents may be a ring: it is not followed for ever.
+        for _ in 0..sessions.len() {
+            let Some(id) = above else { break };
+            let entry = used.entry(id).or_default();
+            *entry = session.used.max(*entry);
+            above = parents.get(id).copied().flatten();
+        }
+    }
+    used
+}
+
+/// A session and all sessions below it.
+fn below<'a>(sessions: &'a [PictureSession], top: &'a SessionId) -> BTreeSet<&'a SessionId> {
+    let mut found = BTreeSet::from([top]);
+    loop {
+        let children = sessions.iter().filter(|session| {
+            let parent = session.parent.as_ref();
+            parent.is_some_and(|parent| found.contains(parent)) && !found.contains(&session.id)
+        });
+        let children: Vec<_> = children.map(|session| &session.id).collect();
+        if children.is_empty() {
+            return found;
+        }
+        found.extend(children);
+    }
+}
+
+#[cfg(test)]
+mod tests;

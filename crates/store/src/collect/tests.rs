@@ -1,0 +1,156 @@
+use super::*;
+
+fn session(name: &str, parent: Option<&str>, used: u64, outputs: &[(&str, u64)]) -> PictureSession {
+    PictureSession {
+        id: id(name),
+        parent: parent.map(id),
+        used,
+        stream_bytes: 1,
+        outputs: outputs
+            .iter()
+            .map(|(id, blob)| PictureOutput {
+                id: (*id).to_owned(),
+                blobs: vec![*blob],
+            })
+            .collect(),
+    }
+}
+
+fn id(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+fn picture(sessions: Vec<PictureSession>) -> Picture {
+    let blobs = sessions
+        .iter()
+        .flat_map(|session| &session.outputs)
+        .flat_map(|output| &output.blobs)
+        .map(|blob| (*blob, 100))
+        .collect();
+    Picture { sessions, blobs }
+}
+
+fn names(removal: &Removal) -> Vec<&str> {
+    removal.sessions.iter().map(SessionId::as_str).collect()
+}
+
+fn older_than(millis: u64) -> Collect {
+    Collect {
+        older_than: Some(Duration::from_millis(millis)),
+        ..Collect::default()
+    }
+}
+
+#[test]
+fn nothing_is_asked_nothing_goes() {
+    let picture = picture(vec![session("a", None, 0, &[("r1", 1)])]);
+    let removal = decide(&picture, &Collect::default(), 1_000_000);
+    assert!(removal.sessions.is_empty() && removal.outputs.is_empty());
+    assert_eq!(removal.report.bytes_kept, 101);
+}
+
+#[test]
+fn age_is_that_of_the_last_use() {
+    let picture = picture(vec![
+        session("old", None, 100, &[("r1", 1)]),
+        session("new", None, 900, &[("r2", 2)]),
+    ]);
+    let removal = decide(&picture, &older_than(500), 1_000);
+    assert_eq!(names(&removal), ["old"]);
+    assert_eq!(removal.report.outputs, 1);
+    assert_eq!(removal.report.bytes_freed, 101);
+    assert_eq!(removal.report.bytes_kept, 101);
+}
+
+#[test]
+fn a_live_session_keeps_those_above_it() {
+    let picture = picture(vec![
+        session("top", None, 100, &[]),
+        session("middle", Some("top"), 100, &[]),
+        session("leaf", Some("middle"), 900, &[]),
+        session("other leaf", Some("middle"), 100, &[]),
+    ]);
+    let removal = decide(&picture, &older_than(500), 1_000);
+    assert_eq!(names(&removal), ["other leaf"]);
+}
+
+#[test]
+fn shared_bytes_are_freed_with_their_last_holder() {
+    let picture = picture(vec![
+        session("a", None, 100, &[("r1", 1)]),
+        session("b", None, 900, &[("r2", 1)]),
+    ]);
+    let removal = decide(&picture, &older_than(500), 1_000);
+    assert_eq!(removal.report.bytes_freed, 1, "only the log");
+}
+
+#[test]
+fn size_takes_the_oldest_first_and_spares_the_live() {
+    let picture = picture(vec![
+        session("newest", None, 990, &[("r3", 3)]),
+        session("oldest", None, 100, &[("r1", 1)]),
+        session("middle", None, 200, &[("r2", 2)]),
+    ]);
+    let mut request = Collect {
+        max_bytes: Some(250),
+        live_within: Duration::from_millis(100),
+        ..Collect::default()
+    };
+    assert_eq!(names(&decide(&picture, &request, 1_000)), ["oldest"]);
+    request.max_bytes = Some(0);
+    let removal = decide(&picture, &request, 1_000);
+    assert_eq!(names(&removal), ["oldest", "middle"]);
+    assert_eq!(removal.report.bytes_kept, 101);
+}
+
+#[test]
+fn an_output_goes_only_if_nobody_below_names_it() {
+    let picture = picture(vec![
+        session("top", None, 0, &[("r1", 1), ("r2", 2), ("r3", 3)]),
+        session("child", Some("top"), 0, &[("r4", 4)]),
+    ]);
+    let reach = |sessions: &[(&str, &[&str])]| Collect {
+        reachable: Some(
+            sessions
+                .iter()
+                .map(|(name, ids)| (id(name), ids.iter().map(|id| (*id).to_owned()).collect()))
+                .collect(),
+        ),
+        ..Collect::default()
+    };
+    let all = reach(&[("top", &["r1"]), ("child", &["r2", "r4"])]);
+    let removal = decide(&picture, &all, 1_000);
+    assert_eq!(removal.outputs, [(id("top"), "r3".to_owned())]);
+    let only_top = decide(&picture, &reach(&[("top", &[])]), 1_000);
+    assert!(only_top.outputs.is_empty(), "the child was not asked");
+    let only_child = decide(&picture, &reach(&[("child", &[])]), 1_000);
+    assert_eq!(only_child.outputs, [(id("child"), "r4".to_owned())]);
+}
+
+#[test]
+fn nothing_is_counted_twice() {
+    let picture = picture(vec![session("a", None, 100, &[("r1", 1), ("r2", 2)])]);
+    let request = Collect {
+        reachable: Some(BTreeMap::from([(id("a"), BTreeSet::new())])),
+        max_bytes: Some(0),
+        live_within: Duration::ZERO,
+        ..Collect::default()
+    };
+    let removal = decide(&picture, &request, 1_000);
+    assert_eq!(removal.report.outputs, 2);
+    assert_eq!(removal.report.bytes_freed, 201);
+    assert!(removal.outputs.is_empty(), "they go with their session");
+}
+
+#[test]
+fn a_ring_of_parents_ends() {
+    let picture = picture(vec![
+        session("a", Some("b"), 100, &[]),
+        session("b", Some("a"), 900, &[]),
+    ]);
+    assert!(
+        decide(&picture, &older_than(500), 1_000)
+            .sessions
+            .is_empty()
+    );
+}

@@ -1,0 +1,251 @@
+//! A folder held by a handle. Names inside it are made by us, links in it are not followed, and
+//! every step can be made to fail by a test.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags};
+
+use crate::{Error, Result, refs};
+
+const FOLDER_MODE: Mode = Mode::RWXU;
+const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Names of files that are not finished begin with this.
+pub(super) const UNFINISHED: &str = "new-";
+
+/// Asked before every step on the disk; a test may let the step fail.
+pub(crate) type Fault = Arc<dyn Fn(&'static str) -> io::Result<()> + Send + Sync>;
+
+pub(super) struct Dir {
+    fd: OwnedFd,
+    path: PathBuf,
+    fault: Option<Fault>,
+}
+
+/// What is at a name.
+pub(super) struct Entry {
+    pub byte_size: u64,
+    /// Last change, in milliseconds since 1970.
+    pub changed: u64,
+}
+
+impl Dir {
+    /// Opens the folder at `path`, which must be ours and no link.
+    pub(super) fn open(path: &Path, fault: Option<Fault>) -> Result<Self> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = sys::open(path, flags, Mode::empty());
+        let fd = fd.map_err(|error| not_a_folder(path, error))?;
+        Self::checked(fd, path.to_owned(), fault)
+    }
+
+    /// Opens the folder `name` in this one, and makes it if need be.
+    pub(super) fn folder(&self, name: &str) -> Result<Self> {
+        let path = self.path.join(name);
+        match sys::mkdirat(&self.fd, name, FOLDER_MODE) {
+            Ok(()) => self.sync()?,
+            // On a read-only disk it must be there already: opening tells.
+            Err(rustix::io::Errno::EXIST | rustix::io::Errno::ROFS) => {}
+            Err(error) => return Err(Error::io("make the folder", &path, error.into())),
+        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = sys::openat(&self.fd, name, flags, Mode::empty());
+        let fd = fd.map_err(|error| not_a_folder(&path, error))?;
+        Self::checked(fd, path, self.fault.clone())
+    }
+
+    fn checked(fd: OwnedFd, path: PathBuf, fault: Option<Fault>) -> Result<Self> {
+        let stat = sys::fstat(&fd).map_err(|error| Error::io("look at", &path, error.into()))?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            let why = "belongs to another user".to_owned();
+            return Err(Error::NotAStore { path, why });
+        }
+        Ok(Self { fd, path, fault })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps everybody else out of the folder.
+    pub(super) fn make_private(&self) -> Result<()> {
+        let stat = sys::fstat(&self.fd).map_err(|error| self.error("look at", "", error))?;
+        if Mode::from_raw_mode(stat.st_mode) == FOLDER_MODE {
+            return Ok(());
+        }
+        sys::fchmod(&self.fd, FOLDER_MODE).map_err(|error| self.error("protect", "", error))
+    }
+
+    /// A new file that only we may read.
+    pub(super) fn create(&self, name: &str) -> Result<File> {
+        self.step("create", name)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let fd = sys::openat(&self.fd, name, flags | OFlags::CLOEXEC, FILE_MODE);
+        fd.map(File::from)
+            .map_err(|error| self.error("create", name, error))
+    }
+
+    /// The file that processes lock to make a store one at a time.
+    pub(super) fn lock_file(&self, name: &str) -> Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = sys::openat(&self.fd, name, flags, FILE_MODE);
+        fd.map(File::from)
+            .map_err(|error| self.error("open", name, error))
+    }
+
+    /// Opens a plain file for reading; none if it is not there.
+    pub(super) fn open_file(&self, name: &str) -> Result<Option<File>> {
+        self.step("open", name)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        match sys::openat(&self.fd, name, flags, Mode::empty()) {
+            Ok(fd) => {
+                let stat = sys::fstat(&fd).map_err(|error| self.error("look at", name, error))?;
+                let plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+                Ok(plain.then(|| File::from(fd)))
+            }
+            // A planted link counts as a file that is missing.
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::LOOP) => Ok(None),
+            Err(error) => Err(self.error("open", name, error)),
+        }
+    }
+
+    /// What is at `name`, if it is a plain file.
+    pub(super) fn entry(&self, name: &str) -> Result<Option<Entry>> {
+        match sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
+                Ok(Some(Entry {
+                    byte_size: u64::try_from(stat.st_size).unwrap_or(0),
+                    changed: seconds.saturating_mul(1000),
+                }))
+            }
+            Ok(_) => {
+                let path = self.path.join(name);
+                let why = "is a link or a folder where a file should be".to_owned();
+                Err(Error::NotAStore { path, why })
+            }
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(error) => Err(self.error("look at", name, error)),
+        }
+    }
+
+    pub(super) fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.step("rename", from)?;
+        sys::renameat(&self.fd, from, &self.fd, to).map_err(|e| self.error("rename", from, e))
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Result<()> {
+        self.step("remove", name)?;
+        match sys::unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(error) => Err(self.error("remove", name, error)),
+        }
+    }
+
+    /// Makes the names in the folder durable.
+    pub(super) fn sync(&self) -> Result<()> {
+        self.step("sync the folder", "")?;
+        sys::fsync(&self.fd).map_err(|error| self.error("sync the folder", "", error))
+    }
+
+    /// All names in the folder.
+    pub(super) fn names(&self) -> Result<Vec<String>> {
+        let dir = sys::Dir::read_from(&self.fd).map_err(|e| self.error("list", "", e))?;
+        let mut names = Vec::new();
+        for entry in dir {
+            let entry = entry.map_err(|error| self.error("list", "", error))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    /// A new file under a name that says that it is not finished.
+    pub(super) fn unfinished(self: &Arc<Self>) -> Result<Unfinished> {
+        let name = format!("{UNFINISHED}{}", random_name()?);
+        let file = self.create(&name)?;
+        Ok(Unfinished {
+            dir: Arc::clone(self),
+            file,
+            name,
+            finished: false,
+        })
+    }
+
+    fn step(&self, action: &'static str, name: &str) -> Result<()> {
+        let Some(fault) = &self.fault else {
+            return Ok(());
+        };
+        fault(action).map_err(|error| Error::io(action, &self.path.join(name), error))
+    }
+
+    fn error(&self, action: &'static str, name: &str, error: rustix::io::Errno) -> Error {
+        Error::io(action, &self.path.join(name), error.into())
+    }
+}
+
+/// 32 random characters: no name is ever made from input.
+pub(super) fn random_name() -> Result<String> {
+    let mut bytes = [0; 16];
+    refs::random(&mut bytes)?;
+    Ok(data_encoding::HEXLOWER.encode(&bytes))
+}
+
+/// True for names that [`random_name`] makes.
+pub(super) fn is_random_name(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn not_a_folder(path: &Path, error: rustix::io::Errno) -> Error {
+    match error {
+        rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP => Error::NotAStore {
+            path: path.to_owned(),
+            why: "is not a folder, or is a link to one".to_owned(),
+        },
+        error => Error::io("open the folder", path, error.into()),
+    }
+}
+
+/// A file that is being written. Dropped before it is finished, it is removed.
+pub(super) struct Unfinished {
+    dir: Arc<Dir>,
+    file: File,
+    name: String,
+    finished: bool,
+}
+
+impl Unfinished {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.dir.step("write", &self.name)?;
+        let written = self.file.write_all(bytes);
+        written.map_err(|error| Error::io("write", &self.dir.path.join(&self.name), error))
+    }
+
+    /// Makes it durable under the name `name`.
+    pub(super) fn finish(mut self, name: &str) -> Result<()> {
+        self.dir.step("sync", &self.name)?;
+        let synced = self.file.sync_all();
+        synced.map_err(|error| Error::io("sync", &self.dir.path.join(&self.name), error))?;
+        self.dir.rename(&self.name, name)?;
+        self.finished = true;
+        let synced = self.dir.sync();
+        if synced.is_err() {
+            // Not durable, so not there; a leftover is swept up later.
+            let _ = self.dir.remove(name);
+        }
+        synced
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.finished {
+            // A leftover is swept up later.
+            let _ = self.dir.remove(&self.name);
+        }
+    }
+}

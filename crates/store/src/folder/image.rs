@@ -1,0 +1,175 @@
+//! Making an image: an output as it is stored, its frames first, compressed where that pays,
+//! then its tables.
+
+use std::cell::RefCell;
+use std::io::Read;
+use std::sync::Arc;
+
+use zstd::bulk::Compressor;
+
+use super::disk::{Dir, Unfinished, random_name};
+use super::outline::{self, Frame, Outline};
+use crate::frames::{FRAME, SPAN, Scan, Scanned, Scanner};
+use crate::{Error, Result};
+
+/// Larger images get a file of their own; below this the database is faster.
+pub(super) const INLINE: usize = 128 * 1024;
+/// The level of compression: a durable put must not take much longer than the disk does.
+const LEVEL: i32 = 3;
+/// Bytes gathered before they are written to a file.
+const WRITE: usize = 1024 * 1024;
+
+thread_local! {
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// An image that is being made.
+pub(super) struct ImageWriter {
+    dir: Arc<Dir>,
+    frames: Vec<Frame>,
+    /// What is not yet in a file.
+    pending: Vec<u8>,
+    file: Option<Unfinished>,
+}
+
+/// An image that is complete, and durable if it is a file.
+pub(super) struct Image {
+    pub outline: Outline,
+    pub body: Body,
+}
+
+pub(super) enum Body {
+    /// To be kept in the database.
+    Inline(Vec<u8>),
+    /// In a file of this name.
+    File(KeptFile),
+}
+
+/// A durable file that no row names yet. Dropped, it is removed again.
+pub(super) struct KeptFile {
+    dir: Arc<Dir>,
+    pub name: String,
+    pub named: bool,
+}
+
+impl Drop for KeptFile {
+    fn drop(&mut self) {
+        if !self.named {
+            // A leftover is swept up later.
+            let _ = self.dir.remove(&self.name);
+        }
+    }
+}
+
+impl ImageWriter {
+    pub(super) fn new(dir: &Arc<Dir>) -> Self {
+        Self {
+            dir: Arc::clone(dir),
+            frames: Vec::new(),
+            pending: Vec::new(),
+            file: None,
+        }
+    }
+
+    /// Adds the next frame.
+    pub(super) fn push(&mut self, bytes: &[u8], scanned: Scanned) -> Result<()> {
+        let before = self.pending.len();
+        if !compress(bytes, &mut self.pending) {
+            self.pending.extend_from_slice(bytes);
+        }
+        let stored = self.pending.len() - before;
+        self.frames.push(Frame {
+            stored_len: u32::try_from(stored).unwrap_or(u32::MAX),
+            scanned,
+        });
+        let limit = if self.file.is_some() { WRITE } else { INLINE };
+        if self.pending.len() > limit {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.file.is_none() {
+            self.file = Some(self.dir.unfinished()?);
+        }
+        if let Some(file) = &mut self.file {
+            file.write(&self.pending)?;
+            self.pending.clear();
+        }
+        Ok(())
+    }
+
+    /// Adds the tables and makes the image durable, if it is a file.
+    pub(super) fn finish(mut self, scan: &Scan) -> Result<Image> {
+        let outline = Outline::new(scan, &self.frames);
+        if self.frames.len() > 1 {
+            let tables = self.frames.chunks(SPAN).flat_map(outline::encode_table);
+            self.pending.extend(tables);
+        }
+        if self.pending.len() > INLINE {
+            self.flush()?;
+        }
+        let body = if self.file.is_some() {
+            self.flush()?;
+            let name = random_name()?;
+            if let Some(file) = self.file.take() {
+                file.finish(&name)?;
+            }
+            let dir = Arc::clone(&self.dir);
+            let named = false;
+            Body::File(KeptFile { dir, name, named })
+        } else {
+            Body::Inline(std::mem::take(&mut self.pending))
+        };
+        Ok(Image { outline, body })
+    }
+}
+
+/// An image made of bytes that are all there and scanned.
+pub(super) fn of(dir: &Arc<Dir>, bytes: &[u8], scan: &Scan) -> Result<Image> {
+    let mut writer = ImageWriter::new(dir);
+    for (frame, scanned) in bytes.chunks(FRAME).zip(&scan.frames) {
+        writer.push(frame, *scanned)?;
+    }
+    writer.finish(scan)
+}
+
+/// Reads bytes frame by frame; gives the writer, to be finished if the bytes are new.
+pub(super) fn read(dir: &Arc<Dir>, input: &mut dyn Read) -> Result<(ImageWriter, Scan)> {
+    let mut writer = ImageWriter::new(dir);
+    let mut scanner = Scanner::new();
+    let mut frame = Vec::with_capacity(FRAME);
+    loop {
+        frame.clear();
+        let mut rest = Read::take(&mut *input, FRAME as u64);
+        rest.read_to_end(&mut frame).map_err(Error::Input)?;
+        if frame.is_empty() {
+            break;
+        }
+        writer.push(&frame, scanner.push(&frame))?;
+        if frame.len() < FRAME {
+            break;
+        }
+    }
+    Ok((writer, scanner.finish()))
+}
+
+/// Appends the compressed bytes; false, with nothing appended, where that does not pay.
+pub(super) fn compress(bytes: &[u8], into: &mut Vec<u8>) -> bool {
+    COMPRESSOR.with_borrow_mut(|kept| {
+        if kept.is_none() {
+            *kept = Compressor::new(LEVEL).ok();
+        }
+        let Some(compressor) = kept else { return false };
+        let Ok(compressed) = compressor.compress(bytes) else {
+            return false;
+        };
+        // Less than a sixteenth saved is not worth the time that reading takes.
+        let pays = compressed.len() < bytes.len() - bytes.len() / 16;
+        if pays {
+            into.extend_from_slice(&compressed);
+        }
+        pays
+    })
+}

@@ -1,0 +1,225 @@
+//! The line index and the check of a stored output, on two levels.
+//!
+//! A table has one entry per frame and covers a span of frames; the outline has one entry per
+//! span. The nodes in a table lead up to the node of its span, and those of the spans to the
+//! digest of the output, so that whatever is read is proven to belong to that digest.
+//!
+//! Most outputs fit one frame: they have no table, and their outline is that frame's length.
+
+use crate::digest::{self, Digest, Node};
+use crate::frames::{SPAN, Scan, Scanned, frame_count};
+use crate::{Error, Result};
+
+/// Bytes of one entry of a table.
+const ENTRY: usize = 40;
+/// Bytes of the seal behind a table.
+const SEAL: usize = 8;
+/// Bytes of one entry of the outline.
+const SPAN_ENTRY: usize = 48;
+
+/// One frame as it is stored. A frame that did not get shorter is kept as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub stored_len: u32,
+    pub scanned: Scanned,
+}
+
+/// One span as the outline has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub stored_len: u64,
+    pub newlines: u64,
+    pub node: Node,
+}
+
+/// What is known of a stored output before any of its frames is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Outline {
+    pub digest: Digest,
+    pub byte_size: u64,
+    pub newlines: u64,
+    pub spans: Vec<Span>,
+}
+
+impl Outline {
+    pub(super) fn new(scan: &Scan, frames: &[Frame]) -> Self {
+        let spans = frames.chunks(SPAN).map(|frames| Span {
+            stored_len: frames.iter().map(|frame| u64::from(frame.stored_len)).sum(),
+            newlines: frames
+                .iter()
+                .map(|frame| u64::from(frame.scanned.newlines))
+                .sum(),
+            node: digest::join(&nodes(frames)),
+        });
+        Self {
+            digest: scan.digest,
+            byte_size: scan.byte_size,
+            newlines: scan.newlines,
+            spans: spans.collect(),
+        }
+    }
+
+    /// The spans as bytes; of a single frame only its length.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        if let Some(frame) = self.only_frame() {
+            return frame.stored_len.to_le_bytes().to_vec();
+        }
+        let mut bytes = Vec::with_capacity(self.spans.len() * SPAN_ENTRY);
+        for span in &self.spans {
+            bytes.extend(span.stored_len.to_le_bytes());
+            bytes.extend(span.newlines.to_le_bytes());
+            bytes.extend(span.node);
+        }
+        bytes
+    }
+
+    /// Takes the spans from bytes, if they belong to the digest.
+    pub(super) fn decode(digest: Digest, sizes: (u64, u64), bytes: &[u8]) -> Result<Self> {
+        let (byte_size, newlines) = sizes;
+        let spans = if frame_count(byte_size) == 1 {
+            let stored_len = bytes.try_into().map(u32::from_le_bytes);
+            let stored_len = stored_len.map_err(|_| damaged())?.into();
+            let node = digest;
+            vec![Span {
+                stored_len,
+                newlines,
+                node,
+            }]
+        } else {
+            let spans: Option<Vec<Span>> = bytes.chunks(SPAN_ENTRY).map(decode_span).collect();
+            spans.ok_or_else(damaged)?
+        };
+        let nodes: Vec<Node> = spans.iter().map(|span| span.node).collect();
+        let whole = spans.len() as u64 == frame_count(byte_size).div_ceil(SPAN as u64)
+            && spans.iter().map(|span| span.newlines).sum::<u64>() == newlines
+            && (nodes.len() < 2 || digest::join_root(&nodes) == digest);
+        if !whole {
+            return Err(damaged());
+        }
+        Ok(Self {
+            digest,
+            byte_size,
+            newlines,
+            spans,
+        })
+    }
+
+    /// The frame of an output that has just one.
+    pub(super) fn only_frame(&self) -> Option<Frame> {
+        let span = self.spans.first().filter(|_| self.frame_count() == 1)?;
+        Some(Frame {
+            stored_len: u32::try_from(span.stored_len).ok()?,
+            scanned: Scanned {
+                newlines: u32::try_from(span.newlines).ok()?,
+                node: span.node,
+            },
+        })
+    }
+
+    pub(super) fn frame_count(&self) -> u64 {
+        frame_count(self.byte_size)
+    }
+
+    /// How many frames span `number` has.
+    fn frames_in(&self, number: usize) -> usize {
+        let before = (number * SPAN) as u64;
+        let left = self.frame_count().saturating_sub(before);
+        usize::try_from(left).map_or(SPAN, |left| left.min(SPAN))
+    }
+
+    /// Where the table of span `number` lies, counted from the end of the frames.
+    pub(super) fn table_place(&self, number: usize) -> (u64, usize) {
+        let full = SPAN * ENTRY + SEAL;
+        let len = self.frames_in(number) * ENTRY + SEAL;
+        ((number * full) as u64, len)
+    }
+
+    /// Where the frames of span `number` begin.
+    pub(super) fn span_start(&self, number: usize) -> u64 {
+        self.spans
+            .iter()
+            .take(number)
+            .map(|span| span.stored_len)
+            .sum()
+    }
+
+    /// Size of all frames as stored.
+    pub(super) fn frames_size(&self) -> u64 {
+        self.spans.iter().map(|span| span.stored_len).sum()
+    }
+
+    /// Size of frames and tables.
+    pub(super) fn image_size(&self) -> u64 {
+        if self.frame_count() < 2 {
+            return self.frames_size();
+        }
+        let (start, len) = self.table_place(self.spans.len().saturating_sub(1));
+        self.frames_size() + start + len as u64
+    }
+
+    /// Reads the table of span `number`, if it belongs to the digest.
+    pub(super) fn decode_table(&self, number: usize, bytes: &[u8]) -> Result<Vec<Frame>> {
+        let at = bytes.len().saturating_sub(SEAL);
+        let (entries, seal) = bytes.split_at_checked(at).ok_or_else(damaged)?;
+        let frames: Option<Vec<Frame>> = entries.chunks(ENTRY).map(decode_frame).collect();
+        let frames = frames.ok_or_else(damaged)?;
+        let span = self.spans.get(number).ok_or_else(damaged)?;
+        let nodes = nodes(&frames);
+        let belongs = if self.spans.len() == 1 {
+            digest::join_root(&nodes) == self.digest
+        } else {
+            digest::join(&nodes) == span.node
+        };
+        let sealed = digest::seal(&[entries]) == seal;
+        let stored: u64 = frames.iter().map(|frame| u64::from(frame.stored_len)).sum();
+        let complete = frames.len() == self.frames_in(number) && stored == span.stored_len;
+        if belongs && sealed && complete {
+            Ok(frames)
+        } else {
+            Err(damaged())
+        }
+    }
+}
+
+/// The table of a span, as it is stored.
+pub(super) fn encode_table(frames: &[Frame]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(frames.len() * ENTRY + SEAL);
+    for frame in frames {
+        bytes.extend(frame.stored_len.to_le_bytes());
+        bytes.extend(frame.scanned.newlines.to_le_bytes());
+        bytes.extend(frame.scanned.node);
+    }
+    let seal = digest::seal(&[&bytes]);
+    bytes.extend(seal);
+    bytes
+}
+
+fn decode_frame(bytes: &[u8]) -> Option<Frame> {
+    let (len, rest) = bytes.split_first_chunk::<4>()?;
+    let (newlines, rest) = rest.split_first_chunk::<4>()?;
+    Some(Frame {
+        stored_len: u32::from_le_bytes(*len),
+        scanned: Scanned {
+            newlines: u32::from_le_bytes(*newlines),
+            node: rest.try_into().ok()?,
+        },
+    })
+}
+
+fn decode_span(bytes: &[u8]) -> Option<Span> {
+    let (stored_len, rest) = bytes.split_first_chunk::<8>()?;
+    let (newlines, rest) = rest.split_first_chunk::<8>()?;
+    Some(Span {
+        stored_len: u64::from_le_bytes(*stored_len),
+        newlines: u64::from_le_bytes(*newlines),
+        node: rest.try_into().ok()?,
+    })
+}
+
+fn nodes(frames: &[Frame]) -> Vec<Node> {
+    frames.iter().map(|frame| frame.scanned.node).collect()
+}
+
+fn damaged() -> Error {
+    Error::damaged("the index of an output")
+}

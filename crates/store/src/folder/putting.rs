@@ -1,0 +1,262 @@
+//! The way of an output into the folder.
+//!
+//! Bytes first, then the ref: an image that gets a file is written under another name, synced,
+//! renamed and its folder synced before the one transaction that names it. Bytes that are there
+//! already are named first, which keeps them from being collected, then read once to see that
+//! they are whole, and replaced if they are not: a ref is given out only for bytes that were
+//! just written or just read.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use trimtab_model::Ref;
+
+use super::disk::Dir;
+use super::image::{self, Body, Image, ImageWriter};
+use super::rows::{self, RefRow, SessionRow};
+use super::{FolderStore, Output};
+use crate::frames::{self, Scan};
+use crate::put::Input;
+use crate::{Error, Labels, Put, Result, SessionId, Store};
+
+/// Another process may remove, between two steps, what was found in the first. Twice is bad
+/// luck; more often is not believed.
+const ATTEMPTS: usize = 5;
+
+/// Storing again what is stored writes nothing, unless the last use was longer ago, in
+/// milliseconds.
+const LATE: u64 = 60 * 1000;
+
+/// Bytes on their way in.
+struct Incoming<'a> {
+    scan: Scan,
+    supply: Supply<'a>,
+    /// The blob that already held the bytes.
+    found: Option<i64>,
+}
+
+enum Supply<'a> {
+    /// Not compressed yet: perhaps they are there already.
+    Bytes(&'a [u8]),
+    /// Read from a stream, and not durable yet.
+    Writer(ImageWriter),
+    /// Ready to be named.
+    Image(Image),
+    /// Named.
+    Spent,
+}
+
+impl<'a> Incoming<'a> {
+    fn new(dir: &Arc<Dir>, input: Input<'a>) -> Result<Self> {
+        let (scan, supply) = match input {
+            Input::Slice(bytes) => (frames::scan(bytes), Supply::Bytes(bytes)),
+            Input::Reader(reader) => {
+                let (writer, scan) = image::read(dir, reader)?;
+                (scan, Supply::Writer(writer))
+            }
+        };
+        let found = None;
+        Ok(Self {
+            scan,
+            supply,
+            found,
+        })
+    }
+
+    /// Makes the bytes durable.
+    fn make_image(&mut self, dir: &Arc<Dir>) -> Result<()> {
+        self.supply = match std::mem::replace(&mut self.supply, Supply::Spent) {
+            Supply::Bytes(bytes) => Supply::Image(image::of(dir, bytes, &self.scan)?),
+            Supply::Writer(writer) => Supply::Image(writer.finish(&self.scan)?),
+            ready => ready,
+        };
+        Ok(())
+    }
+
+    /// The blob that holds the bytes; none if they have to be made durable first.
+    fn settle(&mut self, db: &Connection, owner: i64) -> Result<Option<i64>> {
+        self.found = rows::blob_id(db, owner, &self.scan.digest)?;
+        match &self.supply {
+            Supply::Image(image) if self.found.is_none() => {
+                rows::insert_blob(db, owner, image).map(Some)
+            }
+            _ => Ok(self.found),
+        }
+    }
+
+    /// The transaction was tried: if it may have come through, its file must stay. A file that
+    /// no row names is swept up later.
+    fn leave_file(&mut self) {
+        if let Supply::Image(Image {
+            body: Body::File(file),
+            ..
+        }) = &mut self.supply
+            && self.found.is_none()
+        {
+            file.named = true;
+        }
+    }
+}
+
+impl FolderStore {
+    pub(super) fn put_output(&self, session: &SessionId, put: Put<'_>) -> Result<Ref> {
+        let labels = put.labels();
+        let whole = Incoming::new(&self.blobs, put.bytes)?;
+        let text = put.text.map(|text| Input::Slice(text.as_bytes()));
+        let text = text
+            .map(|text| Incoming::new(&self.blobs, text))
+            .transpose()?;
+        let mut incoming: Vec<_> = std::iter::once(whole).chain(text).collect();
+        let reference = match self.known(session, &labels, &mut incoming)? {
+            Some(reference) => reference,
+            None => self.name(session, &labels, &mut incoming)?,
+        };
+        for mut bytes in incoming {
+            self.confirm(&mut bytes)?;
+        }
+        Ok(reference)
+    }
+
+    /// The ref, if this very output is stored already; else what of it has to be made durable
+    /// is made so.
+    fn known(
+        &self,
+        session: &SessionId,
+        labels: &Labels,
+        incoming: &mut [Incoming<'_>],
+    ) -> Result<Option<Ref>> {
+        let known = self.reading(|db| {
+            let Some(session) = rows::session(db, session)? else {
+                return Ok(None);
+            };
+            for bytes in &mut *incoming {
+                bytes.found = rows::blob_id(db, session.owner, &bytes.scan.digest)?;
+            }
+            let Some(whole) = incoming.first() else {
+                return Ok(None);
+            };
+            let id = session.secret.ref_id(&labels.call, &whole.scan.digest);
+            let Some(row) = sound(rows::reference(db, session.row, &id))?.flatten() else {
+                return Ok(None);
+            };
+            // A damaged output is not known: naming it again heals it.
+            let output = sound(Output::load(db, &session, row))?;
+            Ok(output.map(|output| (session.used, output)))
+        })?;
+        let Some((used, output)) = known else {
+            let new = incoming.iter_mut().filter(|bytes| bytes.found.is_none());
+            new.into_iter()
+                .try_for_each(|bytes| bytes.make_image(&self.blobs))?;
+            return Ok(None);
+        };
+        for bytes in incoming {
+            // Another text than the one that came first is not kept.
+            bytes.found = output.holder(&bytes.scan.digest);
+        }
+        if used + LATE < self.now() {
+            self.touch(session)?;
+        }
+        Ok(Some(output.metadata.reference))
+    }
+
+    /// Gives the output its ref.
+    fn name(
+        &self,
+        session: &SessionId,
+        labels: &Labels,
+        incoming: &mut [Incoming<'_>],
+    ) -> Result<Ref> {
+        for _ in 0..ATTEMPTS {
+            let now = self.now();
+            let named = self.writing(|db| {
+                let mut session = rows::used(db, session, now)?;
+                let reference = insert(db, &mut session, labels, incoming)?;
+                rows::save_session(db, &session)?;
+                Ok(reference)
+            });
+            if !matches!(named, Ok(None)) {
+                incoming.iter_mut().for_each(Incoming::leave_file);
+            }
+            if let Some(reference) = named? {
+                return Ok(reference);
+            }
+            for bytes in &mut *incoming {
+                bytes.make_image(&self.blobs)?;
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// Reads bytes that were there before, and replaces them if they are damaged.
+    fn confirm(&self, bytes: &mut Incoming<'_>) -> Result<()> {
+        let Some(blob) = bytes.found else {
+            return Ok(());
+        };
+        let sound = self.reading(|db| {
+            let row = rows::blob(db, blob)?;
+            self.stored(db, blob, &row)
+        });
+        match sound.and_then(|stored| stored.verify()) {
+            Err(error) if error.is_damaged() => {}
+            confirmed => return confirmed,
+        }
+        bytes.make_image(&self.blobs)?;
+        let Supply::Image(image) = &bytes.supply else {
+            return Err(Error::damaged("an output"));
+        };
+        let replaced = self.writing(|db| rows::replace_blob(db, blob, image));
+        bytes.found = None;
+        bytes.leave_file();
+        replaced
+    }
+}
+
+/// None for what is damaged.
+fn sound<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Err(error) if error.is_damaged() => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// Inserts what is missing and the ref; none if some bytes have to be made durable first.
+fn insert(
+    db: &Connection,
+    session: &mut SessionRow,
+    labels: &Labels,
+    incoming: &mut [Incoming<'_>],
+) -> Result<Option<Ref>> {
+    let mut blobs = Vec::new();
+    for bytes in &mut *incoming {
+        let Some(blob) = bytes.settle(db, session.owner)? else {
+            return Ok(None);
+        };
+        blobs.push(blob);
+    }
+    let (Some(whole), Some(blob)) = (incoming.first(), blobs.first()) else {
+        return Ok(None);
+    };
+    let id = session.secret.ref_id(&labels.call, &whole.scan.digest);
+    if sound(rows::reference(db, session.row, &id))?
+        .flatten()
+        .is_none()
+    {
+        session.puts += 1;
+        let row = RefRow {
+            session: session.row,
+            id: id.clone(),
+            number: session.puts,
+            blob: *blob,
+            text: blobs.get(1).copied(),
+            labels: labels.clone(),
+            created: session.used,
+        };
+        rows::insert_reference(db, &row)?;
+    }
+    let lines = incoming.get(1).unwrap_or(whole).scan.newlines + 1;
+    Ok(Some(Ref::issue(
+        id,
+        Some(whole.scan.byte_size),
+        Some(lines),
+    )))
+}

@@ -1,0 +1,234 @@
+//! The database: how it is made, opened and told from others.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::disk::{Dir, UNFINISHED, random_name};
+use crate::{Error, Result};
+
+/// The database inside the store's folder.
+pub(super) const DATABASE: &str = "trimtab.db";
+/// Locked by the process that makes a new store.
+const LOCK: &str = "lock";
+/// Says that a database is a store: the letters `trim`.
+const APPLICATION: i64 = 0x7472_696d;
+/// The format this version writes, and the newest it reads.
+const FORMAT: i64 = 1;
+/// How long a process waits for another one to finish writing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const SCHEMA: &str = "
+    CREATE TABLE sessions (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL UNIQUE,
+        secret BLOB NOT NULL,
+        -- The session above, and the one at the top of the tree, if only itself.
+        parent INTEGER,
+        owner INTEGER,
+        created INTEGER NOT NULL,
+        used INTEGER NOT NULL,
+        -- How many outputs it has been given, and how many entries its streams have.
+        puts INTEGER NOT NULL,
+        log INTEGER NOT NULL,
+        journal INTEGER NOT NULL,
+        seal BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE refs (
+        session INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        blob INTEGER NOT NULL,
+        text INTEGER,
+        call TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        media_type TEXT NOT NULL,
+        created INTEGER NOT NULL,
+        seal BLOB NOT NULL,
+        PRIMARY KEY (session, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE blobs (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        owner INTEGER NOT NULL,
+        digest BLOB NOT NULL,
+        byte_size INTEGER NOT NULL,
+        newlines INTEGER NOT NULL,
+        outline BLOB NOT NULL,
+        seal BLOB NOT NULL,
+        -- Either the name of a file or the image itself.
+        file TEXT,
+        image BLOB,
+        UNIQUE (owner, digest)
+    ) STRICT;
+    CREATE TABLE entries (
+        session INTEGER NOT NULL,
+        stream INTEGER NOT NULL,
+        position INTEGER NOT NULL,
+        -- Size before compression; none: not compressed.
+        byte_size INTEGER,
+        seal BLOB NOT NULL,
+        bytes BLOB NOT NULL,
+        PRIMARY KEY (session, stream, position)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE spills (
+        session INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        file TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        PRIMARY KEY (session, id)
+    ) STRICT, WITHOUT ROWID;
+";
+
+/// Makes the database if there is none. A process killed at any moment leaves either no
+/// database or a whole one.
+pub(super) fn ensure(dir: &Arc<Dir>) -> Result<()> {
+    if dir.entry(DATABASE)?.is_some() {
+        return Ok(());
+    }
+    for name in dir.names()? {
+        if name != LOCK && !name.starts_with(UNFINISHED) && !name.starts_with(DATABASE) {
+            let why = format!("is not empty and not a store: it holds '{name}'");
+            let path = dir.path().to_owned();
+            return Err(Error::NotAStore { path, why });
+        }
+    }
+    dir.make_private()?;
+    let lock = dir.lock_file(LOCK)?;
+    lock.lock()
+        .map_err(|error| Error::io("lock", dir.path(), error))?;
+    if dir.entry(DATABASE)?.is_some() {
+        return Ok(());
+    }
+    remove_unfinished(dir)?;
+    let name = format!("{UNFINISHED}{}", random_name()?);
+    let file = dir.create(&name)?;
+    let connection = connect(&dir.path().join(&name), Access::Write)?;
+    fill(&connection)?;
+    connection
+        .close()
+        .map_err(|(_, error)| from_sqlite(error))?;
+    file.sync_all()
+        .map_err(|error| Error::io("sync", dir.path(), error))?;
+    dir.rename(&name, DATABASE)?;
+    dir.sync()
+}
+
+/// What killed processes left behind. Only with the lock held: nobody else is making a store.
+fn remove_unfinished(dir: &Dir) -> Result<()> {
+    let names = dir.names()?;
+    let unfinished = names.iter().filter(|name| name.starts_with(UNFINISHED));
+    unfinished.into_iter().try_for_each(|name| dir.remove(name))
+}
+
+fn fill(connection: &Connection) -> Result<()> {
+    let fill = format!(
+        "PRAGMA page_size = 16384;
+         PRAGMA auto_vacuum = INCREMENTAL;
+         PRAGMA journal_mode = OFF;
+         BEGIN;
+         {SCHEMA}
+         PRAGMA application_id = {APPLICATION};
+         PRAGMA user_version = {FORMAT};
+         COMMIT;"
+    );
+    connection.execute_batch(&fill).map_err(from_sqlite)
+}
+
+/// What a connection may do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Write,
+    /// For a disk that nobody can write to.
+    Frozen,
+}
+
+/// Opens the database; falls back to reading only where the disk allows no more.
+pub(super) fn open(dir: &Dir) -> Result<(Connection, Access)> {
+    let path = dir.path().join(DATABASE);
+    match open_for(&path, Access::Write) {
+        Err(Error::Database(_) | Error::ReadOnly) if is_frozen(dir)? => {
+            Ok((open_for(&path, Access::Frozen)?, Access::Frozen))
+        }
+        opened => Ok((opened?, Access::Write)),
+    }
+}
+
+/// True if nothing can be created in the folder and nothing waits in the write-ahead log.
+fn is_frozen(dir: &Dir) -> Result<bool> {
+    let log = dir.entry(&format!("{DATABASE}-wal"))?;
+    let writable = rustix::fs::access(dir.path(), rustix::fs::Access::WRITE_OK).is_ok();
+    Ok(!writable && log.is_none_or(|log| log.byte_size == 0))
+}
+
+pub(super) fn open_for(path: &Path, access: Access) -> Result<Connection> {
+    let connection = connect(path, access)?;
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let application = pragma("application_id").map_err(from_sqlite)?;
+    if application != APPLICATION {
+        let why = "is a database, but not a store".to_owned();
+        let path = path.to_owned();
+        return Err(Error::NotAStore { path, why });
+    }
+    let found = pragma("user_version").map_err(from_sqlite)?;
+    if found > FORMAT {
+        let known = FORMAT;
+        return Err(Error::NewerFormat { found, known });
+    }
+    if access == Access::Write {
+        let prepare = "PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = FULL;
+             PRAGMA fullfsync = ON;
+             PRAGMA secure_delete = FAST;
+             PRAGMA cell_size_check = ON;
+             PRAGMA journal_size_limit = 67108864;";
+        connection.execute_batch(prepare).map_err(from_sqlite)?;
+    }
+    Ok(connection)
+}
+
+fn connect(path: &Path, access: Access) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = match access {
+        Access::Write => {
+            Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)
+        }
+        Access::Frozen => {
+            let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            Connection::open_with_flags(frozen_uri(path), flags)
+        }
+    };
+    let connection = connection.map_err(from_sqlite)?;
+    connection.busy_timeout(PATIENCE).map_err(from_sqlite)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+fn frozen_uri(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let path = path
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    format!("file:{path}?immutable=1")
+}
+
+/// Sorts the database's errors into the kinds that a caller acts on.
+pub(super) fn from_sqlite(error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Error::Full,
+        Some(ErrorCode::ReadOnly) => Error::ReadOnly,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Error::damaged("the database")
+        }
+        _ => match error {
+            // A row that does not hold what we put into it.
+            rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::FromSqlConversionFailure(..) => Error::damaged("a row"),
+            error => Error::Database(Box::new(error)),
+        },
+    }
+}

@@ -1,0 +1,79 @@
+//! Plain files of outputs, for views that name a path.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use rusqlite::params;
+use sha2::{Digest as _, Sha256};
+
+use super::disk::{Dir, is_random_name, random_name};
+use super::{FolderStore, rows};
+use crate::frames::FRAME;
+use crate::refs::well_formed;
+use crate::{Error, Form, Result, SessionId, Spilled, Store, Stored};
+
+impl FolderStore {
+    pub(super) fn spill_output(&self, session: &SessionId, id: &str) -> Result<Spilled> {
+        let stored = self.open(session, id, Form::Whole)?;
+        // The session that holds the output: its spill is the same for those below it.
+        let holder = stored.metadata().session.clone();
+        if let Some((file, sha256)) = self.spilled(&holder, id)? {
+            let there = self.spills.entry(&file)?;
+            if there.is_none_or(|entry| entry.byte_size != stored.byte_size()) {
+                write(&self.spills, &file, &stored)?;
+            }
+            let path = self.spills.path().join(file);
+            return Ok(Spilled { path, sha256 });
+        }
+        let file = random_name()?;
+        let sha256 = write(&self.spills, &file, &stored)?;
+        let insert = "INSERT INTO spills (session, id, file, sha256)
+             SELECT session, id, ?3, ?4 FROM refs WHERE session = ?1 AND id = ?2
+             ON CONFLICT DO NOTHING";
+        self.writing(|db| {
+            let holder = rows::session(db, &holder)?.ok_or(Error::NotFound)?;
+            rows::run(db, insert, params![holder.row, id, file, sha256])
+        })?;
+        // Another process may have been first: its path is the one.
+        let (kept, sha256) = self.spilled(&holder, id)?.ok_or(Error::NotFound)?;
+        if kept != file {
+            self.spills.remove(&file)?;
+        }
+        let path = self.spills.path().join(kept);
+        Ok(Spilled { path, sha256 })
+    }
+
+    fn spilled(&self, session: &SessionId, id: &str) -> Result<Option<(String, String)>> {
+        if !well_formed(id) {
+            return Err(Error::NotFound);
+        }
+        let select = "SELECT file, sha256 FROM spills WHERE session = ?1 AND id = ?2";
+        self.reading(|db| {
+            let session = rows::session(db, session)?.ok_or(Error::NotFound)?;
+            rows::one(db, select, params![session.row, id], |row| {
+                let file: String = row.get(0)?;
+                let sha256: String = row.get(1)?;
+                Ok(is_random_name(&file).then_some((file, sha256)))
+            })
+        })
+    }
+}
+
+/// Writes an output to the file `name` and gives its SHA-256.
+fn write(dir: &Arc<Dir>, name: &str, stored: &Stored) -> Result<String> {
+    let mut file = dir.unfinished()?;
+    let mut reader = stored.reader();
+    let mut sha256 = Sha256::new();
+    let mut bytes = vec![0; FRAME];
+    loop {
+        let read = reader.read(&mut bytes).map_err(Error::from_read)?;
+        let piece = bytes.get(..read).unwrap_or_default();
+        if piece.is_empty() {
+            break;
+        }
+        sha256.update(piece);
+        file.write(piece)?;
+    }
+    file.finish(name)?;
+    Ok(data_encoding::HEXLOWER.encode(&sha256.finalize()))
+}

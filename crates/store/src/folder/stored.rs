@@ -1,0 +1,191 @@
+//! Reading an image, frame by frame, each checked before it is given out.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use zstd::bulk::Decompressor;
+
+use super::outline::{Frame, Outline};
+use crate::digest;
+use crate::frames::{FRAME, SPAN, frame_len};
+use crate::{Error, Result, Source};
+
+thread_local! {
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Where the bytes of an image are.
+pub(super) enum Place {
+    Inline(Vec<u8>),
+    File(File),
+}
+
+/// An image, open for reading.
+pub(super) struct StoredImage {
+    outline: Outline,
+    place: Place,
+    /// The table that was used last, with the number of its span.
+    table: Mutex<Option<(usize, Arc<Vec<Frame>>)>>,
+}
+
+impl StoredImage {
+    pub(super) fn new(outline: Outline, place: Place) -> Self {
+        Self {
+            outline,
+            place,
+            table: Mutex::default(),
+        }
+    }
+
+    /// Reads everything once, to see whether it is whole.
+    pub(super) fn verify(&self) -> Result<()> {
+        let mut frame = Vec::new();
+        (0..self.outline.frame_count()).try_for_each(|number| self.frame(number, &mut frame))
+    }
+
+    fn read(&self, start: u64, into: &mut [u8]) -> Result<()> {
+        match &self.place {
+            Place::File(file) => {
+                let read = file.read_exact_at(into, start);
+                read.map_err(|error| match error.kind() {
+                    std::io::ErrorKind::UnexpectedEof => damaged(),
+                    _ => Error::io("read", std::path::Path::new("an output"), error),
+                })
+            }
+            Place::Inline(bytes) => {
+                let start = usize::try_from(start).unwrap_or(usize::MAX);
+                let end = start.saturating_add(into.len());
+                into.copy_from_slice(bytes.get(start..end).ok_or_else(damaged)?);
+                Ok(())
+            }
+        }
+    }
+
+    fn table(&self, span: usize) -> Result<Arc<Vec<Frame>>> {
+        let mut kept = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((number, table)) if *number == span => Ok(Arc::clone(table)),
+            _ => {
+                let (start, len) = self.outline.table_place(span);
+                let mut bytes = vec![0; len];
+                self.read(self.outline.frames_size() + start, &mut bytes)?;
+                let table = Arc::new(self.outline.decode_table(span, &bytes)?);
+                *kept = Some((span, Arc::clone(&table)));
+                Ok(table)
+            }
+        }
+    }
+
+    /// The entry of a frame, and where its bytes begin.
+    fn find(&self, number: u64) -> Result<(Frame, u64)> {
+        if let Some(frame) = self.outline.only_frame() {
+            return Ok((frame, 0));
+        }
+        let (span, at) = split(number);
+        let table = self.table(span)?;
+        let frame = table.get(at).copied().ok_or_else(damaged)?;
+        let before = table
+            .iter()
+            .take(at)
+            .map(|frame| u64::from(frame.stored_len));
+        Ok((frame, self.outline.span_start(span) + before.sum::<u64>()))
+    }
+
+    fn belongs(&self, number: u64, frame: &Frame, bytes: &[u8]) -> bool {
+        if self.outline.frame_count() == 1 {
+            return digest::of(bytes) == self.outline.digest;
+        }
+        digest::node(bytes, number * FRAME as u64) == frame.scanned.node
+    }
+}
+
+impl Source for StoredImage {
+    fn byte_size(&self) -> u64 {
+        self.outline.byte_size
+    }
+
+    fn newlines(&self) -> u64 {
+        self.outline.newlines
+    }
+
+    fn frame(&self, number: u64, into: &mut Vec<u8>) -> Result<()> {
+        let (frame, start) = self.find(number)?;
+        let stored_len = usize::try_from(frame.stored_len).unwrap_or(usize::MAX);
+        let len = frame_len(number, self.outline.byte_size);
+        // A frame never gets larger by being stored: a larger length is damage.
+        if stored_len > len {
+            return Err(damaged());
+        }
+        let whole = if stored_len == len {
+            into.resize(stored_len, 0);
+            self.read(start, into)?;
+            true
+        } else {
+            SCRATCH.with_borrow_mut(|scratch| {
+                scratch.resize(stored_len, 0);
+                self.read(start, scratch)?;
+                Ok::<_, Error>(decompress(scratch, len, into))
+            })?
+        };
+        if whole && self.belongs(number, &frame, into) {
+            return Ok(());
+        }
+        into.clear();
+        Err(damaged())
+    }
+
+    fn frame_of_newline(&self, number: u64) -> Result<(u64, u64)> {
+        if self.outline.only_frame().is_some() && number < self.outline.newlines {
+            return Ok((0, 0));
+        }
+        let mut before = 0;
+        for (at, span) in self.outline.spans.iter().enumerate() {
+            if number < before + span.newlines {
+                return self.in_span(at, number, before);
+            }
+            before += span.newlines;
+        }
+        Err(damaged())
+    }
+}
+
+impl StoredImage {
+    fn in_span(&self, span: usize, number: u64, mut before: u64) -> Result<(u64, u64)> {
+        for (at, frame) in self.table(span)?.iter().enumerate() {
+            let behind = before + u64::from(frame.scanned.newlines);
+            if number < behind {
+                return Ok(((span * SPAN + at) as u64, before));
+            }
+            before = behind;
+        }
+        Err(damaged())
+    }
+}
+
+/// The span of a frame, and its place in it.
+fn split(number: u64) -> (usize, usize) {
+    let number = usize::try_from(number).unwrap_or(usize::MAX);
+    (number / SPAN, number % SPAN)
+}
+
+fn damaged() -> Error {
+    Error::damaged("an output")
+}
+
+/// Replaces `into` by the `len` bytes that `stored` holds; false if it does not.
+pub(super) fn decompress(stored: &[u8], len: usize, into: &mut Vec<u8>) -> bool {
+    DECOMPRESSOR.with_borrow_mut(|kept| {
+        if kept.is_none() {
+            *kept = Decompressor::new().ok();
+        }
+        let Some(decompressor) = kept else {
+            return false;
+        };
+        into.clear();
+        into.reserve(len);
+        decompressor.decompress_to_buffer(stored, into).is_ok() && into.len() == len
+    })
+}

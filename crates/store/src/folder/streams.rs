@@ -1,0 +1,154 @@
+//! Logs and journals: entries by position, appended and never changed.
+
+use rusqlite::{Connection, params};
+
+use super::image::compress;
+use super::rows::{self, SessionRow, signed, unsigned};
+use super::stored::decompress;
+use crate::digest;
+use crate::{Error, Result, SessionId, Stream};
+
+/// Shorter entries are not worth compressing.
+const WORTH_COMPRESSING: usize = 256;
+
+/// An entry as it is stored.
+pub(super) struct Packed {
+    /// Size before compression; none: not compressed.
+    byte_size: Option<i64>,
+    bytes: Vec<u8>,
+    /// Digest of the entry as it came.
+    digest: [u8; 32],
+}
+
+pub(super) fn pack(entry: &[u8]) -> Packed {
+    let digest = digest::of(entry);
+    let mut bytes = Vec::new();
+    if entry.len() >= WORTH_COMPRESSING && compress(entry, &mut bytes) {
+        let byte_size = Some(signed(entry.len() as u64));
+        return Packed {
+            byte_size,
+            bytes,
+            digest,
+        };
+    }
+    Packed {
+        byte_size: None,
+        bytes: entry.to_vec(),
+        digest,
+    }
+}
+
+fn unpack(byte_size: Option<i64>, bytes: Vec<u8>) -> Option<Vec<u8>> {
+    let Some(byte_size) = byte_size else {
+        return Some(bytes);
+    };
+    let byte_size = usize::try_from(byte_size).ok()?;
+    // Zstandard does not shrink text a thousandfold: a larger size is damage, not to be
+    // believed with an allocation.
+    if byte_size / 32_768 > bytes.len() {
+        return None;
+    }
+    let mut entry = Vec::new();
+    decompress(&bytes, byte_size, &mut entry).then_some(entry)
+}
+
+type Place = (i64, Stream, i64);
+
+/// Binds an entry to its place, so that none can be taken for another.
+fn seal((session, stream, position): Place, digest: &[u8; 32]) -> [u8; 8] {
+    let place = [session, i64::from(stream.number()), position];
+    let place: Vec<u8> = place
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
+    digest::seal(&[&place, digest])
+}
+
+/// Appends entries if the stream is where the caller believes it to be; moves its position in
+/// `session`, which is to be saved.
+pub(super) fn append(
+    db: &Connection,
+    session: &mut SessionRow,
+    (stream, expected): (Stream, u64),
+    entries: &[Packed],
+) -> Result<()> {
+    let actual = position_in(session, stream);
+    if unsigned(*actual) != expected {
+        return Err(Error::Conflict {
+            stream: stream.as_str(),
+            expected,
+            actual: unsigned(*actual),
+        });
+    }
+    let first = *actual;
+    *actual += signed(entries.len() as u64);
+    for (position, entry) in (first..).zip(entries) {
+        insert(db, (session.row, stream, position), entry)?;
+    }
+    Ok(())
+}
+
+fn insert(db: &Connection, place: Place, entry: &Packed) -> Result<()> {
+    let insert = "INSERT INTO entries (session, stream, position, byte_size, seal, bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let (session, stream, position) = place;
+    let seal = seal(place, &entry.digest);
+    let values = params![
+        session,
+        stream.number(),
+        position,
+        entry.byte_size,
+        seal,
+        entry.bytes
+    ];
+    rows::run(db, insert, values)
+}
+
+fn position_in(session: &mut SessionRow, stream: Stream) -> &mut i64 {
+    let [log, journal] = &mut session.positions;
+    match stream {
+        Stream::Log => log,
+        Stream::Journal => journal,
+    }
+}
+
+pub(super) fn position(db: &Connection, session: &SessionId, stream: Stream) -> Result<u64> {
+    let session = rows::session(db, session)?;
+    Ok(session.map_or(0, |mut session| {
+        unsigned(*position_in(&mut session, stream))
+    }))
+}
+
+pub(super) fn read(
+    db: &Connection,
+    session: &SessionId,
+    stream: Stream,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<Vec<u8>>> {
+    let Some(mut session) = rows::session(db, session)? else {
+        return Ok(Vec::new());
+    };
+    let left = unsigned(*position_in(&mut session, stream)).saturating_sub(from);
+    let select = "SELECT position, byte_size, seal, bytes FROM entries
+         WHERE session = ?1 AND stream = ?2 AND position >= ?3 ORDER BY position LIMIT ?4";
+    let limit = signed(limit as u64);
+    let values = params![session.row, stream.number(), signed(from), limit];
+    let mut expected = signed(from);
+    let entries = rows::all(db, select, values, |row| {
+        let place = (session.row, stream, row.get(0)?);
+        let sealed: Vec<u8> = row.get(2)?;
+        let entry = unpack(row.get(1)?, row.get(3)?);
+        let whole =
+            entry.filter(|entry| place.2 == expected && sealed == seal(place, &digest::of(entry)));
+        expected += 1;
+        Ok(whole)
+    });
+    let damaged = || Error::damaged(format!("the {}", stream.as_str()));
+    match entries {
+        // The session knows how many there must be.
+        Ok(entries) if (entries.len() as u64) < left.min(unsigned(limit)) => Err(damaged()),
+        Err(Error::Damaged { .. }) => Err(damaged()),
+        entries => entries,
+    }
+}

@@ -1,0 +1,120 @@
+//! Outputs in frames: the unit of compression, of checking and of the line index.
+
+use crate::digest::{self, Digest, Node};
+
+/// Bytes of an output in one frame; the last frame may be shorter. Part of the format: the
+/// digests of frames depend on it.
+pub const FRAME: usize = 64 * 1024;
+/// Frames in one span, the second level of the line index: 16 MiB.
+pub(crate) const SPAN: usize = 256;
+
+/// What a scan learns of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scanned {
+    /// How many newlines are in it.
+    pub newlines: u32,
+    /// The node of the digest tree that covers it.
+    pub node: Node,
+}
+
+/// What a scan learns of all of an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scan {
+    /// BLAKE3 of the bytes.
+    pub digest: Digest,
+    /// How many bytes.
+    pub byte_size: u64,
+    /// How many newlines.
+    pub newlines: u64,
+    /// Frame by frame.
+    pub frames: Vec<Scanned>,
+}
+
+/// Makes a [`Scan`] frame by frame.
+pub(crate) struct Scanner {
+    scan: Scan,
+}
+
+impl Scanner {
+    pub(crate) fn new() -> Self {
+        let scan = Scan {
+            digest: digest::of(b""),
+            byte_size: 0,
+            newlines: 0,
+            frames: Vec::new(),
+        };
+        Self { scan }
+    }
+
+    /// Takes the next frame; only the last may be shorter than [`FRAME`].
+    pub(crate) fn push(&mut self, frame: &[u8]) -> Scanned {
+        let scan = &mut self.scan;
+        let newlines = memchr::memchr_iter(b'\n', frame).count() as u64;
+        if scan.frames.is_empty() {
+            // In case it stays the only one: the digest is then not made from nodes.
+            scan.digest = digest::of(frame);
+        }
+        let scanned = Scanned {
+            newlines: u32::try_from(newlines).unwrap_or(u32::MAX),
+            node: digest::node(frame, scan.byte_size),
+        };
+        scan.frames.push(scanned);
+        scan.newlines += newlines;
+        scan.byte_size += frame.len() as u64;
+        scanned
+    }
+
+    pub(crate) fn finish(mut self) -> Scan {
+        if self.scan.frames.len() > 1 {
+            let nodes: Vec<Node> = self.scan.frames.iter().map(|frame| frame.node).collect();
+            self.scan.digest = digest::join_root(&nodes);
+        }
+        self.scan
+    }
+}
+
+/// Scans bytes that are all there.
+pub(crate) fn scan(bytes: &[u8]) -> Scan {
+    let mut scanner = Scanner::new();
+    for frame in bytes.chunks(FRAME) {
+        scanner.push(frame);
+    }
+    scanner.finish()
+}
+
+/// How many frames hold `byte_size` bytes.
+pub(crate) fn frame_count(byte_size: u64) -> u64 {
+    byte_size.div_ceil(FRAME as u64)
+}
+
+/// How long frame `number` of an output of `byte_size` bytes is.
+pub(crate) fn frame_len(number: u64, byte_size: u64) -> usize {
+    let start = number.saturating_mul(FRAME as u64);
+    let left = byte_size.saturating_sub(start);
+    usize::try_from(left).map_or(FRAME, |left| left.min(FRAME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_gives_the_plain_digest() {
+        for len in [0, 1, 100, FRAME, FRAME + 1, 5 * FRAME, 6 * FRAME + 77] {
+            let bytes: Vec<u8> = (8..15).cycle().take(len).collect();
+            let scan = scan(&bytes);
+            assert_eq!(scan.digest, digest::of(&bytes), "{len}");
+            assert_eq!(scan.byte_size, len as u64);
+            assert_eq!(scan.frames.len() as u64, frame_count(len as u64));
+            let newlines = bytes.split(|b| *b == b'\n').count() - 1;
+            assert_eq!(scan.newlines, newlines as u64);
+        }
+    }
+
+    #[test]
+    fn frames_have_the_lengths_that_add_up() {
+        let size = 3 * FRAME as u64 + 5;
+        let lens: Vec<usize> = (0..5).map(|n| frame_len(n, size)).collect();
+        assert_eq!(lens, [FRAME, FRAME, FRAME, 5, 0]);
+    }
+}

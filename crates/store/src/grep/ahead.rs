@@ -1,0 +1,110 @@
+//! Frames decoded ahead of the search, on other threads where it pays.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+use crate::frames::frame_count;
+use crate::source::Source;
+use crate::{Error, Result};
+
+/// Frames that one thread decodes in one go: half a mebibyte.
+const GROUP: u64 = 8;
+/// Outputs with fewer groups are decoded on the spot.
+const WORTH_THREADS: u64 = 4;
+/// More threads would only wait for the search.
+const MOST_THREADS: usize = 4;
+
+type Group = Vec<Vec<u8>>;
+
+/// Gives the frames of an output in order, some at a time.
+pub(super) struct Frames<'a> {
+    source: &'a dyn Source,
+    spare: &'a Mutex<Vec<Group>>,
+    next: u64,
+    /// Where to get decoded groups from, in turn; none: decode here.
+    workers: Vec<Receiver<Result<Group>>>,
+}
+
+impl Frames<'_> {
+    /// The next group; `used` is one that is no longer needed.
+    pub(super) fn next(&mut self, used: Group) -> Result<Option<Group>> {
+        if let Ok(mut spare) = self.spare.lock() {
+            spare.push(used);
+        }
+        let number = self.next;
+        if number >= group_count(self.source) {
+            return Ok(None);
+        }
+        self.next += 1;
+        if self.workers.is_empty() {
+            return decode(self.source, number, self.spare).map(Some);
+        }
+        let turn = usize::try_from(number).unwrap_or(0) % self.workers.len();
+        let worker = self.workers.get(turn);
+        let group = worker.and_then(|worker| worker.recv().ok());
+        group
+            .unwrap_or_else(|| Err(Error::damaged("a frame")))
+            .map(Some)
+    }
+}
+
+/// Runs `search` over the frames of `source`.
+pub(super) fn with_frames<T>(source: &dyn Source, search: impl FnOnce(Frames<'_>) -> T) -> T {
+    let spare = Mutex::new(Vec::new());
+    let threads = if group_count(source) < WORTH_THREADS {
+        0
+    } else {
+        thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(MOST_THREADS)
+    };
+    thread::scope(|scope| {
+        let mut workers = Vec::new();
+        for first in 0..threads {
+            let (sender, receiver) = sync_channel(1);
+            let spare = &spare;
+            let decoding = thread::Builder::new().spawn_scoped(scope, move || {
+                for number in (first as u64..group_count(source)).step_by(threads) {
+                    let group = decode(source, number, spare);
+                    // The search is over once nobody listens.
+                    if sender.send(group).is_err() {
+                        break;
+                    }
+                }
+            });
+            if decoding.is_err() {
+                // Without all of them the turns are wrong: dropping the rest ends them.
+                workers.clear();
+                break;
+            }
+            workers.push(receiver);
+        }
+        search(Frames {
+            source,
+            spare: &spare,
+            next: 0,
+            workers,
+        })
+    })
+}
+
+fn group_count(source: &dyn Source) -> u64 {
+    frame_count(source.byte_size()).div_ceil(GROUP)
+}
+
+fn decode(source: &dyn Source, number: u64, spare: &Mutex<Vec<Group>>) -> Result<Group> {
+    let mut group = spare
+        .lock()
+        .ok()
+        .and_then(|mut spare| spare.pop())
+        .unwrap_or_default();
+    let first = number * GROUP;
+    let last = (first + GROUP).min(frame_count(source.byte_size()));
+    let frames = usize::try_from(last - first).unwrap_or(0);
+    group.resize_with(frames, Vec::new);
+    for (number, frame) in (first..last).zip(&mut group) {
+        source.frame(number, frame)?;
+    }
+    Ok(group)
+}

@@ -1,0 +1,137 @@
+//! An output as the searcher reads it: very long lines come in windows.
+//!
+//! A line that is longer than a frame is broken at a frame's end by a newline of ours, and the
+//! last bytes before the break are repeated behind it, so that a match across the break is
+//! found. Where the breaks are is noted, so that line numbers and places can be put right.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, Read};
+
+use super::ahead::Frames;
+use super::pattern::LONGEST_LITERAL;
+use crate::frames::FRAME;
+
+/// Bytes repeated behind a break.
+pub(super) const OVERLAP: usize = LONGEST_LITERAL;
+/// A line is broken at the end of the frame in which it gets this long.
+const WINDOW: usize = FRAME;
+
+pub(super) struct Feed<'a> {
+    frames: Frames<'a>,
+    /// Frames at hand, and the one being read out.
+    group: Vec<Vec<u8>>,
+    frame: usize,
+    at: usize,
+    /// A break that is being read out: a newline and the repeated bytes.
+    inserted: Vec<u8>,
+    inserted_at: usize,
+    /// Bytes given to the searcher so far.
+    given: u64,
+    /// Bytes since the last newline of the output.
+    run: usize,
+    /// Where, in what was given, the windows behind breaks begin.
+    breaks: &'a RefCell<Vec<u64>>,
+    expired: Option<&'a dyn Fn() -> bool>,
+    has_expired: &'a Cell<bool>,
+}
+
+impl<'a> Feed<'a> {
+    pub(super) fn new(
+        frames: Frames<'a>,
+        breaks: &'a RefCell<Vec<u64>>,
+        expired: Option<&'a dyn Fn() -> bool>,
+        has_expired: &'a Cell<bool>,
+    ) -> Self {
+        Self {
+            frames,
+            group: Vec::new(),
+            frame: 0,
+            at: 0,
+            inserted: Vec::new(),
+            inserted_at: 0,
+            given: 0,
+            run: 0,
+            breaks,
+            expired,
+            has_expired,
+        }
+    }
+
+    /// Goes to the next frame; false at the end.
+    fn advance(&mut self) -> io::Result<bool> {
+        self.note_end_of_frame();
+        self.frame += 1;
+        self.at = 0;
+        if self.frame < self.group.len() {
+            self.insert_break();
+            return Ok(true);
+        }
+        let used = std::mem::take(&mut self.group);
+        let tail = tail(used.last()).to_vec();
+        self.frame = 0;
+        let Some(group) = self.frames.next(used)? else {
+            return Ok(false);
+        };
+        self.group = group;
+        self.insert_break_behind(&tail);
+        Ok(true)
+    }
+
+    fn note_end_of_frame(&mut self) {
+        let frame = self.group.get(self.frame).map_or(&[][..], Vec::as_slice);
+        self.run = match memchr::memrchr(b'\n', frame) {
+            Some(newline) => frame.len() - newline - 1,
+            None => self.run + frame.len(),
+        };
+    }
+
+    fn insert_break(&mut self) {
+        let before = self.frame.checked_sub(1).and_then(|at| self.group.get(at));
+        let tail = tail(before).to_vec();
+        self.insert_break_behind(&tail);
+    }
+
+    fn insert_break_behind(&mut self, tail: &[u8]) {
+        if self.run < WINDOW {
+            return;
+        }
+        self.inserted.clear();
+        self.inserted.push(b'\n');
+        self.inserted.extend_from_slice(tail);
+        self.inserted_at = 0;
+        self.breaks.borrow_mut().push(self.given + 1);
+    }
+}
+
+fn tail(frame: Option<&Vec<u8>>) -> &[u8] {
+    let frame = frame.map_or(&[][..], Vec::as_slice);
+    let skip = frame.len().saturating_sub(OVERLAP);
+    frame.get(skip..).unwrap_or_default()
+}
+
+impl Read for Feed<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.expired.is_some_and(|expired| expired()) {
+            self.has_expired.set(true);
+            return Ok(0);
+        }
+        loop {
+            let mut inserted = self.inserted.get(self.inserted_at..).unwrap_or_default();
+            let read = inserted.read(into)?;
+            self.inserted_at += read;
+            let read = if read > 0 {
+                read
+            } else {
+                let frame = self.group.get(self.frame).map_or(&[][..], Vec::as_slice);
+                let mut rest = frame.get(self.at..).unwrap_or_default();
+                let read = rest.read(into)?;
+                self.at += read;
+                read
+            };
+            self.given += read as u64;
+            if read > 0 || into.is_empty() || !self.advance()? {
+                return Ok(read);
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! From lines that the searcher reports to matches with their context.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+
+use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
+use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
+
+use super::feed::OVERLAP;
+use super::{Found, FoundLine, MOST_BYTES, MOST_CONTEXT, Match, Query, Stop};
+
+pub(super) struct Collector<'a> {
+    pub query: &'a Query<'a>,
+    pub matcher: &'a RegexMatcher,
+    pub id: &'a str,
+    /// Where the windows of long lines begin, in what the searcher was given.
+    pub breaks: &'a RefCell<Vec<u64>>,
+    pub found: &'a mut Found,
+    /// Size of all lines found so far.
+    pub bytes: &'a mut usize,
+    /// The last lines reported: the context before the next match.
+    pub recent: VecDeque<FoundLine>,
+    /// Matches that still lack lines behind them: their place in `found`, and how many.
+    pub open: Vec<(usize, usize)>,
+}
+
+/// A line as reported, put back to where it is in the output.
+struct Place<'b> {
+    bytes: &'b [u8],
+    number: u64,
+    start: u64,
+    /// Bytes at its beginning that repeat the end of the window before.
+    repeated: usize,
+}
+
+impl Collector<'_> {
+    fn place<'b>(&self, bytes: &'b [u8], number: Option<u64>, start: u64) -> Place<'b> {
+        let breaks = self.breaks.borrow();
+        let before = breaks.partition_point(|at| *at <= start) as u64;
+        let is_window = breaks.binary_search(&start).is_ok();
+        Place {
+            bytes: bytes.strip_suffix(b"\n").unwrap_or(bytes),
+            number: number.unwrap_or(1).saturating_sub(1 + before),
+            // Each break put in a newline and the repeated bytes.
+            start: start.saturating_sub(before * (OVERLAP as u64 + 1)),
+            repeated: if is_window { OVERLAP } else { 0 },
+        }
+    }
+
+    /// Where the first match begins that the window before did not hold already.
+    fn first_match(&self, place: &Place<'_>) -> Option<usize> {
+        let mut first = None;
+        let found = self.matcher.find_iter(place.bytes, |found| {
+            let new = place.repeated == 0 || found.end() > place.repeated;
+            first = new.then_some(found.start());
+            !new
+        });
+        // The matcher has no errors of its own; and a line that matched in its place does so
+        // here too, but if not, it is better shown than lost.
+        let lost = found.is_err() || place.repeated == 0;
+        first.or(lost.then_some(0))
+    }
+
+    /// Clips a line to what is shown, around byte `around`.
+    fn clip(&self, place: &Place<'_>, around: usize, matched: bool) -> FoundLine {
+        let max = self.query.max_line_bytes.max(1);
+        let bytes = place.bytes.strip_suffix(b"\r").unwrap_or(place.bytes);
+        let len = bytes.len();
+        let latest = len.saturating_sub(max);
+        let from = around.saturating_sub(max / 4).min(latest);
+        let from = if around < max { 0 } else { from };
+        let shown = bytes.get(from..len.min(from + max)).unwrap_or_default();
+        FoundLine {
+            number: place.number,
+            start: place.start + from as u64,
+            bytes: shown.to_vec(),
+            clipped: shown.len() < len || place.repeated > 0,
+            matched,
+        }
+    }
+
+    /// Gives a line to the matches that wait for it, and remembers it for the next ones.
+    fn pass(&mut self, line: &FoundLine) {
+        for (at, lacking) in &mut self.open {
+            let Some(found) = self.found.matches.get_mut(*at) else {
+                continue;
+            };
+            // Further windows of a line already shown are no context.
+            if found
+                .lines
+                .last()
+                .is_some_and(|last| last.number == line.number)
+            {
+                continue;
+            }
+            *self.bytes += line.bytes.len();
+            found.lines.push(FoundLine {
+                matched: false,
+                ..line.clone()
+            });
+            *lacking -= 1;
+        }
+        self.open.retain(|(_, lacking)| *lacking > 0);
+        if self
+            .recent
+            .back()
+            .is_some_and(|last| last.number == line.number)
+        {
+            self.recent.pop_back();
+        }
+        self.recent.push_back(FoundLine {
+            matched: false,
+            ..line.clone()
+        });
+        while self.recent.len() > self.query.before.min(MOST_CONTEXT) {
+            self.recent.pop_front();
+        }
+    }
+
+    fn add(&mut self, line: FoundLine) {
+        let from = line.number.saturating_sub(self.query.before as u64);
+        let before = self.recent.iter();
+        let before = before.filter(|other| (from..line.number).contains(&other.number));
+        let mut lines: Vec<FoundLine> = before.cloned().collect();
+        self.pass(&line);
+        let after = self.query.after.min(MOST_CONTEXT);
+        if after > 0 {
+            self.open.push((self.found.matches.len(), after));
+        }
+        let number = line.number;
+        lines.push(line);
+        *self.bytes += lines.iter().map(|line| line.bytes.len()).sum::<usize>();
+        self.found.matches.push(Match {
+            id: self.id.to_owned(),
+            line: number,
+            lines,
+        });
+    }
+
+    /// Whether to go on: once stopped, only for the sake of open matches.
+    fn goes_on(&mut self) -> bool {
+        if *self.bytes >= MOST_BYTES {
+            self.found.stopped = Some(Stop::Bytes);
+            return false;
+        }
+        self.found.stopped.is_none() || !self.open.is_empty()
+    }
+}
+
+impl Sink for Collector<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let start = found.absolute_byte_offset();
+        let place = self.place(found.bytes(), found.line_number(), start);
+        let Some(at) = self.first_match(&place) else {
+            return Ok(self.goes_on());
+        };
+        let line = self.clip(&place, at, true);
+        if self.found.matches.len() >= self.query.max_matches {
+            self.found.stopped = Some(Stop::Matches);
+        }
+        if self.found.stopped.is_some() {
+            self.pass(&line);
+        } else {
+            self.add(line);
+        }
+        Ok(self.goes_on())
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        let start = context.absolute_byte_offset();
+        let place = self.place(context.bytes(), context.line_number(), start);
+        let line = self.clip(&place, 0, false);
+        self.pass(&line);
+        Ok(self.goes_on())
+    }
+}

@@ -1,0 +1,189 @@
+//! Reading by lines, at the cost of the lines read.
+
+use std::borrow::Cow;
+
+use crate::frames::{FRAME, frame_count};
+use crate::source::{Source, Stored};
+use crate::{Error, Result};
+
+/// Which lines to read, and how much of them at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineRange {
+    /// The first line, counted from 0.
+    pub offset: u64,
+    /// How many lines.
+    pub limit: u64,
+    /// Longer lines are clipped to this many bytes; the rest is had by [`Stored::read_at`].
+    pub max_line_bytes: usize,
+    /// Reading stops behind the line that reaches this many bytes in all.
+    pub max_bytes: usize,
+}
+
+impl LineRange {
+    /// `limit` lines from `offset`, lines clipped at 64 KiB, 1 MiB in all.
+    pub fn new(offset: u64, limit: u64) -> Self {
+        Self {
+            offset,
+            limit,
+            max_line_bytes: FRAME,
+            max_bytes: 1024 * 1024,
+        }
+    }
+}
+
+/// One line, without its newline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its number, counted from 0.
+    pub number: u64,
+    /// Where it begins in the output.
+    pub start: u64,
+    /// How long it is.
+    pub byte_size: u64,
+    /// The line, or the beginning of a clipped one.
+    pub bytes: Vec<u8>,
+}
+
+impl Line {
+    /// True if `bytes` is only the beginning.
+    pub fn is_clipped(&self) -> bool {
+        (self.bytes.len() as u64) < self.byte_size
+    }
+
+    /// As text, without the carriage return that some tools end their lines with.
+    pub fn text(&self) -> Cow<'_, str> {
+        let bytes = match self.bytes.strip_suffix(b"\r") {
+            Some(stripped) if !self.is_clipped() => stripped,
+            _ => &self.bytes,
+        };
+        String::from_utf8_lossy(bytes)
+    }
+}
+
+/// The lines of a [`LineRange`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// How many lines the output has.
+    pub line_count: u64,
+    /// The first line not given, if there are more.
+    pub next: Option<u64>,
+}
+
+impl Stored {
+    /// Reads lines. Text is split at each newline, so a final newline is followed by one more,
+    /// empty, line.
+    pub fn lines(&self, range: LineRange) -> Result<Lines> {
+        let line_count = self.line_count();
+        if range.offset >= line_count {
+            return Err(Error::PastEnd {
+                offset: range.offset,
+                line_count,
+            });
+        }
+        let mut cursor = Cursor::at_line(self.source(), range.offset)?;
+        let end = range.offset.saturating_add(range.limit).min(line_count);
+        let mut lines = Vec::new();
+        let mut bytes = 0;
+        let mut next = range.offset;
+        while next < end && bytes < range.max_bytes {
+            let line = cursor.line(next, range.max_line_bytes)?;
+            bytes += line.bytes.len() + 1;
+            lines.push(line);
+            next += 1;
+        }
+        let next = (next < line_count).then_some(next);
+        Ok(Lines {
+            lines,
+            line_count,
+            next,
+        })
+    }
+}
+
+/// A place in an output, with the frame that holds it.
+struct Cursor<'a> {
+    source: &'a dyn Source,
+    number: u64,
+    frame: Vec<u8>,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the first byte of `line`.
+    fn at_line(source: &'a dyn Source, line: u64) -> Result<Self> {
+        let mut cursor = Self {
+            source,
+            number: 0,
+            frame: Vec::new(),
+            at: 0,
+        };
+        match line.checked_sub(1) {
+            Some(newline) => cursor.skip_newline(newline)?,
+            None => cursor.load(0)?,
+        }
+        Ok(cursor)
+    }
+
+    fn load(&mut self, number: u64) -> Result<()> {
+        self.number = number;
+        self.at = 0;
+        if number < frame_count(self.source.byte_size()) {
+            return self.source.frame(number, &mut self.frame);
+        }
+        self.frame.clear();
+        Ok(())
+    }
+
+    /// Goes to the byte behind newline `number`.
+    fn skip_newline(&mut self, number: u64) -> Result<()> {
+        let (frame, before) = self.source.frame_of_newline(number)?;
+        self.load(frame)?;
+        let nth = usize::try_from(number - before).unwrap_or(usize::MAX);
+        let found = memchr::memchr_iter(b'\n', &self.frame).nth(nth);
+        let found = found.ok_or_else(|| Error::damaged("the line index"))?;
+        self.at = found + 1;
+        Ok(())
+    }
+
+    fn position(&self) -> u64 {
+        self.number * FRAME as u64 + self.at as u64
+    }
+
+    /// Reads the line that begins here and goes behind its newline.
+    fn line(&mut self, number: u64, max: usize) -> Result<Line> {
+        let start = self.position();
+        let mut bytes = Vec::new();
+        let end = loop {
+            let rest = self.frame.get(self.at..).unwrap_or_default();
+            let newline = memchr::memchr(b'\n', rest);
+            let piece = newline.map_or(rest, |at| rest.get(..at).unwrap_or_default());
+            let room = max.saturating_sub(bytes.len()).min(piece.len());
+            bytes.extend_from_slice(piece.get(..room).unwrap_or_default());
+            if let Some(newline) = newline {
+                self.at += newline + 1;
+                break self.position() - 1;
+            }
+            self.at = self.frame.len();
+            if self.position() >= self.source.byte_size() {
+                break self.source.byte_size();
+            }
+            if bytes.len() < max {
+                self.load(self.number + 1)?;
+            } else if number < self.source.newlines() {
+                // A long line: its end is looked up, what lies between is not read.
+                self.skip_newline(number)?;
+                break self.position() - 1;
+            } else {
+                break self.source.byte_size();
+            }
+        };
+        Ok(Line {
+            number,
+            start,
+            byte_size: end - start,
+            bytes,
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! The names under which things are kept.
+
+use std::fmt;
+
+use crate::{Error, Result};
+
+/// Longest session name, in bytes: room for any client's id, none for a whole message.
+const LONGEST_NAME: usize = 512;
+
+/// The name of a session.
+///
+/// ```
+/// # use trimtab_store::SessionId;
+/// let session = SessionId::new("project-7/main")?;
+/// assert_eq!(session.as_str(), "project-7/main");
+/// assert!(SessionId::new("").is_err());
+/// # Ok::<_, trimtab_store::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// Takes any text of 1 to 512 bytes. It never becomes part of a file name.
+    pub fn new(name: impl Into<String>) -> Result<Self> {
+        let name = name.into();
+        if name.is_empty() {
+            return Err(Error::SessionName { why: "it is empty" });
+        }
+        if name.len() > LONGEST_NAME {
+            let why = "it is longer than 512 bytes";
+            return Err(Error::SessionName { why });
+        }
+        Ok(Self(name))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A name that was checked when it was stored.
+    pub(crate) fn known(name: String) -> Self {
+        Self(name)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One of the two append-only streams of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Stream {
+    /// The messages as they came.
+    Log,
+    /// The plans that were carried out.
+    Journal,
+}
+
+impl Stream {
+    /// Both streams.
+    pub const ALL: [Self; 2] = [Self::Log, Self::Journal];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Journal => "journal",
+        }
+    }
+
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Log => 0,
+            Self::Journal => 1,
+        }
+    }
+}
+
+/// What is known of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// Its name.
+    pub session: SessionId,
+    /// The session whose refs it may redeem too.
+    pub parent: Option<SessionId>,
+    /// When it was first used, in milliseconds since 1970.
+    pub created: u64,
+    /// When it was last used, in milliseconds since 1970; exact to a minute.
+    pub used: u64,
+    /// How many outputs it holds.
+    pub outputs: u64,
+    /// Their size in bytes, as they came.
+    pub byte_size: u64,
+}
+
+/// What stands against making `parent` the parent of `child`, which has one already or not.
+pub(crate) fn may_link(
+    child: &SessionId,
+    parent: &SessionId,
+    is_ring: bool,
+    has_parent: bool,
+) -> Result<()> {
+    let why = if is_ring {
+        "it is the same session, or below it"
+    } else if has_parent {
+        "it has another parent"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Link {
+        child: child.to_string(),
+        parent: parent.to_string(),
+        why,
+    })
+}

@@ -1,0 +1,145 @@
+//! Reading what is stored, frame by frame.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use crate::frames::{FRAME, frame_count};
+use crate::{Error, Metadata, Result};
+
+/// The bytes of one output as a backend gives them: by frames of [`FRAME`] bytes, each checked
+/// before it is given out.
+pub trait Source: Send + Sync {
+    /// How many bytes there are.
+    fn byte_size(&self) -> u64;
+
+    /// How many newlines there are.
+    fn newlines(&self) -> u64;
+
+    /// Replaces `into` by frame `number`, or says that it is damaged.
+    fn frame(&self, number: u64, into: &mut Vec<u8>) -> Result<()>;
+
+    /// The frame that holds newline `number`, counted from 0, and the newlines before that frame.
+    fn frame_of_newline(&self, number: u64) -> Result<(u64, u64)>;
+}
+
+/// One stored output, open for reading.
+#[derive(Clone)]
+pub struct Stored {
+    metadata: Metadata,
+    source: Arc<dyn Source>,
+}
+
+impl Stored {
+    /// For backends: what [`Store::open`](crate::Store::open) gives.
+    pub fn new(metadata: Metadata, source: Arc<dyn Source>) -> Self {
+        Self { metadata, source }
+    }
+
+    /// What is known of it.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Size of what is open: the output, or its text projection.
+    pub fn byte_size(&self) -> u64 {
+        self.source.byte_size()
+    }
+
+    /// Lines of what is open; text without a newline is one line.
+    pub fn line_count(&self) -> u64 {
+        self.source.newlines() + 1
+    }
+
+    /// Streams all of it in memory of a frame. Damage comes as an error of the reader.
+    pub fn reader(&self) -> StoredReader {
+        StoredReader::new(Arc::clone(&self.source))
+    }
+
+    /// All of it at once.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.byte_size()).unwrap_or(0));
+        let mut reader = self.reader();
+        reader.read_to_end(&mut bytes).map_err(Error::from_read)?;
+        Ok(bytes)
+    }
+
+    /// At most `len` bytes from `start`; fewer at the end. Costs the range.
+    pub fn read_at(&self, start: u64, len: usize) -> Result<Vec<u8>> {
+        let mut reader = self.reader();
+        reader.seek(start);
+        let mut bytes = Vec::new();
+        let mut range = reader.take(len as u64);
+        range.read_to_end(&mut bytes).map_err(Error::from_read)?;
+        Ok(bytes)
+    }
+
+    pub(crate) fn source(&self) -> &dyn Source {
+        &*self.source
+    }
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stored").field(&self.metadata).finish()
+    }
+}
+
+/// Streams a stored output.
+pub struct StoredReader {
+    source: Arc<dyn Source>,
+    /// The next frame to be decoded.
+    next: u64,
+    /// The frame being read out, and how much of it has been.
+    frame: Vec<u8>,
+    at: usize,
+}
+
+impl StoredReader {
+    fn new(source: Arc<dyn Source>) -> Self {
+        Self {
+            source,
+            next: 0,
+            frame: Vec::new(),
+            at: 0,
+        }
+    }
+
+    fn seek(&mut self, start: u64) {
+        self.next = start / FRAME as u64;
+        self.frame.clear();
+        self.at = usize::try_from(start % FRAME as u64).unwrap_or(0);
+    }
+
+    fn refill(&mut self) -> Result<()> {
+        while self.at >= self.frame.len() && self.next < frame_count(self.source.byte_size()) {
+            // `at` lies behind an empty frame only right after a seek, and then counts.
+            let at = if self.frame.is_empty() { self.at } else { 0 };
+            self.source.frame(self.next, &mut self.frame)?;
+            self.next += 1;
+            self.at = at;
+            if at >= self.frame.len() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Read for StoredReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.refill()?;
+        let mut rest = self.frame.get(self.at..).unwrap_or_default();
+        let read = rest.read(into)?;
+        self.at += read;
+        Ok(read)
+    }
+}
+
+impl fmt::Debug for StoredReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredReader")
+            .field("next_frame", &self.next)
+            .finish_non_exhaustive()
+    }
+}

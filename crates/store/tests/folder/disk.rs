@@ -1,0 +1,124 @@
+//! A disk that is full, and one that is read-only: real ones, where the system lets us mount.
+
+use std::path::Path;
+use std::process::Command;
+
+use trimtab_store::{Error, FolderStore, Store, Stream};
+
+use super::{Home, Random, child_argument, put, session};
+
+/// Runs a test of this binary where `mount` gives it a small disk of its own at its argument.
+/// False, with a note, if the system does not allow that.
+fn on_a_small_disk(test: &str, script: &str) -> bool {
+    let home = Home::new();
+    std::fs::create_dir(&home.store).unwrap();
+    let mount = "mount -t tmpfs -o size=6m,mode=700 none \"$TRIMTAB_TEST_CHILD\" || exit 77";
+    let status = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &format!("{mount}; {script}")])
+        .env("TRIMTAB_TEST_CHILD", &home.store)
+        .env("TEST_BINARY", std::env::current_exe().unwrap())
+        .env("TEST_NAME", test)
+        .status();
+    match status {
+        Ok(status) if status.success() => true,
+        Ok(status) if status.code() == Some(101) => panic!("{test} failed on the small disk"),
+        _ => {
+            println!("skipped: no disk can be mounted here");
+            false
+        }
+    }
+}
+
+const RUN: &str = "\"$TEST_BINARY\" --exact \"$TEST_NAME\" --nocapture";
+
+#[test]
+fn child_on_a_full_disk() {
+    let Some(disk) = child_argument() else { return };
+    let store = FolderStore::open(disk.join("store")).unwrap();
+    let s = session("s");
+    let mut random = Random(1);
+    let mut kept = Vec::new();
+    // Small and large, until neither fits.
+    let mut full = 0;
+    for n in 0..400_u64 {
+        let size = if n % 2 == 0 { 3_000 } else { 300_000 };
+        let bytes: Vec<u8> = (0..size).map(|_| random.next().to_le_bytes()[1]).collect();
+        match store.put(&s, trimtab_store::Put::new("c", &bytes)) {
+            Ok(found) => kept.push((found.id().to_owned(), bytes)),
+            Err(Error::Full) => full += 1,
+            Err(error) => panic!("{error}"),
+        }
+        if full > 20 {
+            break;
+        }
+    }
+    assert!(full > 20 && kept.len() > 5, "{full} {}", kept.len());
+    check(&store, &kept);
+    drop(store);
+    let store = FolderStore::open(disk.join("store")).unwrap();
+    check(&store, &kept);
+    // Room again: it goes on.
+    let (gone, _) = kept.pop().unwrap();
+    store.delete(&s, &gone).unwrap();
+    let (gone, _) = kept.remove(1);
+    store.delete(&s, &gone).unwrap();
+    put(&store, &s, "after", b"small");
+    check(&store, &kept);
+}
+
+fn check(store: &FolderStore, kept: &[(String, Vec<u8>)]) {
+    for (id, bytes) in kept {
+        assert!(store.get(&session("s"), id).unwrap() == *bytes);
+    }
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    if child_argument().is_none() {
+        on_a_small_disk("disk::child_on_a_full_disk", RUN);
+    }
+}
+
+#[test]
+fn child_on_a_read_only_disk() {
+    let Some(disk) = child_argument() else { return };
+    let folder = disk.join("store");
+    let s = session("s");
+    let large = Random(2).bytes(1_000_000);
+    if !folder.exists() {
+        let store = FolderStore::open(&folder).unwrap();
+        put(&store, &s, "c1", b"small");
+        put(&store, &s, "c2", &large);
+        store.append(&s, Stream::Log, 0, &[b"entry"]).unwrap();
+        return;
+    }
+    read_only(&folder, &large);
+    let elsewhere = FolderStore::open(disk.join("new")).unwrap_err();
+    assert!(matches!(elsewhere, Error::ReadOnly), "{elsewhere}");
+}
+
+fn read_only(folder: &Path, large: &[u8]) {
+    let s = session("s");
+    let store = FolderStore::open(folder).unwrap();
+    let outputs = store.list(&s).unwrap();
+    assert_eq!(store.get(&s, outputs[0].reference.id()).unwrap(), b"small");
+    assert_eq!(store.get(&s, outputs[1].reference.id()).unwrap(), large);
+    assert_eq!(store.read(&s, Stream::Log, 0, 9).unwrap(), [b"entry"]);
+    for bytes in [&b"new"[..], &Random(3).bytes(1_000_000)] {
+        let error = store
+            .put(&s, trimtab_store::Put::new("c3", bytes))
+            .unwrap_err();
+        assert!(matches!(error, Error::ReadOnly), "{error}");
+    }
+    let error = store.append(&s, Stream::Log, 1, &[b"entry"]).unwrap_err();
+    assert!(matches!(error, Error::ReadOnly), "{error}");
+}
+
+#[test]
+fn a_read_only_disk_can_be_read() {
+    if child_argument().is_none() {
+        let remount = "mount -o remount,ro \"$TRIMTAB_TEST_CHILD\" || exit 77";
+        let script = format!("{RUN} && {remount}; {RUN}");
+        on_a_small_disk("disk::child_on_a_read_only_disk", &script);
+    }
+}

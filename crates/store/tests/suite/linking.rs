@@ -1,0 +1,95 @@
+use trimtab_store::{Error, Form, LineRange, Query};
+
+use super::{World, session};
+
+pub(crate) fn foreign_refs_are_not_found(world: &World) {
+    let (s, t) = (session("s"), session("t"));
+    let found = world.put(&s, "c1", "secret");
+    world.put(&t, "c1", "secret");
+    let upper = found.id().to_uppercase();
+    let hostile = [
+        found.id(),
+        "",
+        "aaaaaaaaaaaaaaaa",
+        "../../../etc/passwd",
+        "a\0aaaaaaaaaaaaaa",
+        upper.as_str(),
+        "' OR 1=1 --     ",
+        "CON",
+        "ääääääää",
+        &"x".repeat(100_000),
+    ];
+    let mut answers = Vec::new();
+    for id in hostile {
+        let store = &world.store;
+        answers.push(store.get(&t, id).unwrap_err());
+        answers.push(store.open(&t, id, Form::Text).unwrap_err());
+        answers.push(store.metadata(&t, id).unwrap_err());
+        answers.push(store.lines(&t, id, LineRange::new(0, 1)).unwrap_err());
+        answers.push(store.grep(&t, Some(id), &Query::literal("s")).unwrap_err());
+        answers.push(store.delete(&t, id).unwrap_err());
+        answers.push(store.spill(&t, id).unwrap_err());
+        answers.push(store.get(&session("nobody"), id).unwrap_err());
+    }
+    for answer in answers {
+        assert!(matches!(answer, Error::NotFound), "{answer}");
+        assert_eq!(answer.to_string(), "ref not found in this session");
+    }
+    assert_eq!(world.store.get(&s, found.id()).unwrap(), b"secret");
+}
+
+pub(crate) fn those_below_redeem_refs(world: &World) {
+    let (top, middle, leaf) = (session("top"), session("middle"), session("leaf"));
+    let found = world.put(&top, "c1", "of the top");
+    world.store.link(&middle, &top).unwrap();
+    world.store.link(&leaf, &middle).unwrap();
+    for below in [&middle, &leaf] {
+        assert_eq!(world.store.get(below, found.id()).unwrap(), b"of the top");
+        let metadata = world.store.metadata(below, found.id()).unwrap();
+        assert_eq!(metadata.session, top);
+        assert!(
+            world
+                .store
+                .delete(below, found.id())
+                .unwrap_err()
+                .is_not_found()
+        );
+    }
+    let own = world.put(&leaf, "c1", "of the leaf");
+    assert!(world.store.get(&top, own.id()).unwrap_err().is_not_found());
+    assert!(world.store.list(&leaf).unwrap().len() == 1, "only its own");
+    world.store.delete_session(&middle).unwrap();
+    assert!(
+        world
+            .store
+            .get(&leaf, found.id())
+            .unwrap_err()
+            .is_not_found()
+    );
+    assert_eq!(world.store.get(&leaf, own.id()).unwrap(), b"of the leaf");
+    world.put(&middle, "c1", "anew");
+    assert_eq!(
+        world.store.parent(&leaf).unwrap(),
+        None,
+        "the link went with the session"
+    );
+}
+
+pub(crate) fn links_that_cannot_be(world: &World) {
+    let (a, b, c) = (session("a"), session("b"), session("c"));
+    world.store.link(&b, &a).unwrap();
+    world.store.link(&b, &a).unwrap();
+    world.store.link(&c, &b).unwrap();
+    for (child, parent) in [(&a, &a), (&a, &b), (&a, &c), (&c, &a)] {
+        let error = world.store.link(child, parent).unwrap_err();
+        assert!(matches!(error, Error::Link { .. }), "{error}");
+    }
+}
+
+pub(crate) fn parents_are_found(world: &World) {
+    let (a, b) = (session("a"), session("b"));
+    assert_eq!(world.store.parent(&b).unwrap(), None);
+    world.store.link(&b, &a).unwrap();
+    assert_eq!(world.store.parent(&b).unwrap(), Some(a.clone()));
+    assert_eq!(world.store.parent(&a).unwrap(), None);
+}

@@ -1,0 +1,109 @@
+//! Turns, boundaries, normalising, removal.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trimtab::engine::normalise::{HeadRepair, Options, normalise};
+use trimtab::engine::removal;
+use trimtab::model::{Message, turns};
+
+use super::{messages, written};
+
+pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
+    let log = messages(&input["messages"]);
+    Some(match op {
+        "parse_turn_boundaries" => json!({"indices": turns::boundaries(&log)}),
+        "is_safe_boundary" => {
+            json!({"result": turns::is_safe_boundary(&log, index(&input["index"]))})
+        }
+        "find_safe_boundary" => {
+            json!({"index": turns::nearest_safe_boundary(&log, index(&input["target_index"]))})
+        }
+        "normalize_synthesize" => {
+            json!({"messages": written(normalised(log).iter().map(|m| &**m))})
+        }
+        "remove_oldest_pair" => remove_oldest(&log),
+        "overflow_recovery" => recover(&log, input),
+        "separate_preserved" => {
+            let newest = index(&input["recent_min"]);
+            let recent = log.len().saturating_sub(newest)..log.len();
+            json!({"preserved": removal::with_counterparts(&log, recent)})
+        }
+        "trim_conversation_history" => trim(&log, index(&input["max_messages"])),
+        "convert_visible" => {
+            let seen = log.iter().filter(|message| message.agent_visible());
+            json!({"contents": seen.map(|message| message.text()).collect::<Vec<_>>()})
+        }
+        "metadata_json_round_trip" => {
+            let message = super::message(&input["message"]);
+            let again = written([&message]);
+            again[0]["metadata"].clone()
+        }
+        _ => return None,
+    })
+}
+
+/// A negative index is the front.
+fn index(value: &Value) -> usize {
+    usize::try_from(value.as_i64().unwrap_or(0)).unwrap_or(0)
+}
+
+/// The designs that synthesise leave an assistant at the head alone.
+fn normalised(log: Vec<Message>) -> Vec<Arc<Message>> {
+    let log: Vec<Arc<Message>> = log.into_iter().map(Arc::new).collect();
+    let options = Options {
+        head: HeadRepair::Keep,
+        ..Options::default()
+    };
+    normalise(&log, options).messages()
+}
+
+fn without<'m>(log: &'m [Message], gone: &BTreeSet<usize>) -> Vec<&'m Message> {
+    let all = log.iter().enumerate();
+    all.filter(|(at, _)| !gone.contains(at))
+        .map(|(_, message)| message)
+        .collect()
+}
+
+fn remove_oldest(log: &[Message]) -> Value {
+    let gone = removal::oldest(log).unwrap_or_default();
+    let removed = gone.first().and_then(|at| log.get(*at));
+    let removed = removed.map(|message| written([message])[0].clone());
+    json!({"removed": removed, "messages": written(without(log, &gone))})
+}
+
+/// The first call and its retries, each after one removal.
+fn recover(log: &[Message], input: &Value) -> Value {
+    let failures = input["overflow_failures"].as_u64().unwrap();
+    let retries = input["max_retries"].as_u64().unwrap();
+    let mut left: Vec<Message> = log.to_vec();
+    let (mut calls, mut removals) = (0, 0);
+    let ok = loop {
+        calls += 1;
+        if calls > failures {
+            break true;
+        }
+        let Some(gone) = removal::oldest(&left) else {
+            break false;
+        };
+        left = without(&left, &gone).into_iter().cloned().collect();
+        removals += 1;
+        if calls > retries {
+            break false;
+        }
+    };
+    json!({"ok": ok, "llm_calls": calls, "removals": removals, "messages": written(&left)})
+}
+
+fn trim(log: &[Message], keep: usize) -> Value {
+    let cut = removal::safe_trim(log, keep).unwrap_or(0);
+    let stderr = match cut {
+        0 => String::new(),
+        cut => format!(
+            "  Note: Conversation history trimmed — removed {cut} oldest message(s) \
+             to stay within the {keep} message limit\n"
+        ),
+    };
+    json!({"messages": written(&log[cut..]), "stderr": stderr})
+}

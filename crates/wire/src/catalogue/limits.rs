@@ -1,0 +1,130 @@
+//! Limits that win over the registry.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::model::{Cache, Model, Rules};
+
+/// Limits of one model, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Tokens of prompt and answer together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Tokens of the prompt alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_input: Option<u64>,
+    /// Tokens of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
+}
+
+impl Limits {
+    /// A limit of prompt and answer together.
+    pub const fn window(tokens: u64) -> Self {
+        Self {
+            window: Some(tokens),
+            max_input: None,
+            max_output: None,
+        }
+    }
+
+    /// These limits where they are given, else `other`'s.
+    fn or(self, other: Self) -> Self {
+        Self {
+            window: self.window.or(other.window),
+            max_input: self.max_input.or(other.max_input),
+            max_output: self.max_output.or(other.max_output),
+        }
+    }
+
+    /// The smaller of each limit.
+    fn least(self, other: Self) -> Self {
+        let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        Self {
+            window: least(self.window, other.window),
+            max_input: least(self.max_input, other.max_input),
+            max_output: least(self.max_output, other.max_output),
+        }
+    }
+}
+
+/// Limits by the name that requests use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    set: BTreeMap<String, Limits>,
+    learned: BTreeMap<String, Limits>,
+}
+
+impl Known {
+    pub(super) fn set(&mut self, name: &str, limits: Limits) {
+        let entry = self.set.entry(name.to_owned()).or_default();
+        *entry = limits.or(*entry);
+    }
+
+    pub(super) fn learn(&mut self, name: &str, limits: Limits) {
+        let entry = self.learned.entry(name.to_owned()).or_default();
+        *entry = limits.or(*entry);
+    }
+
+    pub(super) fn learned(&self) -> &BTreeMap<String, Limits> {
+        &self.learned
+    }
+
+    /// What holds for a name: the user's word, lowered by what an error proved.
+    pub(super) fn get(&self, name: &str) -> Option<Limits> {
+        match (self.set.get(name), self.learned.get(name)) {
+            (None, None) => None,
+            (set, learned) => Some(
+                set.copied()
+                    .unwrap_or_default()
+                    .least(learned.copied().unwrap_or_default()),
+            ),
+        }
+    }
+}
+
+/// The model with these limits in place of its own.
+pub(super) fn apply(mut model: Model, limits: Limits) -> Model {
+    if let Some(window) = limits.window {
+        model.max_input = model.max_input.min(window);
+        // A larger window than the registry knows is a larger prompt too.
+        if window > model.window {
+            model.max_input = window;
+        }
+        model.window = window;
+    }
+    if let Some(max_input) = limits.max_input {
+        model.max_input = max_input;
+        model.window = model.window.max(max_input);
+    }
+    if limits.max_output.is_some() {
+        model.max_output = limits.max_output;
+    }
+    model
+}
+
+/// A model of which only limits are known; `None` unless they include the size of the prompt.
+pub(super) fn alone(name: &str, limits: Limits) -> Option<Model> {
+    let size = limits.window.or(limits.max_input)?;
+    let model = Model {
+        id: name.to_owned(),
+        provider: String::new(),
+        window: size,
+        max_input: size,
+        max_output: None,
+        prices: None,
+        tiers: Vec::new(),
+        cache: Cache::default(),
+        rules: Rules::default(),
+        reasons: false,
+        vocabulary: None,
+        retires: None,
+    };
+    Some(apply(model, limits))
+}

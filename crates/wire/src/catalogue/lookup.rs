@@ -1,0 +1,177 @@
+//! From the name that a client uses to a line of the registry.
+
+use super::names::{bare, distance, families, trimmed, undated};
+use super::overlay::Overlay;
+use super::snapshot::{Entry, Snapshot, id_of};
+
+/// How a name led to a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Match {
+    /// It is the model's id.
+    Exact,
+    /// It is the id with or without a date.
+    Undated,
+    /// It is the id with or without a provider before it.
+    Provider,
+    /// It is another name of the model.
+    Alias,
+    /// It begins with the name of this model, which is the nearest that is known.
+    Family,
+    /// Only the limits that the user set or an error taught are known.
+    Limits,
+}
+
+/// Providers that serve their own models, in the order in which a bare name is taken for theirs.
+const MAKERS: [&str; 14] = [
+    "anthropic",
+    "openai",
+    "gemini",
+    "vertex_ai-language-models",
+    "xai",
+    "deepseek",
+    "mistral",
+    "moonshot",
+    "zai",
+    "minimax",
+    "dashscope",
+    "meta_llama",
+    "cohere_chat",
+    "perplexity",
+];
+
+/// Finds the entry that `name` means.
+pub(super) fn find<'a>(
+    snapshot: &'a Snapshot,
+    overlay: &Overlay,
+    name: &str,
+) -> Option<(Entry<'a>, Match)> {
+    let name = trimmed(name);
+    let index = Index { snapshot };
+    let tagged = |how| move |entry| (entry, how);
+    index
+        .exact(name)
+        .map(tagged(Match::Exact))
+        .or_else(|| index.undated(name).map(tagged(Match::Undated)))
+        .or_else(|| index.provider(name).map(tagged(Match::Provider)))
+        .or_else(|| index.alias(overlay, name).map(tagged(Match::Alias)))
+        .or_else(|| index.family(name).map(tagged(Match::Family)))
+}
+
+/// The known names that are most like `name`, at most three.
+pub(super) fn closest(snapshot: &Snapshot, name: &str) -> Vec<String> {
+    const MOST: usize = 3;
+    let wanted = bare(trimmed(name));
+    let furthest = (wanted.len() / 2).max(2);
+    let mut known: Vec<(usize, String)> = snapshot
+        .lines()
+        .map(|line| bare(id_of(line)))
+        // The difference in length is the least that the distance can be.
+        .filter(|known| known.len().abs_diff(wanted.len()) <= furthest)
+        .map(|known| (distance(&wanted, &known), known))
+        .filter(|(distance, _)| *distance <= furthest)
+        .collect();
+    known.sort_unstable();
+    known.dedup();
+    known.into_iter().take(MOST).map(|(_, name)| name).collect()
+}
+
+struct Index<'a> {
+    snapshot: &'a Snapshot,
+}
+
+impl<'a> Index<'a> {
+    fn exact(&self, name: &str) -> Option<Entry<'a>> {
+        if name.is_empty() {
+            return None;
+        }
+        self.snapshot.get(name).or_else(|| {
+            let same = |line: &&str| id_of(line).eq_ignore_ascii_case(name);
+            Entry::parse(self.snapshot.lines().find(same)?)
+        })
+    }
+
+    /// The name without its date, or the newest model that is the name with a date.
+    fn undated(&self, name: &str) -> Option<Entry<'a>> {
+        if let Some(entry) = undated(name).and_then(|name| self.exact(name)) {
+            return Some(entry);
+        }
+        if name.is_empty() {
+            return None;
+        }
+        let stem = undated(name).unwrap_or(name);
+        let dated = |line: &&str| undated(id_of(line)) == Some(stem);
+        let with_prefix = |line: &&str| line.starts_with(stem);
+        let newest = self
+            .snapshot
+            .starting_at(stem)
+            .take_while(with_prefix)
+            .filter(dated)
+            .last();
+        newest.and_then(Entry::parse)
+    }
+
+    /// `provider/id` where only the id is known, or the id where it is known as `provider/id`.
+    fn provider(&self, name: &str) -> Option<Entry<'a>> {
+        let mut rest = name;
+        while let Some((_, id)) = rest.split_once('/') {
+            rest = id;
+            if let Some(entry) = self.exact(id).or_else(|| self.undated(id)) {
+                return Some(entry);
+            }
+        }
+        // The maker's own spelling goes before a reseller's.
+        self.exact(&bare(rest))
+            .or_else(|| self.served(rest))
+            .or_else(|| self.served(undated(rest)?))
+    }
+
+    /// The best of the entries whose id ends in this name.
+    fn served(&self, name: &str) -> Option<Entry<'a>> {
+        let ends = |line: &&str| {
+            let before = strip_suffix_ignoring_case(id_of(line), name);
+            before.is_some_and(|before| before.ends_with(['/', '.']))
+        };
+        let entries = self.snapshot.lines().filter(ends).filter_map(Entry::parse);
+        entries.min_by_key(|entry| {
+            let maker = MAKERS.iter().position(|maker| *maker == entry.provider);
+            let parts = entry.id.matches(['/', '*']).count();
+            (maker.unwrap_or(MAKERS.len()), parts, entry.max_input)
+        })
+    }
+
+    fn alias(&self, overlay: &Overlay, name: &str) -> Option<Entry<'a>> {
+        let bare = bare(name);
+        let known = |name: &str| self.exact(name).or_else(|| self.undated(name));
+        overlay
+            .alias(name)
+            .or_else(|| overlay.alias(&bare))
+            .and_then(|target| self.exact(target))
+            .or_else(|| known(&bare))
+    }
+
+    /// The longest known name that `name` begins with.
+    fn family(&self, name: &str) -> Option<Entry<'a>> {
+        let bare = bare(name);
+        let known = |name: &str| {
+            self.exact(name)
+                .or_else(|| self.undated(name))
+                .or_else(|| self.served(name))
+        };
+        families(name)
+            .chain(families(&bare))
+            .filter(|name| is_telling(name))
+            .find_map(known)
+    }
+}
+
+/// Whether a name is long enough to stand for a family: one word such as `gpt` or `v1` is not,
+/// unless it carries a version, as `o3` does.
+fn is_telling(name: &str) -> bool {
+    name.bytes().any(|byte| byte.is_ascii_digit()) && name.bytes().any(|b| b.is_ascii_alphabetic())
+}
+
+fn strip_suffix_ignoring_case<'a>(text: &'a str, suffix: &str) -> Option<&'a str> {
+    let (before, end) = text.split_at_checked(text.len().checked_sub(suffix.len())?)?;
+    (!suffix.is_empty() && end.eq_ignore_ascii_case(suffix)).then_some(before)
+}

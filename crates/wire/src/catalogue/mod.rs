@@ -1,0 +1,221 @@
+//! What is known about models: window, longest answer, prices, cache and rules.
+//!
+//! The catalogue is a snapshot of a public registry that is part of this crate
+//! (`data/models.tsv`), a small overlay of ours for what no registry has (`data/overlay.toml`),
+//! and the limits that the user set or errors taught, which win.
+//!
+//! ```
+//! use trimtab_wire::catalogue::{Catalogue, Limits, Match};
+//!
+//! let mut catalogue = Catalogue::embedded();
+//! let found = catalogue.find("anthropic/claude-opus-4-5-20251101").unwrap();
+//! assert_eq!(found.model.window, 200_000);
+//!
+//! // A model that is not known is an error, until its window is set.
+//! let error = catalogue.find("house-model").unwrap_err();
+//! assert!(error.to_string().contains("unknown model `house-model`"));
+//! catalogue.set("house-model", Limits::window(32_000));
+//! assert_eq!(catalogue.find("house-model").unwrap().matched, Match::Limits);
+//! ```
+
+mod limits;
+mod lookup;
+mod model;
+mod names;
+mod overlay;
+mod price;
+mod registry;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+pub use limits::Limits;
+pub use lookup::Match;
+pub use model::{Binding, Cache, CacheKind, Model, Rules};
+pub use price::{Money, Price, Prices, Tier};
+pub use registry::RegistryError;
+
+use overlay::Overlay;
+use snapshot::{Entry, Snapshot, id_of};
+
+/// Everything that is known about models.
+///
+/// Making one costs nothing: the registry is searched where it lies, and a model is parsed when
+/// it is asked for.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    snapshot: Snapshot,
+    limits: limits::Known,
+}
+
+/// A model and how its name led to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The model, with the limits that win over the registry's.
+    pub model: Model,
+    /// How the name led to it.
+    pub matched: Match,
+}
+
+/// A name that leads to no model.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown model `{name}`{}\nhint: set its window in tokens, or read a newer registry with `trimtab models update FILE`", likely(.closest))]
+pub struct UnknownModel {
+    /// The name that was asked for.
+    pub name: String,
+    /// The known names that are most like it, at most three.
+    pub closest: Vec<String>,
+}
+
+fn likely(closest: &[String]) -> String {
+    if closest.is_empty() {
+        String::new()
+    } else {
+        format!("; closest: {}", closest.join(", "))
+    }
+}
+
+/// A registry that was read, and what was left out of it.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// The catalogue made from it.
+    pub catalogue: Catalogue,
+    /// How many models it has.
+    pub kept: usize,
+    /// Names that were left out, each with the reason.
+    pub skipped: Vec<(String, &'static str)>,
+}
+
+/// A text that is no snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "line {line} of the model snapshot cannot be read\nhint: make it anew with `trimtab models update FILE`"
+)]
+pub struct SnapshotError {
+    /// The first line that cannot be read or is out of order, counted from 1.
+    pub line: usize,
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Self::embedded()
+    }
+}
+
+impl Catalogue {
+    /// The catalogue that is part of this crate.
+    pub fn embedded() -> Self {
+        Self {
+            snapshot: Snapshot::embedded(),
+            limits: limits::Known::default(),
+        }
+    }
+
+    /// Reads a registry in `LiteLLM`'s format: an object of models by name.
+    ///
+    /// Models that are not for chat or have no window are left out and named in the result.
+    pub fn from_registry(json: &str) -> Result<Import, RegistryError> {
+        let registry = registry::read(json)?;
+        let catalogue = Self {
+            snapshot: Snapshot::from_lines(registry.lines),
+            limits: limits::Known::default(),
+        };
+        Ok(Import {
+            catalogue,
+            kept: registry.kept,
+            skipped: registry.skipped,
+        })
+    }
+
+    /// Reads what [`Catalogue::snapshot`] gave.
+    pub fn from_snapshot(text: String) -> Result<Self, SnapshotError> {
+        let snapshot = Snapshot::parse(text).map_err(|line| SnapshotError { line })?;
+        Ok(Self {
+            snapshot,
+            limits: limits::Known::default(),
+        })
+    }
+
+    /// The registry as text, for keeping; limits that were set or learned are not in it.
+    pub fn snapshot(&self) -> &str {
+        self.snapshot.as_str()
+    }
+
+    /// The model that a name means: by id, without its date, with or without its provider, by
+    /// another name, or by the family that its name begins with.
+    pub fn find(&self, name: &str) -> Result<Found, UnknownModel> {
+        let overlay = Overlay::embedded();
+        let found = lookup::find(&self.snapshot, overlay, name).map(|(entry, matched)| Found {
+            model: overlay.model(&entry),
+            matched,
+        });
+        match (found, self.limits.get(name)) {
+            (Some(found), Some(limits)) => Ok(Found {
+                model: limits::apply(found.model, limits),
+                ..found
+            }),
+            (Some(found), None) => Ok(found),
+            (None, limits) => limits
+                .and_then(|limits| limits::alone(name, limits))
+                .map(|model| Found {
+                    model,
+                    matched: Match::Limits,
+                })
+                .ok_or_else(|| self.unknown(name)),
+        }
+    }
+
+    /// As [`Catalogue::find`], but the model as this provider serves it where that is known.
+    pub fn find_at(&self, provider: &str, name: &str) -> Result<Found, UnknownModel> {
+        match self.find(&format!("{provider}/{name}")) {
+            Ok(found) if found.model.provider == provider => Ok(found),
+            _ => self.find(name),
+        }
+    }
+
+    /// Sets limits by hand, for requests that use this name.
+    pub fn set(&mut self, name: &str, limits: Limits) {
+        self.limits.set(name, limits);
+    }
+
+    /// Remembers limits that an error named, for requests that use this name.
+    pub fn learn(&mut self, name: &str, limits: Limits) {
+        self.limits.learn(name, limits);
+    }
+
+    /// All limits that were learned, by name.
+    pub fn learned(&self) -> &BTreeMap<String, Limits> {
+        self.limits.learned()
+    }
+
+    /// The models of the registry whose id or provider contains `filter` (all, if that is
+    /// empty), by id.
+    pub fn list(&self, filter: &str) -> impl Iterator<Item = Model> {
+        let filter = filter.to_ascii_lowercase();
+        let wanted = move |entry: &Entry<'_>| {
+            entry.id.to_ascii_lowercase().contains(&filter) || entry.provider.contains(&filter)
+        };
+        let entries = self
+            .snapshot
+            .lines()
+            .filter_map(Entry::parse)
+            .filter(wanted);
+        entries.map(|entry| Overlay::embedded().model(&entry))
+    }
+
+    /// The ids of all models of the registry, in order.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.snapshot.lines().map(id_of)
+    }
+
+    fn unknown(&self, name: &str) -> UnknownModel {
+        UnknownModel {
+            name: name.to_owned(),
+            closest: lookup::closest(&self.snapshot, name),
+        }
+    }
+}

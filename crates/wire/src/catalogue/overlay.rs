@@ -1,0 +1,218 @@
+//! What no registry has: aliases, cache lifetimes, rules and vocabularies, by family of models.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::model::{Binding, Cache, CacheKind, Model, Rules};
+use super::names::{bare, is_family};
+use super::price::{Price, Prices, Tier};
+use super::snapshot::{Entry, RawPrices};
+
+/// Our own table, in `data/overlay.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Overlay {
+    /// Other names of models.
+    aliases: BTreeMap<String, String>,
+    /// Facts by family.
+    family: Vec<Facts>,
+}
+
+/// Facts about a family of models, or about everything that a provider serves.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Facts {
+    #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
+    providers: Vec<String>,
+    window: Option<u64>,
+    vocabulary: Option<String>,
+    cache: Option<CacheKind>,
+    minimum: Option<u64>,
+    lifetime: Option<u64>,
+    long_lifetime: Option<u64>,
+    markers: Option<u32>,
+    /// Cache prices as thousandths of the price of input.
+    read: Option<u64>,
+    write: Option<u64>,
+    write_long: Option<u64>,
+    bound_reasoning: Option<Binding>,
+    returns_reasoning: Option<bool>,
+    answer_may_overrun: Option<bool>,
+    silent_overflow: Option<bool>,
+}
+
+impl Overlay {
+    /// The overlay that is part of this crate, parsed when first used.
+    pub(super) fn embedded() -> &'static Self {
+        static OVERLAY: LazyLock<Overlay> = LazyLock::new(|| {
+            // A test reads it; should it ever be broken, the registry alone still serves.
+            toml::from_str(include_str!("../../data/overlay.toml")).unwrap_or_default()
+        });
+        &OVERLAY
+    }
+
+    /// The name that this one stands for.
+    pub(super) fn alias(&self, name: &str) -> Option<&str> {
+        self.aliases.get(name).map(String::as_str)
+    }
+
+    /// The model of an entry, with everything that the families it belongs to add.
+    pub(super) fn model(&self, entry: &Entry<'_>) -> Model {
+        let facts = self.facts(entry);
+        let prices = prices(entry.prices, None, &facts);
+        Model {
+            id: entry.id.to_owned(),
+            provider: entry.provider.to_owned(),
+            window: window(entry, &facts),
+            max_input: entry.max_input,
+            max_output: entry.max_output,
+            tiers: tiers(entry, prices, &facts),
+            prices,
+            cache: cache(entry, &facts),
+            rules: rules(&facts),
+            reasons: entry.reasons,
+            retires: entry.retires.map(str::to_owned),
+            vocabulary: facts.vocabulary,
+        }
+    }
+
+    /// All facts that hold for an entry: what is said of a longer name wins, and what is said of
+    /// a provider wins over what is said of the model.
+    fn facts(&self, entry: &Entry<'_>) -> Facts {
+        let name = bare(entry.id);
+        let longest = |facts: &&Facts| {
+            let names = facts.names.iter().filter(|family| is_family(family, &name));
+            names.map(String::len).max()
+        };
+        let mut families: Vec<(usize, &Facts)> = self
+            .family
+            .iter()
+            .filter_map(|facts| longest(&facts).map(|length| (length, facts)))
+            .collect();
+        families.sort_by_key(|(length, _)| *length);
+        let providers = self
+            .family
+            .iter()
+            .filter(|facts| facts.serves(entry.provider));
+        let ordered = families
+            .into_iter()
+            .map(|(_, facts)| facts)
+            .chain(providers);
+        ordered.fold(Facts::default(), Facts::then)
+    }
+}
+
+impl Facts {
+    fn serves(&self, provider: &str) -> bool {
+        self.providers.iter().any(|name| name == provider)
+    }
+
+    /// These facts, overruled by `more` where that says something.
+    fn then(self, more: &Self) -> Self {
+        Self {
+            names: Vec::new(),
+            providers: Vec::new(),
+            window: more.window.or(self.window),
+            vocabulary: more.vocabulary.clone().or(self.vocabulary),
+            cache: more.cache.or(self.cache),
+            minimum: more.minimum.or(self.minimum),
+            lifetime: more.lifetime.or(self.lifetime),
+            long_lifetime: more.long_lifetime.or(self.long_lifetime),
+            markers: more.markers.or(self.markers),
+            read: more.read.or(self.read),
+            write: more.write.or(self.write),
+            write_long: more.write_long.or(self.write_long),
+            bound_reasoning: more.bound_reasoning.or(self.bound_reasoning),
+            returns_reasoning: more.returns_reasoning.or(self.returns_reasoning),
+            answer_may_overrun: more.answer_may_overrun.or(self.answer_may_overrun),
+            silent_overflow: more.silent_overflow.or(self.silent_overflow),
+        }
+    }
+}
+
+/// Registries give the limit of the prompt, which for most models is the whole window. Where the
+/// answer has room of its own, the two together make up the window that the overlay names; a
+/// provider that serves the model with smaller limits keeps those.
+fn window(entry: &Entry<'_>, facts: &Facts) -> u64 {
+    let sum = entry
+        .max_input
+        .saturating_add(entry.max_output.unwrap_or(0));
+    facts
+        .window
+        .filter(|window| *window == sum)
+        .unwrap_or(entry.max_input)
+}
+
+/// The prices of the model, or of a tier that leaves out what is as in `base`.
+fn prices(raw: RawPrices, base: Option<Prices>, facts: &Facts) -> Option<Prices> {
+    let input = raw.input.or(base.map(|base| base.input))?;
+    let output = raw.output.or(base.map(|base| base.output))?;
+    let by_factor = |factor: Option<u64>| factor.map(|factor| input.scaled(factor));
+    // Registries also put the price of storage here, or 0 where writing is not billed apart: a
+    // price below that of input cannot be what a written token costs.
+    let at_least_input = |price: &Price| *price >= input;
+    let write = raw
+        .write
+        .filter(at_least_input)
+        .or(by_factor(facts.write))
+        .unwrap_or(input);
+    let long = raw
+        .write_long
+        .filter(at_least_input)
+        .or(by_factor(facts.write_long));
+    Some(Prices {
+        input,
+        output,
+        cache_read: raw.read.or(by_factor(facts.read)).unwrap_or(input),
+        cache_write: write,
+        cache_write_long: long.unwrap_or(write),
+    })
+}
+
+fn tiers(entry: &Entry<'_>, base: Option<Prices>, facts: &Facts) -> Vec<Tier> {
+    let tier = |(above, raw): &(u64, RawPrices)| {
+        Some(Tier {
+            above: *above,
+            prices: prices(*raw, base, facts)?,
+        })
+    };
+    entry.tiers.iter().filter_map(tier).collect()
+}
+
+fn cache(entry: &Entry<'_>, facts: &Facts) -> Cache {
+    let caches = entry.caches || entry.prices.read.is_some();
+    let kind = facts.cache.or(caches.then_some(CacheKind::Automatic));
+    Cache {
+        kind: kind.unwrap_or_default(),
+        minimum: entry.minimum.or(facts.minimum),
+        lifetime: facts.lifetime.map(Duration::from_secs),
+        long_lifetime: facts.long_lifetime.map(Duration::from_secs),
+        markers: facts.markers,
+    }
+}
+
+fn rules(facts: &Facts) -> Rules {
+    Rules {
+        bound_reasoning: facts.bound_reasoning.unwrap_or_default(),
+        returns_reasoning: facts.returns_reasoning.unwrap_or_default(),
+        answer_may_overrun: facts.answer_may_overrun.unwrap_or_default(),
+        silent_overflow: facts.silent_overflow.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_overlay_parses() {
+        let text = include_str!("../../data/overlay.toml");
+        let overlay: Overlay = toml::from_str(text).unwrap();
+        assert!(overlay.family.len() > 5 && !overlay.aliases.is_empty());
+    }
+}

@@ -1,0 +1,301 @@
+use super::*;
+use proptest::prelude::*;
+
+fn find(name: &str) -> Option<(String, Match)> {
+    Catalogue::embedded()
+        .find(name)
+        .ok()
+        .map(|found| (found.model.id, found.matched))
+}
+
+#[test]
+fn names_lead_to_models() {
+    for (name, id, matched) in [
+        ("gpt-5.4", "gpt-5.4", Match::Exact),
+        ("GPT-5.4", "gpt-5.4", Match::Exact),
+        ("claude-opus-5-5[1m]", "claude-opus-5-5", Match::Exact),
+        ("gpt-5.4-2027-01-01", "gpt-5.4", Match::Undated),
+        (
+            "claude-opus-5-5@20260801",
+            "claude-opus-5-5",
+            Match::Undated,
+        ),
+        (
+            "anthropic/claude-opus-5-5",
+            "claude-opus-5-5",
+            Match::Provider,
+        ),
+        ("openrouter/openai/gpt-5.4", "gpt-5.4", Match::Provider),
+        ("glm-4.6", "zai/glm-4.6", Match::Provider),
+        ("opus", "claude-opus-5-5", Match::Alias),
+        (
+            "anthropic/claude-opus-4.5",
+            "claude-opus-4-5",
+            Match::Provider,
+        ),
+        ("gpt-5.4-2027-01-01-custom", "gpt-5.4", Match::Family),
+        ("claude-opus-5-5-turbo", "claude-opus-5-5", Match::Family),
+        ("mine/o3-tuned", "o3", Match::Family),
+    ] {
+        assert_eq!(find(name), Some((id.to_owned(), matched)), "{name}");
+    }
+}
+
+#[test]
+fn another_version_is_another_model() {
+    for name in [
+        "gpt-4.7-ultra",
+        "gpt",
+        "claude",
+        "latest",
+        "",
+        "/",
+        "[1m]",
+        "x/",
+        "20251101",
+    ] {
+        assert_eq!(find(name), None, "{name}");
+    }
+}
+
+#[test]
+fn an_unknown_model_names_its_neighbours_and_the_way_out() {
+    let error = Catalogue::embedded().find("claude-opsu-5-5").unwrap_err();
+    assert_eq!(
+        error.closest.first().map(String::as_str),
+        Some("claude-opus-5-5")
+    );
+    let text = error.to_string();
+    assert!(
+        text.starts_with("unknown model `claude-opsu-5-5`; closest: claude-opus-5-5"),
+        "{text}"
+    );
+    assert!(text.contains("\nhint: set its window"), "{text}");
+}
+
+#[test]
+fn what_no_registry_has_comes_from_the_overlay() {
+    let model = |name: &str| Catalogue::embedded().find(name).unwrap().model;
+    let opus = model("us.anthropic.claude-opus-5-5");
+    assert_eq!(opus.rules.bound_reasoning, Binding::Bound);
+    assert!(opus.rules.answer_may_overrun);
+    assert_eq!(opus.cache.kind, CacheKind::Marked);
+    assert_eq!(opus.cache.lifetime.unwrap().as_secs(), 300);
+    assert_eq!(opus.cache.minimum, Some(512));
+    assert_eq!(opus.vocabulary.as_deref(), Some("claude"));
+    assert_eq!(
+        model("claude-opus-4-5").rules.bound_reasoning,
+        Binding::Free
+    );
+    assert_eq!(
+        model("claude-haiku-5-5").rules.bound_reasoning,
+        Binding::Partly
+    );
+    assert!((model("claude-fable-5-1").prices.unwrap().read_ratio() - 0.025).abs() < 1e-9);
+    assert!((model("gpt-5.6").prices.unwrap().write_ratio() - 1.25).abs() < 1e-9);
+    assert!(model("zai/glm-4.6").rules.silent_overflow);
+}
+
+#[test]
+fn the_window_holds_prompt_and_answer() {
+    let sizes = |name: &str| {
+        let model = Catalogue::embedded().find(name).unwrap().model;
+        (model.window, model.max_input, model.max_output)
+    };
+    assert_eq!(sizes("gpt-5"), (400_000, 272_000, Some(128_000)));
+    assert_eq!(sizes("gpt-5.6"), (1_050_000, 922_000, Some(128_000)));
+    assert_eq!(sizes("gpt-4o"), (128_000, 128_000, Some(16_384)));
+    assert_eq!(
+        sizes("claude-opus-5-5"),
+        (1_000_000, 1_000_000, Some(128_000))
+    );
+}
+
+#[test]
+fn a_write_that_seems_cheaper_than_input_is_no_price() {
+    let model = Catalogue::embedded().find("zai/glm-4.6").unwrap().model;
+    let prices = model.prices.unwrap();
+    assert_eq!(prices.cache_write, prices.input);
+}
+
+#[test]
+fn long_prompts_fall_into_their_tier() {
+    let model = Catalogue::embedded()
+        .find("claude-haiku-5-5")
+        .unwrap()
+        .model;
+    let input = |prompt| model.prices_at(prompt).unwrap().input.pico();
+    assert_eq!((input(100_000), input(100_001)), (100_000, 500_000));
+    assert_eq!(
+        (model.next_cliff(100_000), model.next_cliff(100_001)),
+        (Some(100_000), None)
+    );
+    let usage = |cache_read| trimtab_model::Usage {
+        cache_read,
+        ..Default::default()
+    };
+    assert_eq!(model.cost(&usage(200_000)).unwrap().to_string(), "$0.0100");
+}
+
+#[test]
+fn the_users_word_wins_and_a_measurement_lowers_it() {
+    let mut catalogue = Catalogue::embedded();
+    let window = |catalogue: &Catalogue| catalogue.find("gpt-4o").unwrap().model.window;
+    catalogue.learn("gpt-4o", Limits::window(96_000));
+    assert_eq!(window(&catalogue), 96_000);
+    catalogue.set("gpt-4o", Limits::window(150_000));
+    assert_eq!(window(&catalogue), 96_000);
+    catalogue.learn("gpt-4o", Limits::window(200_000));
+    assert_eq!(window(&catalogue), 150_000);
+    assert_eq!(
+        catalogue.learned().get("gpt-4o"),
+        Some(&Limits::window(200_000))
+    );
+    assert_eq!(catalogue.find("gpt-4o-mini").unwrap().model.window, 128_000);
+}
+
+#[test]
+fn every_line_of_the_snapshot_is_in_order_and_found() {
+    let catalogue = Catalogue::embedded();
+    Catalogue::from_snapshot(catalogue.snapshot().to_owned()).unwrap();
+    let mut count = 0;
+    for id in catalogue.ids() {
+        let found = catalogue.find(id).unwrap();
+        assert_eq!((found.model.id.as_str(), found.matched), (id, Match::Exact));
+        assert!(found.model.window >= found.model.max_input);
+        count += 1;
+    }
+    assert!(count > 3_000, "{count}");
+    assert!(catalogue.snapshot().starts_with('#'));
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reads the registry that the snapshot is from"
+)]
+fn the_snapshot_is_what_the_registry_gives() {
+    let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/models.json");
+    let Ok(json) = std::fs::read_to_string(shared) else {
+        println!("skipped: there is no registry beside the workspace");
+        return;
+    };
+    let made = Catalogue::from_registry(&json).unwrap().catalogue;
+    let embedded = Catalogue::embedded();
+    let (_, lines) = embedded.snapshot().split_once('\n').unwrap();
+    assert!(
+        lines == made.snapshot(),
+        "make it anew: see examples/models_snapshot.rs"
+    );
+}
+
+#[test]
+fn a_snapshot_that_is_broken_names_the_line() {
+    for (text, line) in [
+        ("# x\nb\t\t5\na\t\t5\n", 3),
+        ("a\t\tfive\n", 1),
+        ("a\t\t5\n\n", 2),
+    ] {
+        assert_eq!(
+            Catalogue::from_snapshot(text.into()).unwrap_err().line,
+            line,
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn a_registry_is_read_and_what_is_no_use_is_named() {
+    let import = Catalogue::from_registry(
+        r#"{
+            "sample_spec": {"max_input_tokens": "a text"},
+            "b/chat": {"max_input_tokens": 4096.0, "max_tokens": 512, "input_cost_per_token": 1e-6,
+                "output_cost_per_token": 2e-6, "litellm_provider": "b", "mode": "chat",
+                "input_cost_per_token_above_128k_tokens": 2e-6, "unknown": [1]},
+            "a": {"max_input_tokens": 100, "litellm_provider": "house"},
+            "picture": {"mode": "image_generation"},
+            "none": {"mode": "chat"}
+        }"#,
+    )
+    .unwrap();
+    assert_eq!(import.kept, 2);
+    let skipped: Vec<&str> = import
+        .skipped
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(skipped, ["none", "picture", "sample_spec"]);
+    assert_eq!(
+        import.catalogue.snapshot(),
+        "a\thouse\t100\nb/chat\t\t4096\t512\t1\t2\t\t\t\t\t\t\t128k:2\n"
+    );
+    let model = import.catalogue.find("chat").unwrap().model;
+    assert_eq!(
+        (model.provider.as_str(), model.max_output),
+        ("b", Some(512))
+    );
+    let tier = model.prices_at(200_000).unwrap();
+    assert_eq!(
+        (tier.input.pico(), tier.output.pico()),
+        (2_000_000, 2_000_000)
+    );
+}
+
+#[test]
+fn a_registry_that_is_wrong_names_model_and_field() {
+    for (json, expected) in [
+        ("{", "the registry is not JSON"),
+        ("[]", "the registry is not an object"),
+        ("{}", "the registry has no chat model"),
+        (
+            r#"{"m": 5}"#,
+            "model `m`: field `(all)` is 5, expected an object of fields",
+        ),
+        (
+            r#"{"m": {"max_input_tokens": "8k"}}"#,
+            "model `m`: field `max_input_tokens` is \"8k\", expected a whole number of tokens",
+        ),
+        (
+            r#"{"m": {"max_input_tokens": 8, "output_cost_per_token": -1}}"#,
+            "model `m`: field `output_cost_per_token` is -1, expected a price",
+        ),
+        (
+            r#"{"a\tb": {}}"#,
+            r#"model `a	b`: field `(name)` is "a\tb""#,
+        ),
+    ] {
+        let error = Catalogue::from_registry(json).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn the_list_is_filtered_by_id_and_provider() {
+    let catalogue = Catalogue::embedded();
+    assert_eq!(catalogue.list("").count(), catalogue.ids().count());
+    assert!(
+        catalogue
+            .list("Claude-Opus")
+            .all(|model| model.id.contains("claude-opus"))
+    );
+    assert!(
+        catalogue
+            .list("anthropic")
+            .any(|model| model.id == "claude-opus-5-5")
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_name_is_an_answer_or_an_error(name in "\\PC{0,40}|[a-z0-9./:@_-]{0,30}") {
+        let _ = Catalogue::embedded().find(&name);
+    }
+
+    #[test]
+    fn any_text_as_snapshot_or_registry_is_an_answer_or_an_error(text in "[\\t\\n\\PC]{0,80}") {
+        let _ = Catalogue::from_registry(&text);
+        if let Ok(catalogue) = Catalogue::from_snapshot(text) {
+            prop_assert!(catalogue.ids().all(|id| catalogue.find(id).is_ok()));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Recognising overflow in what a provider answers.
+//!
+//! The rules are data (`data/overflow.toml`): patterns over the error's text, codes and status, in
+//! order, with the look-alikes before what they look like. Figures in the text settle whether the
+//! prompt, the answer or both together are too much.
+//!
+//! ```
+//! use trimtab_wire::overflow::{Action, Kind, Response, classify};
+//!
+//! let body = br#"{"error": {"message": "prompt is too long: 213,462 tokens > 200,000 maximum"}}"#;
+//! let verdict = classify(&Response::new(400, body));
+//! assert_eq!((verdict.kind, verdict.action), (Kind::Prompt, Action::Compact));
+//! assert_eq!(verdict.sizes.limit, Some(200_000));
+//! assert_eq!(verdict.sizes.excess(), Some(13_462));
+//!
+//! let body = br#"{"message": "Too many tokens, please wait before trying again."}"#;
+//! assert_eq!(classify(&Response::new(429, body)).action, Action::BackOff);
+//! ```
+
+mod clean;
+mod kind;
+mod rules;
+mod sizes;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use trimtab_model::Usage;
+
+pub use kind::{Action, Certainty, Kind};
+pub use rules::{Rules, RulesError};
+pub use sizes::Sizes;
+
+use text::{Scope, Text};
+
+/// From this share of the window on a request counts as large, in percent.
+const LARGE: u64 = 80;
+
+/// What a provider answered, and what is known about the request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Response<'a> {
+    status: u16,
+    body: &'a [u8],
+    headers: &'a [(&'a str, &'a str)],
+    provider: Option<&'a str>,
+    event: Option<&'a str>,
+    window: Option<u64>,
+    estimate: Option<u64>,
+}
+
+impl<'a> Response<'a> {
+    /// A whole answer, or as much of a stream as has arrived.
+    pub const fn new(status: u16, body: &'a [u8]) -> Self {
+        Self {
+            status,
+            body,
+            headers: &[],
+            provider: None,
+            event: None,
+            window: None,
+            estimate: None,
+        }
+    }
+
+    /// One event of a stream: its name (empty where the dialect has none) and its data.
+    pub const fn event(name: &'a str, data: &'a [u8]) -> Self {
+        Self {
+            event: Some(name),
+            ..Self::new(200, data)
+        }
+    }
+
+    /// With the headers of the answer.
+    #[must_use]
+    pub const fn headers(mut self, headers: &'a [(&'a str, &'a str)]) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// From this provider: rules for others do not hold.
+    #[must_use]
+    pub const fn provider(mut self, provider: &'a str) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// To a request of a model with this window, which shows overflow that nobody reports.
+    #[must_use]
+    pub const fn window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
+        self
+    }
+
+    /// To a request of about this many tokens, which decides where the answer says nothing.
+    #[must_use]
+    pub const fn estimate(mut self, tokens: u64) -> Self {
+        self.estimate = Some(tokens);
+        self
+    }
+
+    fn header(&self, name: &str) -> Option<&'a str> {
+        let found = self
+            .headers
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| *value)
+    }
+
+    fn is_success(&self) -> bool {
+        self.status / 100 == 2
+    }
+
+    /// Whether the request was large; unknown without a window or an estimate.
+    fn is_large(&self) -> Option<bool> {
+        Some(self.estimate? >= self.window?.saturating_mul(LARGE) / 100)
+    }
+}
+
+/// What an answer means.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// What went wrong.
+    pub kind: Kind,
+    /// What helps.
+    pub action: Action,
+    /// Whether the answer itself says so.
+    pub certainty: Certainty,
+    /// The figures that the text names; bytes for [`Kind::Bytes`] and [`Kind::Media`], else tokens.
+    pub sizes: Sizes,
+    /// How long to wait, where the answer says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Duration>,
+    /// The rule that decided; empty where none did.
+    pub rule: String,
+    /// Which of the rule's patterns fitted.
+    pub patterns: Vec<usize>,
+}
+
+impl Verdict {
+    /// Whether the request itself was too large.
+    pub const fn is_overflow(&self) -> bool {
+        self.kind.is_overflow()
+    }
+}
+
+/// Judges an answer by the rules that are part of this crate.
+pub fn classify(response: &Response<'_>) -> Verdict {
+    Rules::embedded().classify(response)
+}
+
+impl Rules {
+    /// Judges an answer.
+    pub fn classify(&self, response: &Response<'_>) -> Verdict {
+        let mut text = text::read(response.body, scope(response));
+        if let Some(code) = response.header("x-amzn-errortype") {
+            text.line(&format!("type={}", clean::clean(code)));
+        }
+        let verdict = if text.empty && !response.is_success() {
+            unexplained(response)
+        } else {
+            self.judge(response, &text)
+                .unwrap_or_else(|| fallback(response, &text))
+        };
+        Verdict {
+            retry_after: retry_after(response),
+            ..verdict
+        }
+    }
+
+    fn judge(&self, response: &Response<'_>, text: &Text) -> Option<Verdict> {
+        if text.lines.is_empty() {
+            return None;
+        }
+        let hit = self.first(response.status, response.provider, &text.lines)?;
+        let (kind, sizes) = sizes::measure(&self.figures, &text.lines, hit.rule.kind);
+        let action = hit.rule.action.filter(|_| kind == hit.rule.kind);
+        Some(Verdict {
+            kind,
+            action: rate(kind, &sizes).or(action).unwrap_or(kind.action()),
+            sizes,
+            rule: hit.rule.name.clone(),
+            patterns: hit.patterns,
+            ..Verdict::default()
+        })
+    }
+}
+
+/// What is read as an error: everything that is not a success, and events that say so.
+fn scope(response: &Response<'_>) -> Scope {
+    let failed = matches!(response.event, Some("error" | "response.failed"));
+    if response.is_success() && !failed {
+        Scope::Answer
+    } else {
+        Scope::Error
+    }
+}
+
+/// A single request that is over the whole allowance never passes, however long one waits.
+fn rate(kind: Kind, sizes: &Sizes) -> Option<Action> {
+    let over = sizes
+        .actual
+        .zip(sizes.limit)
+        .is_some_and(|(actual, limit)| actual > limit);
+    (kind == Kind::RateLimit && over).then_some(Action::Compact)
+}
+
+/// No rule fits: the status alone, or the usage of an answer.
+fn fallback(response: &Response<'_>, text: &Text) -> Verdict {
+    let kind = match response.status {
+        200..=299 => return silent(response, text),
+        413 => Kind::Bytes,
+        429 => Kind::RateLimit,
+        408 | 500..=599 => Kind::Server,
+        _ => Kind::Other,
+    };
+    Verdict {
+        kind,
+        action: kind.action(),
+        ..Verdict::default()
+    }
+}
+
+/// Some servers refuse a long prompt without a word.
+fn unexplained(response: &Response<'_>) -> Verdict {
+    let possible = matches!(response.status, 400 | 413);
+    match (possible, response.is_large()) {
+        (true, Some(false)) | (false, _) => fallback(response, &Text::default()),
+        (true, large) => Verdict {
+            kind: Kind::Prompt,
+            action: Action::Compact,
+            certainty: if large.is_some() {
+                Certainty::Stated
+            } else {
+                Certainty::IfLarge
+            },
+            ..Verdict::default()
+        },
+    }
+}
+
+/// A success whose prompt was cut by the server without a word.
+fn silent(response: &Response<'_>, text: &Text) -> Verdict {
+    let usage = text
+        .usage
+        .as_ref()
+        .map(usage_of)
+        .filter(|usage| usage.prompt() > 0);
+    let (Some(usage), Some(window)) = (usage, response.window) else {
+        return Verdict::default();
+    };
+    if !is_cut(&usage, window, response.estimate, text) {
+        return Verdict::default();
+    }
+    let actual = Some(usage.prompt());
+    Verdict {
+        kind: Kind::Silent,
+        action: Kind::Silent.action(),
+        sizes: Sizes {
+            limit: Some(window),
+            actual,
+            ..Sizes::default()
+        },
+        ..Verdict::default()
+    }
+}
+
+/// The window is full, or nearly so with no room for an answer, or far less was read than sent.
+fn is_cut(usage: &Usage, window: u64, estimate: Option<u64>, text: &Text) -> bool {
+    let prompt = usage.prompt();
+    let no_room = usage.output == 0 && text.lines.contains("finish_reason=length");
+    prompt >= window
+        || (no_room && prompt >= window.saturating_mul(LARGE) / 100)
+        || estimate.is_some_and(|estimate| estimate > window && prompt < estimate / 2)
+}
+
+/// Usage in whichever dialect it is.
+fn usage_of(usage: &Value) -> Usage {
+    if usage.get("promptTokenCount").is_some() {
+        Usage::from_gemini(usage)
+    } else if usage.get("prompt_tokens").is_some() {
+        Usage::from_chat(usage)
+    } else if usage.get("input_tokens_details").is_some() {
+        Usage::from_responses(usage)
+    } else {
+        Usage::from_messages(usage)
+    }
+}
+
+fn retry_after(response: &Response<'_>) -> Option<Duration> {
+    let millis = response
+        .header("retry-after-ms")
+        .and_then(|text| text.trim().parse().ok());
+    let seconds = || {
+        response
+            .header("retry-after")
+            .and_then(|text| text.trim().parse().ok())
+    };
+    millis
+        .map(Duration::from_millis)
+        .or_else(|| seconds().map(Duration::from_secs))
+}

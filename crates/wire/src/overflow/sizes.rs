@@ -1,0 +1,125 @@
+//! The figures that an error text names.
+
+use regex::Regex;
+use serde::Serialize;
+
+use super::kind::Kind;
+
+/// The figures that an error text names, as far as it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sizes {
+    /// The most that is allowed.
+    pub limit: Option<u64>,
+    /// What was sent, the answer that was asked for included where the text says so.
+    pub actual: Option<u64>,
+    /// What the prompt alone has.
+    pub prompt: Option<u64>,
+    /// How long an answer was asked for.
+    pub answer: Option<u64>,
+    /// By how much it is too much.
+    pub excess: Option<u64>,
+}
+
+impl Sizes {
+    /// How much has to go, where the text says so or lets it be worked out.
+    pub fn excess(&self) -> Option<u64> {
+        let over = || {
+            self.actual?
+                .checked_sub(self.limit?)
+                .filter(|over| *over > 0)
+        };
+        self.excess.or_else(over)
+    }
+}
+
+/// A pattern with the named groups `limit`, `actual`, `prompt`, `answer`, `excess`, and `chars`,
+/// `chars_limit`, `chars_tokens` for servers that count before they tokenise.
+#[derive(Clone, Debug)]
+pub(super) struct Figure {
+    pub(super) pattern: Regex,
+    /// Whether the figures of all matches are added up.
+    pub(super) sum: bool,
+}
+
+/// Everything that the patterns found, the first of each.
+#[derive(Default)]
+struct Found {
+    sizes: Sizes,
+    chars: Option<u64>,
+    chars_limit: Option<u64>,
+    chars_tokens: Option<u64>,
+}
+
+impl Found {
+    fn slot(&mut self, name: &str) -> Option<&mut Option<u64>> {
+        Some(match name {
+            "limit" => &mut self.sizes.limit,
+            "actual" => &mut self.sizes.actual,
+            "prompt" => &mut self.sizes.prompt,
+            "answer" => &mut self.sizes.answer,
+            "excess" => &mut self.sizes.excess,
+            "chars" => &mut self.chars,
+            "chars_limit" => &mut self.chars_limit,
+            "chars_tokens" => &mut self.chars_tokens,
+            _ => return None,
+        })
+    }
+
+    /// Takes what a pattern gives for the figures that are still missing.
+    fn take(&mut self, figure: &Figure, text: &str) {
+        for name in figure.pattern.capture_names().flatten() {
+            let numbers = figure.pattern.captures_iter(text).filter_map(|found| {
+                found
+                    .name(name)
+                    .and_then(|number| number.as_str().parse::<u64>().ok())
+            });
+            let value = if figure.sum {
+                numbers.reduce(u64::saturating_add)
+            } else {
+                numbers.into_iter().next()
+            };
+            if let Some(slot) = self.slot(name) {
+                *slot = slot.or(value);
+            }
+        }
+    }
+
+    /// The prompt in tokens, worked out from its characters where only those were counted.
+    fn estimated_prompt(&self) -> Option<u64> {
+        let tokens = u128::from(self.chars?).checked_mul(u128::from(self.chars_tokens?))?;
+        u64::try_from(tokens.checked_div(u128::from(self.chars_limit?))?).ok()
+    }
+}
+
+/// Reads the figures of a text, and settles by them whether prompt, answer or both are too much.
+pub(super) fn measure(figures: &[Figure], text: &str, kind: Kind) -> (Kind, Sizes) {
+    let mut found = Found::default();
+    for figure in figures {
+        found.take(figure, text);
+    }
+    let prompt = found.sizes.prompt.or_else(|| found.estimated_prompt());
+    let mut sizes = found.sizes;
+    if let (Some(prompt), Some(answer)) = (sizes.prompt, sizes.answer) {
+        sizes.actual = Some(prompt.saturating_add(answer));
+    }
+    sizes.actual = sizes.actual.or(sizes.prompt);
+    // One figure cannot be two things: the more telling pattern came first.
+    sizes.limit = sizes.limit.filter(|limit| sizes.excess != Some(*limit));
+    sizes.actual = sizes.actual.filter(|actual| sizes.limit != Some(*actual));
+    (settle(kind, &sizes, prompt), sizes)
+}
+
+/// Figures win over words: which of the two is too much is arithmetic.
+fn settle(kind: Kind, sizes: &Sizes, prompt: Option<u64>) -> Kind {
+    let (Kind::Prompt | Kind::PromptAndAnswer, Some(limit)) = (kind, sizes.limit) else {
+        return kind;
+    };
+    match (prompt, sizes.answer) {
+        (Some(prompt), _) if prompt >= limit => Kind::Prompt,
+        (_, Some(answer)) if answer >= limit => Kind::AnswerLimit,
+        (Some(prompt), Some(answer)) if prompt.saturating_add(answer) > limit => {
+            Kind::PromptAndAnswer
+        }
+        _ => kind,
+    }
+}

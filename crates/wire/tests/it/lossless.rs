@@ -1,0 +1,128 @@
+//! Whatever a message looks like, it comes back.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use trimtab_model::RawJson;
+use trimtab_wire::{chat, messages, responses};
+
+/// Any JSON, not too deep, with names and texts that mean something to the readers.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+        name().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(name(), inner, 0..5)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "type",
+        "text",
+        "id",
+        "name",
+        "content",
+        "input",
+        "output",
+        "arguments",
+        "function",
+        "call_id",
+        "tool_use_id",
+        "tool_call_id",
+        "is_error",
+        "thinking",
+        "signature",
+        "data",
+        "source",
+        "summary",
+        "encrypted_content",
+        "role",
+        "status",
+        "x",
+        "message",
+        "tool_use",
+        "tool_result",
+        "redacted_thinking",
+        "image",
+        "image_url",
+        "input_text",
+        "output_text",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call",
+        "reasoning",
+        "compaction",
+        "metadata",
+        "kind",
+        "usage",
+        "trimmed",
+        "output_ref",
+        "stop_reason",
+        "tool_calls",
+        "reasoning_content",
+        "custom",
+        "local_shell_call",
+        "web_search_call",
+    ])
+    .prop_map(str::to_owned)
+}
+
+/// An object with the given fields and any others.
+fn with(fields: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+    let others = prop::collection::btree_map(name(), any_json(), 0..7);
+    (others, fields).prop_map(|(others, fields)| {
+        let mut object: Map<String, Value> = others.into_iter().collect();
+        object.extend(fields.as_object().cloned().unwrap_or_default());
+        Value::Object(object)
+    })
+}
+
+fn role(roles: &'static [&'static str]) -> impl Strategy<Value = Value> {
+    prop::sample::select(roles).prop_map(|role| json!({ "role": role }))
+}
+
+fn values(raw: &[RawJson]) -> Vec<Value> {
+    raw.iter().map(RawJson::to_value).collect()
+}
+
+proptest! {
+    #![proptest_config(trimtab_testkit::cases(2_000))]
+
+    #[test]
+    fn chat_messages_come_back(message in with(role(&["system", "developer", "user", "assistant", "tool", "function", "critic"]))) {
+        let read = chat::read_message(&message.to_string()).unwrap();
+        prop_assert_eq!(values(&chat::write_message(&read)), [message]);
+    }
+
+    #[test]
+    fn parts_of_messages_come_back(
+        parts in prop::collection::vec(with(Just(json!({}))), 0..5),
+        role in prop::sample::select(vec!["user", "assistant"]),
+    ) {
+        let message = json!({"role": role, "content": parts});
+        let read = messages::read_message(&message.to_string()).unwrap();
+        prop_assert_eq!(values(&messages::write_request(&read).messages), [message]);
+    }
+
+    #[test]
+    fn entries_of_responses_come_back(entries in prop::collection::vec(with(Just(json!({}))), 0..6)) {
+        let read = responses::read_input(&json!(entries).to_string()).unwrap();
+        prop_assert_eq!(values(&responses::write_input(&read)), entries);
+    }
+
+    #[test]
+    fn no_reader_panics(text in ".{0,200}", value in any_json()) {
+        for text in [text, value.to_string(), format!("[{value}]"), format!("{{\"messages\":{value}}}")] {
+            let reader = trimtab_wire::transcript::Reader::new(text.as_bytes());
+            prop_assert!(reader.count() <= 200);
+        }
+    }
+}
