@@ -139,7 +139,8 @@ impl<'c> Draft<'c> {
     /// What the system says in a plain text cannot be marked and added to at once.
     fn check_markers(&self, scan: &Scan<'_>, changes: usize) -> Result<(), Refused> {
         let plain = |part: &PartSpan| scan.json(part.span).starts_with('"');
-        let is_plain = scan.parts(0).first().is_some_and(plain);
+        let speaks = scan.role(0) == Some(Role::System);
+        let is_plain = speaks && scan.parts(0).first().is_some_and(plain);
         if is_plain && !self.system.is_empty() && self.marked.contains_key(&(0, 0)) {
             let why = "the system's text is marked and added to at once";
             let change = changes.saturating_sub(1);

@@ -39,7 +39,9 @@ impl<'c> Splicer<'_, '_, 'c> {
         let markers = &self.scan.request().markers;
         for marker in markers {
             if self.unmarked.contains(&marker.field) {
-                self.containers.drop_element(marker.object, marker.field);
+                // With any that it overruled, which would count again.
+                self.containers
+                    .drop_field(marker.object, marker.name.as_str());
             }
         }
         for (at, part, marker) in self.new_markers() {
@@ -93,8 +95,9 @@ impl<'c> Splicer<'_, '_, 'c> {
     fn mark(&mut self, at: At, part: &PartSpan, marker: &Marker) {
         let value = marker.value.as_str();
         if !self.scan.json(part.span).starts_with('"') {
-            self.containers
-                .add_field(part.span, marker.name.as_str(), value);
+            let name = marker.name.as_str();
+            self.containers.drop_field(part.span, name);
+            self.containers.add_field(part.span, name, value);
             return;
         }
         // A text that is the whole content becomes a list of one part.
