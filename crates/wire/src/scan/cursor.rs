@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::span::Span;
-use super::strings::closing_quote;
+use super::strings::{End, closing_quote};
 use super::unscannable::{Unscannable, Why};
 
 /// How deep values may be nested; parsers commonly stop at 128.
@@ -118,30 +118,29 @@ impl<'a> Cursor<'a> {
         if !self.more(open)? {
             return Ok(None);
         }
-        let span = self.key()?;
-        let inner = self
-            .text
-            .get(span.start as usize + 1..span.end as usize - 1);
-        let name = match inner {
-            Some(plain) if !plain.as_bytes().contains(&b'\\') => Cow::Borrowed(plain),
-            _ => match serde_json::from_str(span.of(self.text)) {
+        let start = self.at;
+        let end = self.key()?;
+        let name = if end.escaped {
+            let json = self.text.get(start..=end.quote).unwrap_or_default();
+            match serde_json::from_str(json) {
                 Ok(name) => Cow::Owned(name),
                 Err(_) => return self.fail(Why::BadKey),
-            },
+            }
+        } else {
+            Cow::Borrowed(self.text.get(start + 1..end.quote).unwrap_or_default())
         };
-        let start = span.start as usize;
         Ok(Some(Key { name, start }))
     }
 
     /// Steps over a name and the colon behind it.
-    fn key(&mut self) -> Scanned<Span> {
-        let span = self.string()?;
+    fn key(&mut self) -> Scanned<End> {
+        let end = self.string()?;
         if self.peek() != Some(b':') {
             return self.fail(Why::UnexpectedByte);
         }
         self.at += 1;
         self.skip_space();
-        Ok(span)
+        Ok(end)
     }
 
     /// Steps over a value of any type.
@@ -149,20 +148,22 @@ impl<'a> Cursor<'a> {
         let first = self.peek();
         let start = self.at;
         match first {
-            Some(b'"') => return self.string(),
+            Some(b'"') => {
+                self.string()?;
+            }
             Some(b'{' | b'[') => self.nested()?,
             _ => self.scalar()?,
         }
         Ok(Span::new(start, self.at))
     }
 
-    fn string(&mut self) -> Scanned<Span> {
-        if self.peek() != Some(b'"') {
+    fn string(&mut self) -> Scanned<End> {
+        if self.bytes.get(self.at) != Some(&b'"') {
             return self.fail(Why::UnexpectedByte);
         }
-        let start = self.at;
-        self.at = closing_quote(self.bytes, start + 1)? + 1;
-        Ok(Span::new(start, self.at))
+        let end = closing_quote(self.bytes, self.at + 1)?;
+        self.at = end.quote + 1;
+        Ok(end)
     }
 
     /// Steps over a list or object without recursion: a bit for each level says which.

@@ -5,17 +5,56 @@
 
 use super::unscannable::{Unscannable, Why};
 
-/// How many words are looked at one by one before a run counts as long.
-const SHORT: usize = 4;
+/// How many words without anything special make a run long.
+const LONG: u32 = 4;
 
-/// The offset of the quote that closes the string whose first byte inside is at `at`.
-pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<usize, Unscannable> {
-    loop {
-        at += plain_run(bytes.get(at..).unwrap_or_default());
+/// Where a string ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    /// The offset of the closing quote.
+    pub(crate) quote: usize,
+    /// True if there are escapes in the string.
+    pub(crate) escaped: bool,
+}
+
+/// Where the string ends whose first byte inside is at `at`.
+pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<End, Unscannable> {
+    let mut escaped = false;
+    let mut plain_words = 0;
+    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let special = special_bytes(*word);
+        if special == 0 {
+            at += 8;
+            plain_words += 1;
+            if plain_words == LONG {
+                plain_words = 0;
+                at += long_run(bytes.get(at..).unwrap_or_default());
+            }
+            continue;
+        }
+        plain_words = 0;
+        at += special.trailing_zeros() as usize / 8;
         match bytes.get(at) {
-            Some(b'"') => return Ok(at),
+            Some(b'"') => return Ok(End { quote: at, escaped }),
             Some(b'\\') => at += escape(bytes, at)?,
-            Some(_) => return fail(at, Why::ControlCharacter),
+            _ => return fail(at, Why::ControlCharacter),
+        }
+        escaped = true;
+    }
+    near_the_end(bytes, at, escaped)
+}
+
+/// The last few bytes of the input, one by one.
+fn near_the_end(bytes: &[u8], mut at: usize, mut escaped: bool) -> Result<End, Unscannable> {
+    loop {
+        match bytes.get(at) {
+            Some(b'"') => return Ok(End { quote: at, escaped }),
+            Some(b'\\') => {
+                at += escape(bytes, at)?;
+                escaped = true;
+            }
+            Some(byte) if *byte < 0x20 => return fail(at, Why::ControlCharacter),
+            Some(_) => at += 1,
             None => return fail(bytes.len(), Why::Truncated),
         }
     }
@@ -39,33 +78,10 @@ fn escape(bytes: &[u8], at: usize) -> Result<usize, Unscannable> {
     }
 }
 
-/// How many bytes come before the first quote, backslash or control character.
-fn plain_run(bytes: &[u8]) -> usize {
-    let (words, _) = bytes.as_chunks::<8>();
-    let mut run = 0;
-    for word in words.iter().take(SHORT) {
-        let special = special_bytes(*word);
-        if special != 0 {
-            return run + special.trailing_zeros() as usize / 8;
-        }
-        run += 8;
-    }
-    let (chunks, _) = bytes.get(run..).unwrap_or_default().as_chunks::<32>();
-    run += 32 * chunks.iter().take_while(|chunk| is_plain(chunk)).count();
-    run + plain_end(bytes.get(run..).unwrap_or_default())
-}
-
-/// The end of a long run: at most thirty-two bytes away, unless the input ends first.
-fn plain_end(bytes: &[u8]) -> usize {
-    let (words, tail) = bytes.as_chunks::<8>();
-    for (number, word) in words.iter().enumerate() {
-        let special = special_bytes(*word);
-        if special != 0 {
-            return 8 * number + special.trailing_zeros() as usize / 8;
-        }
-    }
-    let plain = tail.iter().take_while(|byte| !is_special(**byte)).count();
-    8 * words.len() + plain
+/// How many bytes come before the thirty-two among which something special is.
+fn long_run(bytes: &[u8]) -> usize {
+    let (chunks, _) = bytes.as_chunks::<32>();
+    32 * chunks.iter().take_while(|chunk| is_plain(chunk)).count()
 }
 
 /// True if none of the bytes is special. Written so that the compiler makes vectors of it.
@@ -100,6 +116,10 @@ fn special_bytes(word: [u8; 8]) -> u64 {
 mod tests {
     use super::*;
 
+    fn end(quote: usize, escaped: bool) -> Result<End, Unscannable> {
+        Ok(End { quote, escaped })
+    }
+
     #[test]
     fn every_special_byte_is_found_at_every_place() {
         for length in 0..150 {
@@ -107,10 +127,10 @@ mod tests {
                 for filler in [b'a', 0x20, b'!', b'#', b'[', b']', 0x7f, 0x80, 0xff] {
                     let mut bytes = vec![filler; length];
                     bytes.push(special);
-                    bytes.extend(vec![b'z'; 40]);
+                    bytes.extend(vec![b'z'; length % 41]);
                     let found = closing_quote(&bytes, 0);
                     if outcome {
-                        assert_eq!(found, Ok(length));
+                        assert_eq!(found, end(length, false));
                     } else {
                         assert_eq!(found, fail(length, Why::ControlCharacter));
                     }
@@ -121,8 +141,8 @@ mod tests {
 
     #[test]
     fn escapes_are_stepped_over() {
-        assert_eq!(closing_quote(br#"a\"b\\" c"#, 0), Ok(6));
-        assert_eq!(closing_quote(br#"\ud83d" c"#, 0), Ok(6));
+        assert_eq!(closing_quote(br#"a\"b\\" c"#, 0), end(6, true));
+        assert_eq!(closing_quote(br#"\ud83d" c"#, 0), end(6, true));
         assert_eq!(closing_quote(br#"\x" c"#, 0), fail(0, Why::BadEscape));
         assert_eq!(closing_quote(br#"\u12g4""#, 0), fail(0, Why::BadEscape));
         assert_eq!(closing_quote(br"\u12", 0), fail(4, Why::Truncated));

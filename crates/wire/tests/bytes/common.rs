@@ -5,14 +5,14 @@ use trimtab_model::{Dialect, Message, Part, Role};
 use trimtab_testkit::bodies::{Style, talk};
 
 /// A body that providers accept, in any dialect and spelling.
-pub fn body(max: usize) -> impl Strategy<Value = (Dialect, String)> {
+pub(crate) fn body(max: usize) -> impl Strategy<Value = (Dialect, String)> {
     let dialect = prop::sample::select(Dialect::ALL.to_vec());
     (dialect, talk(max), any::<u64>())
         .prop_map(|(dialect, talk, style)| (dialect, talk.body(dialect, Style(style))))
 }
 
 /// What matters of some messages: who says what, part by part.
-pub fn gist(messages: &[Message]) -> Vec<(Role, String)> {
+pub(crate) fn gist(messages: &[Message]) -> Vec<(Role, String)> {
     let mut gist = Vec::new();
     for message in messages {
         for part in &message.parts {

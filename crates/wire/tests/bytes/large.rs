@@ -41,11 +41,9 @@ fn values_may_be_nested_as_deep_as_parsers_go() {
 
 #[test]
 fn a_hundred_thousand_messages_are_scanned_and_changed() {
-    let mut body = String::from(r#"{"messages":[{"role":"user","content":"0"}"#);
-    for at in 1..100_000 {
-        body.push_str(&format!(r#",{{"role":"user","content":"m {at}"}}"#));
-    }
-    body.push_str("]}");
+    let message = |at| format!(r#"{{"role":"user","content":"m {at}"}}"#);
+    let messages: Vec<String> = (0..100_000).map(message).collect();
+    let body = format!(r#"{{"messages":[{}]}}"#, messages.join(","));
     let scan = Scan::new(body.as_bytes(), Dialect::Chat).unwrap();
     assert_eq!(scan.len(), 100_000);
     let changes: Vec<Change> = (1..100_000)

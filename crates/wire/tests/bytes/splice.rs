@@ -51,7 +51,7 @@ struct Case {
 
 /// Makes a list of changes that a valid plan could hold, carries it out and looks at all
 /// that must hold.
-pub fn check_changes(body: &str, dialect: Dialect, seed: u64) {
+pub(crate) fn check_changes(body: &str, dialect: Dialect, seed: u64) {
     let scan = Scan::new(body.as_bytes(), dialect).unwrap();
     let mut dice = Dice(seed);
     let mut case = Case {
