@@ -18,6 +18,7 @@
 //! assert_eq!(scan.message(1).unwrap().text(), "a.txt");
 //! ```
 
+mod blocks;
 mod body;
 mod chat;
 pub(crate) mod cursor;

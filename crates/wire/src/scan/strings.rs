@@ -1,12 +1,13 @@
 //! Where a JSON string ends.
 //!
 //! Most bytes of a request stand inside strings, so this is where scanning spends its time:
-//! eight bytes at a time while runs are short, thirty-two once they turn out to be long.
+//! eight bytes at a time at first, sixty-four once a string turns out to be long.
 
+use super::blocks::{self, Blocks};
 use super::unscannable::{Unscannable, Why};
 
-/// How many words without anything special make a run long.
-const LONG: u32 = 4;
+/// How many words of a string are looked at one by one before it counts as long.
+const SHORT: u32 = 8;
 
 /// Where a string ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,19 +21,15 @@ pub(crate) struct End {
 /// Where the string ends whose first byte inside is at `at`.
 pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<End, Unscannable> {
     let mut escaped = false;
-    let mut plain_words = 0;
-    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+    for _ in 0..SHORT {
+        let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) else {
+            return near_the_end(bytes, at, escaped);
+        };
         let special = special_bytes(*word);
         if special == 0 {
             at += 8;
-            plain_words += 1;
-            if plain_words == LONG {
-                plain_words = 0;
-                at += long_run(bytes.get(at..).unwrap_or_default());
-            }
             continue;
         }
-        plain_words = 0;
         at += special.trailing_zeros() as usize / 8;
         match bytes.get(at) {
             Some(b'"') => return Ok(End { quote: at, escaped }),
@@ -41,7 +38,10 @@ pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<End, Unscanna
         }
         escaped = true;
     }
-    near_the_end(bytes, at, escaped)
+    match blocks::read(bytes, at, escaped)? {
+        Blocks::End(end) => Ok(end),
+        Blocks::On { at, escaped } => near_the_end(bytes, at, escaped),
+    }
 }
 
 /// The last few bytes of the input, one by one.
@@ -65,7 +65,7 @@ fn fail<T>(offset: usize, why: Why) -> Result<T, Unscannable> {
 }
 
 /// The length of the escape that starts at `at`.
-fn escape(bytes: &[u8], at: usize) -> Result<usize, Unscannable> {
+pub(super) fn escape(bytes: &[u8], at: usize) -> Result<usize, Unscannable> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
         Some(b'u') => match bytes.get(at + 2..at + 6) {
@@ -76,27 +76,6 @@ fn escape(bytes: &[u8], at: usize) -> Result<usize, Unscannable> {
         Some(_) => fail(at, Why::BadEscape),
         None => fail(bytes.len(), Why::Truncated),
     }
-}
-
-/// How many bytes come before the thirty-two among which something special is.
-fn long_run(bytes: &[u8]) -> usize {
-    let (chunks, _) = bytes.as_chunks::<32>();
-    32 * chunks.iter().take_while(|chunk| is_plain(chunk)).count()
-}
-
-/// True if none of the bytes is special. Written so that the compiler makes vectors of it.
-fn is_plain(chunk: &[u8; 32]) -> bool {
-    !chunk
-        .iter()
-        .fold(false, |found, byte| found | is_special(*byte))
-}
-
-#[expect(
-    clippy::needless_bitwise_bool,
-    reason = "without branches the compiler makes vectors of it"
-)]
-fn is_special(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
 }
 
 /// The high bit of each special byte. Bytes above the first special one may be wrong, which
@@ -116,21 +95,21 @@ fn special_bytes(word: [u8; 8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn end(quote: usize, escaped: bool) -> Result<End, Unscannable> {
-        Ok(End { quote, escaped })
+    fn end(quote: usize, escaped: bool) -> End {
+        End { quote, escaped }
     }
 
     #[test]
     fn every_special_byte_is_found_at_every_place() {
-        for length in 0..150 {
+        for length in 0..300 {
             for (special, outcome) in [(b'"', true), (0x1f, false), (0, false), (b'\n', false)] {
                 for filler in [b'a', 0x20, b'!', b'#', b'[', b']', 0x7f, 0x80, 0xff] {
                     let mut bytes = vec![filler; length];
                     bytes.push(special);
-                    bytes.extend(vec![b'z'; length % 41]);
+                    bytes.extend(vec![b'z'; length % 141]);
                     let found = closing_quote(&bytes, 0);
                     if outcome {
-                        assert_eq!(found, end(length, false));
+                        assert_eq!(found, Ok(end(length, false)));
                     } else {
                         assert_eq!(found, fail(length, Why::ControlCharacter));
                     }
@@ -140,9 +119,41 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_backslashes_are_read_the_same_everywhere() {
+        for before in 0..200 {
+            for run in 0..70 {
+                let mut bytes = vec![b'a'; before];
+                bytes.extend(vec![b'\\'; run]);
+                bytes.push(b'"');
+                bytes.extend(vec![b'b'; 30]);
+                bytes.extend([b'"', b'c']);
+                let first = before + run;
+                let quote = if run % 2 == 0 { first } else { first + 31 };
+                let found = closing_quote(&bytes, 0);
+                assert_eq!(found, Ok(end(quote, run > 0)), "{before} {run}");
+                assert_eq!(found, near_the_end(&bytes, 0, false), "{before} {run}");
+            }
+        }
+    }
+
+    #[test]
+    fn bad_escapes_are_found_everywhere() {
+        for before in 0..200 {
+            let at = |bytes: &[u8]| closing_quote(&[&vec![b'a'; before], bytes].concat(), 0);
+            let tail = [b'b'; 90];
+            let bad = at(&[br"\x".as_slice(), &tail].concat());
+            assert_eq!(bad, fail(before, Why::BadEscape));
+            let bad = at(&[br"\\\u12x4".as_slice(), &tail].concat());
+            assert_eq!(bad, fail(before + 2, Why::BadEscape));
+            let good = at(&[br"\\\u12f4".as_slice(), &tail, b"\""].concat());
+            assert_eq!(good, Ok(end(before + 98, true)));
+        }
+    }
+
+    #[test]
     fn escapes_are_stepped_over() {
-        assert_eq!(closing_quote(br#"a\"b\\" c"#, 0), end(6, true));
-        assert_eq!(closing_quote(br#"\ud83d" c"#, 0), end(6, true));
+        assert_eq!(closing_quote(br#"a\"b\\" c"#, 0), Ok(end(6, true)));
+        assert_eq!(closing_quote(br#"\ud83d" c"#, 0), Ok(end(6, true)));
         assert_eq!(closing_quote(br#"\x" c"#, 0), fail(0, Why::BadEscape));
         assert_eq!(closing_quote(br#"\u12g4""#, 0), fail(0, Why::BadEscape));
         assert_eq!(closing_quote(br"\u12", 0), fail(4, Why::Truncated));
