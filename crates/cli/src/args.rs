@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::verbs::inspect;
+use crate::verbs::{inspect, models};
 
 /// The context engine between an agent and its model.
 #[derive(Debug, Parser)]
@@ -27,6 +27,9 @@ pub enum Verb {
     /// Show what fills the window of a recorded conversation, and what is wrong with it
     #[command(long_about = inspect::ABOUT, after_help = inspect::EXAMPLES)]
     Inspect(inspect::Args),
+    /// Show windows, prices and rules of models
+    #[command(long_about = models::ABOUT, after_help = models::EXAMPLES)]
+    Models(models::Args),
 }
 
 /// Flags that every verb takes.

@@ -10,7 +10,7 @@ use trimtab_model::{Call, Message, Output, Part, Role};
 const WHOLE: usize = 2 * 1024;
 /// Of a longer one, a sample of so many bytes is taken from every stretch of so many, three
 /// at least.
-const SAMPLE: usize = 192;
+const SAMPLE: usize = 384;
 const STRETCH: usize = 2 * 1024;
 const AT_LEAST: usize = 3;
 /// Where in its stretch a sample lies moves by this, lest it meets what repeats.

@@ -1,6 +1,7 @@
 //! The command line, as a library: so that benchmarks and tests can call what it runs.
 
 pub mod args;
+pub mod catalogue;
 pub mod estimate;
 pub mod exit;
 pub mod source;
@@ -20,6 +21,7 @@ pub fn main() -> ExitCode {
     let mut terminal = Terminal::new(&cli.common);
     let done = match &cli.verb {
         Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, &mut terminal),
+        Verb::Models(args) => verbs::models::run(args, &cli.common, &mut terminal),
     };
     exit::code(done, &mut terminal)
 }

@@ -43,14 +43,17 @@ impl Journal {
         &self.entries
     }
 
-    /// The plans that hold: carried out and not taken back.
+    /// The plans that hold: carried out and not taken back. What was decided when an output
+    /// came in is never taken back.
     pub fn plans(&self) -> Vec<&Plan> {
-        let mut plans = Vec::new();
+        let mut plans: Vec<&Plan> = Vec::new();
         for entry in &self.entries {
             match entry {
                 JournalEntry::Plan(plan) => plans.push(plan),
                 JournalEntry::Undo => {
-                    plans.pop();
+                    if let Some(newest) = plans.iter().rposition(|plan| plan.can_be_undone()) {
+                        plans.remove(newest);
+                    }
                 }
             }
         }

@@ -111,6 +111,11 @@ impl Plan {
         }
     }
 
+    /// True if it may be taken back: everything but the views that outputs came in with.
+    pub fn can_be_undone(&self) -> bool {
+        self.reason != Reason::Admission
+    }
+
     /// True if it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()

@@ -63,6 +63,43 @@ pub fn safe_trim<M: Borrow<Message>>(messages: &[M], keep: usize) -> Option<usiz
     (excess..messages.len()).find(starts_turn)
 }
 
+/// The nearest place at or before `cut` where dropping everything in front splits no round;
+/// the next one behind it if there is none but the front.
+///
+/// ```
+/// # use trimtab_engine::removal::unsplit;
+/// # use trimtab_model::{Call, Message};
+/// let log = [
+///     Message::assistant("a"),
+///     Message::assistant("").with_call(Call::new("c", "read", "{}")),
+///     Message::output("c", "text"),
+///     Message::assistant("b"),
+/// ];
+/// assert_eq!([1, 2, 3].map(|cut| unsplit(&log, cut)), [1, 1, 3]);
+/// assert_eq!(unsplit(&log[1..], 1), 2);
+/// ```
+pub fn unsplit<M: Borrow<Message>>(messages: &[M], cut: usize) -> usize {
+    let mut back = cut;
+    loop {
+        let behind = with_counterparts(messages, back..messages.len());
+        match behind.first() {
+            Some(first) if *first < back => back = *first,
+            _ => break,
+        }
+    }
+    if back > 0 {
+        return back;
+    }
+    let mut forth = cut;
+    loop {
+        let before = with_counterparts(messages, 0..forth);
+        match before.last() {
+            Some(last) if *last >= forth => forth = last + 1,
+            _ => return forth,
+        }
+    }
+}
+
 /// Which rounds a message belongs to, and which messages a round has.
 struct Groups {
     rounds_of: HashMap<usize, Vec<usize>>,

@@ -131,7 +131,51 @@ impl Triggers {
             Rule::FirstKnown => known.next().flatten(),
         }
     }
+
+    /// An error if it cannot be told whether it is time, because nobody knows the window.
+    ///
+    /// A caller that is not so strict leaves this out: what is not known does not fire.
+    ///
+    /// ```
+    /// # use trimtab_engine::trigger::*;
+    /// let log = Trigger {
+    ///     metric: Metric::Log,
+    ///     is: Comparison::MoreThan,
+    ///     value: Threshold::WindowPercent(75),
+    /// };
+    /// let triggers = Triggers { enabled: true, auto: true, rule: Rule::Any, when: vec![log] };
+    /// assert_eq!(triggers.check(&Situation::default()), Err(WindowUnknown(log)));
+    /// ```
+    pub fn check(&self, situation: &Situation) -> Result<(), WindowUnknown> {
+        let judged = |trigger: &Trigger| trigger.judge(situation).is_some();
+        if !self.enabled || !self.auto || self.when.iter().any(judged) {
+            return Ok(());
+        }
+        let lacks_window = |trigger: &&Trigger| {
+            let measured = trigger.metric.of(situation).is_some();
+            measured && situation.window.is_none() && !matches!(trigger.value, Threshold::Fixed(_))
+        };
+        let first = self.when.iter().find(lacks_window);
+        first.map_or(Ok(()), |trigger| Err(WindowUnknown(*trigger)))
+    }
 }
+
+/// A condition needs the model's window, which is not known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowUnknown(pub Trigger);
+
+impl fmt::Display for WindowUnknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(trigger) = self;
+        write!(
+            f,
+            "the model's window is not known, so `{trigger}` cannot be judged"
+        )?;
+        f.write_str("\nhint: set the window of this model, or compact at a fixed number of tokens")
+    }
+}
+
+impl std::error::Error for WindowUnknown {}
 
 impl Trigger {
     /// Whether it fires; none if what it needs is not known.
@@ -256,6 +300,34 @@ mod tests {
         );
         let none = triggers(Rule::Any, vec![ratio]).fired(&Situation::default());
         assert_eq!(none, None);
+    }
+
+    #[test]
+    fn an_unknown_window_is_told_only_where_it_is_missed() {
+        let ratio = trigger(
+            Metric::UsageTotal,
+            Comparison::AtLeast,
+            Threshold::WindowRatio(0.8),
+        );
+        let count = trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(50));
+        let used = Situation {
+            usage: Some(Usage::default()),
+            ..Situation::default()
+        };
+        let strict = triggers(Rule::Any, vec![ratio]);
+        assert_eq!(strict.check(&used), Err(WindowUnknown(ratio)));
+        assert_eq!(strict.check(&Situation::default()), Ok(()));
+        let known = Situation {
+            window: Some(1_000),
+            ..used
+        };
+        assert_eq!(strict.check(&known), Ok(()));
+        assert_eq!(triggers(Rule::Any, vec![ratio, count]).check(&used), Ok(()));
+        let off = Triggers {
+            auto: false,
+            ..strict
+        };
+        assert_eq!(off.check(&used), Ok(()));
     }
 
     #[test]

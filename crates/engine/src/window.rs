@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use trimtab_model::estimate::Measure;
 use trimtab_model::rounds::Answer;
-use trimtab_model::{Message, Role};
+use trimtab_model::{Message, Part, Role};
 
 use crate::budget::Measures;
 use crate::journal::{Journal, JournalEntry};
@@ -16,7 +16,7 @@ use crate::log::Log;
 use crate::normalise::{
     Entry, Normalised, Options, Reach, Repair, Settled, Slot, Source, normalise_after,
 };
-use crate::plan::Plan;
+use crate::plan::{Edit, Plan};
 use crate::verify::{Fault, Verified, Verifier};
 
 /// How many of the newest messages never settle, so that a late output among them finds its
@@ -155,16 +155,52 @@ impl Projection {
         at
     }
 
-    /// Carries out a plan. The window after it is a new one: a switch point.
+    /// Carries out a plan. The window after it is a new one, a switch point, unless the plan
+    /// only says how the newest message is shown, which nobody was sent yet.
     pub fn carry_out(&mut self, plan: Plan) {
-        if !plan.is_empty() {
+        if plan.is_empty() {
+            return;
+        }
+        if self.shows_only_newest(&plan) {
+            self.show_newest(&plan);
+            self.journal.append(JournalEntry::Plan(plan));
+        } else {
             self.append_to_journal(JournalEntry::Plan(plan));
+        }
+    }
+
+    fn shows_only_newest(&self, plan: &Plan) -> bool {
+        let newest = self.log.len().checked_sub(1);
+        let is_last = self.slots.last().map(|slot| slot.source) == newest.map(Source::Log);
+        let shows = |edit: &Edit| match edit {
+            Edit::Show { message, .. } => Some(*message) == newest,
+            _ => false,
+        };
+        is_last && plan.edits.iter().all(shows)
+    }
+
+    fn show_newest(&mut self, plan: &Plan) {
+        let Some(slot) = self.slots.last_mut() else {
+            return;
+        };
+        let mut shown = Message::clone(&slot.message);
+        for edit in &plan.edits {
+            let Edit::Show { part, output, .. } = edit else {
+                continue;
+            };
+            if let Some(part) = shown.parts.get_mut(*part) {
+                *part = Part::Output(output.clone());
+            }
+        }
+        slot.message = Arc::new(shown);
+        if let Some(measure) = self.measured.last_mut() {
+            *measure = Measure::of(&slot.message);
         }
     }
 
     /// Takes the newest plan back; false if there is none.
     pub fn undo(&mut self) -> bool {
-        let any = !self.journal.plans().is_empty();
+        let any = self.journal.plans().iter().any(|plan| plan.can_be_undone());
         if any {
             self.append_to_journal(JournalEntry::Undo);
         }

@@ -1,5 +1,7 @@
 //! The context engine between an agent and its model.
 
+pub mod admission;
+
 pub use trimtab_engine as engine;
 pub use trimtab_model as model;
 pub use trimtab_store as store;

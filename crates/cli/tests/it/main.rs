@@ -9,5 +9,6 @@
 mod bad_input;
 mod corpus;
 mod forms;
+mod models;
 mod run;
 mod snapshots;

@@ -1,13 +1,14 @@
 //! What survives a compaction.
 
 use std::borrow::Borrow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
-use trimtab_model::{Message, Role, rounds, turns};
+use trimtab_model::{Message, Part, Role, rounds, turns};
 
 use crate::removal::with_counterparts;
+use crate::view::{Given, Middle, Shape, view};
 
 /// Marks a user message that says a turn was broken off; both spellings are in use.
 const TURN_ABORTED: [&str; 2] = ["<turn-aborted>", "<turn_aborted>"];
@@ -36,6 +37,12 @@ pub enum Keep {
         /// How many tokens.
         tokens: u64,
     },
+    /// The same, but the newest message that does not fit is cut in its middle to what is
+    /// left, and no older one is taken.
+    UserMessagesCut {
+        /// How many tokens.
+        tokens: u64,
+    },
     /// Rounds that call a protected tool, behind the summary.
     ProtectedTools {
         /// Names or globs of the tools.
@@ -50,6 +57,8 @@ pub enum Keep {
 pub struct Kept {
     /// Those that stand before the summary.
     pub before: BTreeSet<usize>,
+    /// Those that stand before it in a shorter form.
+    pub shortened: BTreeMap<usize, Message>,
     /// Those that stand behind it, in the order in which they are sent.
     pub behind: Vec<usize>,
 }
@@ -67,6 +76,12 @@ pub fn kept<M: Borrow<Message>>(
         let chosen: Vec<usize> = match rule {
             Keep::UserMessages { tokens } => {
                 kept.before.extend(user_messages(messages, *tokens, &weigh));
+                continue;
+            }
+            Keep::UserMessagesCut { tokens } => {
+                let (whole, cut) = user_messages_cut(messages, *tokens, &weigh);
+                kept.before.extend(whole);
+                kept.shortened.extend(cut);
                 continue;
             }
             Keep::LastTurns { turns } => last_turns(messages, *turns).collect(),
@@ -113,6 +128,9 @@ pub fn recent_by_tokens<M: Borrow<Message>>(
     weigh: impl Fn(&Message) -> u64,
 ) -> usize {
     let last = messages.len().saturating_sub(1);
+    if budget == 0 {
+        return last;
+    }
     let mut used = 0u64;
     let mut from = messages.len();
     for (at, message) in messages.iter().enumerate().rev() {
@@ -153,6 +171,44 @@ pub fn user_messages<M: Borrow<Message>>(
     }
     chosen.reverse();
     chosen
+}
+
+/// The user's messages, newest first, that fit into `budget` tokens, and the first one that
+/// does not, cut to what is left.
+fn user_messages_cut<M: Borrow<Message>>(
+    messages: &[M],
+    budget: u64,
+    weigh: impl Fn(&Message) -> u64,
+) -> (Vec<usize>, Option<(usize, Message)>) {
+    let mut left = budget;
+    let mut whole = Vec::new();
+    for (at, message) in messages.iter().enumerate().rev() {
+        let message = message.borrow();
+        if !is_users_own(message) {
+            continue;
+        }
+        if left == 0 {
+            break;
+        }
+        match left.checked_sub(weigh(message)) {
+            Some(rest) => left = rest,
+            None => return (whole, Some((at, cut_to(message, left)))),
+        }
+        whole.push(at);
+    }
+    (whole, None)
+}
+
+/// `message` with the middle of its text left out; what is not text stays.
+fn cut_to(message: &Message, tokens: u64) -> Message {
+    let text = message.parts.iter().filter_map(Part::as_text);
+    let text = text.collect::<Vec<_>>().join("\n");
+    let shape = Shape::Middle(Middle::codex_tokens(tokens));
+    let shown = view(&text, &shape, &Given::default()).text.into_owned();
+    let mut cut = message.clone();
+    cut.parts.retain(|part| part.as_text().is_none());
+    cut.parts.insert(0, Part::text(shown));
+    cut
 }
 
 /// True for what the user said, and for the marks of turns that were broken off.
@@ -237,6 +293,33 @@ mod tests {
     fn recent_messages_take_the_whole_round() {
         assert_eq!(behind(Keep::RecentMessages { messages: 2 }), [6, 7, 8]);
         assert_eq!(behind(Keep::RecentTokens { tokens: 25 }), [6, 7, 8]);
+    }
+
+    #[test]
+    fn without_a_budget_only_the_last_message_is_recent() {
+        let log = [Message::user(""), Message::user(""), Message::user("")];
+        assert_eq!(recent_by_tokens(&log, 0, |_| 0), 2);
+        assert_eq!(recent_by_tokens(&log, 1, |_| 0), 0);
+        assert_eq!(recent_by_tokens::<Message>(&[], 0, |_| 0), 0);
+    }
+
+    #[test]
+    fn a_user_message_that_does_not_fit_may_be_cut() {
+        let log = [
+            Message::user("old"),
+            Message::user("0123456789abcdef"),
+            Message::user("new!"),
+        ];
+        let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
+        let cut = |tokens| kept(&log, &[Keep::UserMessagesCut { tokens }], weigh);
+        let three = cut(3);
+        assert!(three.before.iter().eq(&[2]));
+        let short = &three.shortened[&1];
+        assert_eq!(short.text(), "0123…2 tokens truncated…cdef");
+        assert!(short.is_real_user() && three.shortened.len() == 1);
+        assert!(cut(1).before.iter().eq(&[2]) && cut(1).shortened.is_empty());
+        assert!(cut(6).before.len() == 3 && cut(6).shortened.is_empty());
+        assert_eq!(cut(0), Kept::default());
     }
 
     #[test]

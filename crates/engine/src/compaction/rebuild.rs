@@ -52,13 +52,16 @@ pub fn rebuild(
         .unwrap_or(0);
     let tail = tail_start(slots, kept);
     let anchor = slots.get(tail).map_or(end, |slot| slot.source.position());
+    let front = system_end(slots.get(..tail).unwrap_or(slots));
     let stays: BTreeSet<usize> = kept
         .before
         .iter()
+        .filter(|at| **at >= front)
         .chain(kept.behind.iter().filter(|at| **at >= tail))
         .filter_map(|at| in_log(slots.get(*at)?))
         .collect();
     let mut edits = hide_all_but(&stays, anchor);
+    edits.extend(moved_or_shortened(slots, kept, front, tail));
     edits.extend(replacement_edits(slots, replacement, placement, anchor));
     for at in kept.behind.iter().filter(|at| **at < tail) {
         if let Some(slot) = slots.get(*at) {
@@ -67,6 +70,34 @@ pub fn rebuild(
                 message: Arc::clone(&slot.message),
             });
         }
+    }
+    edits
+}
+
+/// The index behind the last system message of the log: system messages come first.
+fn system_end(slots: &[Slot]) -> usize {
+    let system =
+        |slot: &Slot| slot.message.role == Role::System && matches!(slot.source, Source::Log(_));
+    slots.iter().rposition(system).map_or(0, |at| at + 1)
+}
+
+/// Puts in what is kept before the summary but cannot stay as it is: what stands before a
+/// system message, what an earlier plan put in, and what is kept in a shorter form.
+fn moved_or_shortened(slots: &[Slot], kept: &Kept, front: usize, tail: usize) -> Vec<Edit> {
+    let earliest = front
+        .checked_sub(1)
+        .and_then(|last| slots.get(last))
+        .map_or(0, |slot| next_position(slot.source));
+    let mut edits = Vec::new();
+    for (at, slot) in slots.iter().enumerate().take(tail) {
+        let moves = at < front || in_log(slot).is_none();
+        let message = match kept.shortened.get(&at) {
+            Some(shorter) => Arc::new(shorter.clone()),
+            None if moves && kept.before.contains(&at) => Arc::clone(&slot.message),
+            None => continue,
+        };
+        let before = slot.source.position().max(earliest);
+        edits.push(Edit::Insert { before, message });
     }
     edits
 }
@@ -153,4 +184,75 @@ fn behind_system(slots: &[Slot]) -> usize {
         .map(|slot| next_position(slot.source))
         .max()
         .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compaction::keep::{Keep, kept};
+    use crate::log::Log;
+    use crate::plan::{Plan, Reason};
+    use crate::window::Projection;
+
+    /// The texts of the window after each of several compactions under `rule`.
+    fn compacted(log: Vec<Message>, rule: &Keep, times: usize) -> Vec<String> {
+        let log: Log = log.into_iter().collect();
+        let mut projection = Projection::restore(
+            crate::normalise::Options::default(),
+            log,
+            Default::default(),
+        );
+        for time in 0..times {
+            let replacement = Replacement {
+                summary: format!("S{time}"),
+                ..Replacement::default()
+            };
+            let placement = Placement::Message {
+                prefix: String::new(),
+            };
+            let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
+            let kept = kept(projection.slots(), std::slice::from_ref(rule), weigh);
+            let edits = rebuild(projection.slots(), &kept, &replacement, &placement);
+            projection.carry_out(Plan::new(Reason::ByHand, edits));
+        }
+        let slots = projection.slots().iter();
+        slots.map(|slot| slot.message.text().into_owned()).collect()
+    }
+
+    fn log() -> Vec<Message> {
+        vec![
+            Message::user("one"),
+            Message::system("rules"),
+            Message::user("two"),
+            Message::assistant("answer"),
+        ]
+    }
+
+    #[test]
+    fn system_messages_come_first_wherever_they_stood() {
+        let users = Keep::UserMessages { tokens: 99 };
+        assert_eq!(compacted(log(), &users, 1), ["rules", "one", "two", "S0"]);
+        let mut late = log();
+        late.push(Message::system("late"));
+        let turns = Keep::LastTurns { turns: 1 };
+        let expected = ["rules", "late", "S0", "two", "answer"];
+        assert_eq!(compacted(late, &turns, 1), expected);
+    }
+
+    #[test]
+    fn what_was_moved_or_shortened_survives_the_next_compaction() {
+        let users = Keep::UserMessages { tokens: 99 };
+        assert_eq!(compacted(log(), &users, 3), ["rules", "one", "two", "S2"]);
+        let long = vec![
+            Message::user("0123456789abcdef"),
+            Message::user("new!"),
+            Message::assistant("answer"),
+        ];
+        let cut = Keep::UserMessagesCut { tokens: 3 };
+        let once = compacted(long.clone(), &cut, 1);
+        assert_eq!(once, ["0123…2 tokens truncated…cdef", "new!", "S0"]);
+        let twice = compacted(long, &cut, 2);
+        assert_eq!(twice.len(), 3);
+        assert!(twice[0].starts_with("0123"), "{twice:?}");
+    }
 }

@@ -5,6 +5,8 @@ use std::borrow::Borrow;
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Message, turns};
 
+use crate::removal::unsplit;
+
 /// One way to make a window smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -67,7 +69,7 @@ impl<'p> Recovery<'p> {
 }
 
 /// Where to cut so that the oldest half of the turns goes. None if nothing can go: there are
-/// two messages or fewer, or no safe boundary.
+/// two messages or fewer, or no safe boundary. Where nothing but rounds is there, whole ones go.
 pub fn half_of_turns<M: Borrow<Message>>(messages: &[M]) -> Option<usize> {
     if messages.len() <= 2 {
         return None;
@@ -77,7 +79,8 @@ pub fn half_of_turns<M: Borrow<Message>>(messages: &[M]) -> Option<usize> {
         Some(start) if starts.len() >= 2 => *start,
         _ => turns::nearest_safe_boundary(messages, messages.len() / 2),
     };
-    (middle > 0).then_some(middle)
+    let middle = unsplit(messages, middle);
+    (0 < middle && middle < messages.len()).then_some(middle)
 }
 
 /// A summary with the note that says how much was dropped.
@@ -94,6 +97,26 @@ pub fn with_note(summary: &str, dropped: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trimtab_model::Call;
+
+    #[test]
+    fn a_round_is_not_split_where_there_is_no_user() {
+        let call = |id: &str| Message::assistant("").with_call(Call::new(id, "read", "{}"));
+        let log = [
+            call("a"),
+            Message::output("a", "1"),
+            call("b"),
+            Message::output("b", "2"),
+        ];
+        assert_eq!(half_of_turns(&log), Some(2));
+        assert_eq!(half_of_turns(&log[..3]), Some(2));
+        let one = [
+            call("a").with_call(Call::new("b", "read", "{}")),
+            Message::output("a", "1"),
+            Message::output("b", "2"),
+        ];
+        assert_eq!(half_of_turns(&one), None);
+    }
 
     #[test]
     fn the_oldest_half_of_the_turns_goes() {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use trimtab_model::{Kind, Message, Part, Role, turns};
 
 use super::text::head_and_tail;
+use crate::removal::unsplit;
 
 /// Characters of an output that a summariser is given.
 pub const OUTPUT_LIMIT: usize = 1_800;
@@ -121,7 +122,8 @@ const NEWEST: usize = 4;
 /// Messages that one batch holds.
 const BATCH: usize = 10;
 
-/// What of `messages` to summarise so that whole turns stay; none if nothing can go.
+/// What of `messages` to summarise so that whole turns stay; none if nothing can go, or if
+/// nothing of it can be read.
 ///
 /// Only what the user and the assistant said is read. A message that would take more than
 /// half the window at two bytes a token is left out.
@@ -130,7 +132,7 @@ pub fn turn_summary<M: Borrow<Message>>(messages: &[M], window: u64) -> Option<T
         .len()
         .checked_sub(NEWEST)
         .filter(|target| *target > 0)?;
-    let cut = turns::nearest_safe_boundary(messages, target);
+    let cut = unsplit(messages, turns::nearest_safe_boundary(messages, target));
     let old = messages.get(..cut).filter(|old| !old.is_empty())?;
     let mut readable = Vec::new();
     let mut omitted_oversized = false;
@@ -144,6 +146,9 @@ pub fn turn_summary<M: Borrow<Message>>(messages: &[M], window: u64) -> Option<T
         } else {
             readable.push(at);
         }
+    }
+    if readable.is_empty() {
+        return None;
     }
     let batches = batches(messages, readable);
     Some(TurnSummary {
@@ -200,6 +205,25 @@ mod tests {
             Message::user("q2"),
         ];
         assert!(transcript(&log).contains("[Previous summary]: OLDFACT"));
+    }
+
+    #[test]
+    fn what_nobody_can_read_is_not_summarised_away() {
+        let mut log = vec![Message::user("x".repeat(9_000))];
+        log.extend((0..4).map(|_| Message::user("q")));
+        assert_eq!(turn_summary(&log, 8_000), None);
+        assert!(turn_summary(&log, 9_000).is_some());
+    }
+
+    #[test]
+    fn whole_rounds_stay_where_there_is_no_user() {
+        let round = |id: &str| {
+            let call = Message::assistant("").with_call(Call::new(id, "read", "{}"));
+            [call, Message::output(id, "text")]
+        };
+        let mut log: Vec<Message> = ["a", "b", "c"].into_iter().flat_map(round).collect();
+        log.push(Message::assistant("done"));
+        assert_eq!(turn_summary(&log, 8_000).unwrap().cut, 2);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Half from the start, half from the end, and in between how much is missing.
 
 use std::borrow::Cow;
+use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +14,9 @@ use super::{Size, View};
 pub enum Unit {
     /// Bytes of UTF-8; the marker counts the chars that are missing.
     Bytes,
-    /// Tokens, estimated as a quarter of the chars, rounded up.
+    /// Tokens, estimated from the chars, rounded up.
     TokensByChars,
-    /// Tokens, estimated as a quarter of the bytes, rounded up.
+    /// Tokens, estimated from the bytes, rounded up.
     TokensByBytes,
 }
 
@@ -41,6 +42,8 @@ pub struct Middle {
     pub unit: Unit,
     /// The cap is this percentage of `max`: room for what serialising adds.
     pub buffer_percent: u64,
+    /// How many chars or bytes are taken for one token.
+    pub per_token: NonZeroUsize,
     /// Whether the number of lines comes first.
     pub header: Header,
 }
@@ -51,13 +54,17 @@ impl Default for Middle {
             max: Some(5_000),
             unit: Unit::TokensByChars,
             buffer_percent: 120,
+            per_token: PER_TOKEN,
             header: Header::Several,
         }
     }
 }
 
-/// Chars or bytes that are taken for one token.
-const PER_TOKEN: usize = 4;
+/// Chars or bytes that are taken for one token where nobody says otherwise.
+const PER_TOKEN: NonZeroUsize = match NonZeroUsize::new(4) {
+    Some(four) => four,
+    None => NonZeroUsize::MIN,
+};
 
 impl Middle {
     /// The design's cut by tokens.
@@ -91,6 +98,7 @@ impl Middle {
             max: Some(max),
             unit: Unit::TokensByBytes,
             buffer_percent: 100,
+            per_token: PER_TOKEN,
             header: Header::Never,
         }
     }
@@ -122,8 +130,8 @@ impl Middle {
     pub fn measure(&self, text: &str) -> u64 {
         let measured = match self.unit {
             Unit::Bytes => text.len(),
-            Unit::TokensByChars => text.chars().count().div_ceil(PER_TOKEN),
-            Unit::TokensByBytes => text.len().div_ceil(PER_TOKEN),
+            Unit::TokensByChars => text.chars().count().div_ceil(self.per_token.get()),
+            Unit::TokensByBytes => text.len().div_ceil(self.per_token.get()),
         };
         measured as u64
     }
@@ -158,7 +166,7 @@ impl Middle {
     fn halves<'a>(&self, text: &'a str, cap: usize) -> (&'a str, &'a str) {
         let budget = match self.unit {
             Unit::Bytes => cap,
-            Unit::TokensByChars | Unit::TokensByBytes => cap.saturating_mul(PER_TOKEN),
+            Unit::TokensByChars | Unit::TokensByBytes => cap.saturating_mul(self.per_token.get()),
         };
         let left = budget / 2;
         let right = budget - left;
@@ -176,8 +184,9 @@ impl Middle {
             }
             Unit::TokensByChars => format!("{} tokens", self.measure(text).saturating_sub(cap)),
             Unit::TokensByBytes => {
-                let over = (text.len() as u64).saturating_sub(cap.saturating_mul(PER_TOKEN as u64));
-                format!("{} tokens", over.div_ceil(PER_TOKEN as u64))
+                let per_token = self.per_token.get() as u64;
+                let over = (text.len() as u64).saturating_sub(cap.saturating_mul(per_token));
+                format!("{} tokens", over.div_ceil(per_token))
             }
         }
     }
@@ -230,6 +239,17 @@ mod tests {
             "…2 tokens truncated…"
         );
         assert_eq!(Middle::none().view("abcdefgh").text, "abcdefgh");
+    }
+
+    #[test]
+    fn a_token_may_be_one_char() {
+        let shape = Middle {
+            per_token: NonZeroUsize::MIN,
+            buffer_percent: 100,
+            ..Middle::tokens(10)
+        };
+        let cut = shape.view("aaaaabbbbbbbbbbbbbbbbbbbbccccc");
+        assert_eq!(cut.text, "aaaaa…20 tokens truncated…ccccc");
     }
 
     #[test]

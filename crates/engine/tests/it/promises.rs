@@ -152,6 +152,29 @@ proptest! {
     }
 
     #[test]
+    fn a_view_that_an_output_comes_in_with_stays(
+        log in any_history(40),
+        more in any_history(90),
+        options in options(),
+    ) {
+        let mut projection = Projection::new(options);
+        for message in log.into_iter().chain(more) {
+            let at = projection.admit(message.clone());
+            let parts = message.parts.iter().enumerate();
+            let shown = parts.filter_map(|(part, found)| {
+                let output = found.as_output()?;
+                let output = Output::new(output.call_id.clone(), format!("view of {at}"));
+                Some(Edit::Show { message: at, part, output })
+            });
+            projection.carry_out(Plan::new(Reason::Admission, shown.collect()));
+        }
+        prop_assert!(!projection.undo());
+        let log: Log = projection.log().messages().iter().cloned().collect();
+        let mut restored = Projection::restore(options, log, projection.journal().clone());
+        prop_assert_eq!(restored.window().expect("valid"), projection.window().expect("valid"));
+    }
+
+    #[test]
     fn any_edits_give_a_valid_window_and_undo_gives_the_old_one(
         log in any_history(40),
         edits in prop::collection::vec(edit(), 1..5),

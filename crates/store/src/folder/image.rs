@@ -14,7 +14,7 @@ use crate::{Error, Result};
 
 /// Larger images get a file of their own; below this the database is faster.
 pub(super) const INLINE: usize = 128 * 1024;
-/// The level of compression: a durable put must not take much longer than the disk does.
+/// The level of compression: higher ones save little more and take much longer than the disk.
 const LEVEL: i32 = 3;
 /// Bytes gathered before they are written to a file.
 const WRITE: usize = 1024 * 1024;

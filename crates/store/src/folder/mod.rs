@@ -5,7 +5,9 @@
 
 mod disk;
 mod image;
+mod options;
 mod outline;
+mod output;
 mod putting;
 mod rows;
 mod schema;
@@ -15,113 +17,28 @@ mod streams;
 mod sweep;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use trimtab_model::Ref;
 
-use crate::clock::{self, Clock};
-use crate::digest::Digest;
+use crate::clock::Clock;
 use crate::refs::well_formed;
 use crate::session::may_link;
 use crate::{
     Collect, Collected, Error, Form, Metadata, Put, Result, SessionId, SessionInfo, Spilled, Store,
     Stored, Stream,
 };
-use disk::{Dir, Fault};
-use rows::{BlobRow, RefRow, SessionRow};
+use disk::Dir;
+pub use options::FolderOptions;
+use output::Output;
+use rows::BlobRow;
 use schema::{Access, DATABASE, from_sqlite};
 use stored::{Place, StoredImage};
 
 /// Connections kept for reading; more are made when more threads read at once.
 const KEPT_READERS: usize = 8;
-
-/// How to open a [`FolderStore`].
-#[derive(Clone, Default)]
-pub struct FolderOptions {
-    clock: Option<Clock>,
-    fault: Option<Fault>,
-}
-
-impl FolderOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Takes the time, in milliseconds since 1970, from `clock` instead of the computer.
-    #[must_use]
-    pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        self.clock = Some(Arc::new(clock));
-        self
-    }
-
-    /// Asks `fault` before every step on files; an error is taken for the disk's. For tests.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn fault(
-        mut self,
-        fault: impl Fn(&'static str) -> std::io::Result<()> + Send + Sync + 'static,
-    ) -> Self {
-        self.fault = Some(Arc::new(fault));
-        self
-    }
-
-    /// Opens the store in the folder `path`; makes both if they are not there.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<FolderStore> {
-        let path = make_folder(path.as_ref())?;
-        let dir = Arc::new(Dir::open(&path, self.fault)?);
-        schema::ensure(&dir)?;
-        let (writer, access) = schema::open(&dir)?;
-        if access == Access::Write {
-            dir.make_private()?;
-        }
-        let store = FolderStore {
-            clock: self.clock.unwrap_or_else(clock::system),
-            blobs: Arc::new(dir.folder("blobs")?),
-            spills: Arc::new(dir.folder("spills")?),
-            dir,
-            access,
-            writer: Mutex::new(writer),
-            readers: Mutex::default(),
-        };
-        if access == Access::Write {
-            store.keep_reserve();
-        }
-        Ok(store)
-    }
-}
-
-impl fmt::Debug for FolderOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FolderOptions").finish_non_exhaustive()
-    }
-}
-
-/// The folder with every link on the way to it resolved, but not followed itself.
-fn make_folder(path: &Path) -> Result<PathBuf> {
-    let absolute = std::path::absolute(path);
-    let absolute = absolute.map_err(|error| Error::io("find", path, error))?;
-    let (Some(above), Some(name)) = (absolute.parent(), absolute.file_name()) else {
-        let path = path.to_owned();
-        let why = "cannot be a store".to_owned();
-        return Err(Error::NotAStore { path, why });
-    };
-    std::fs::create_dir_all(above).map_err(|error| Error::io("make the folder", above, error))?;
-    let above = above
-        .canonicalize()
-        .map_err(|error| Error::io("find", above, error))?;
-    let folder = above.join(name);
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists && !folder.is_dir() => {
-            Err(Error::io("make the folder", &folder, error))
-        }
-        _ => Ok(folder),
-    }
-}
 
 /// A store in a folder. Several processes may use one at the same time.
 ///
@@ -218,72 +135,6 @@ impl FolderStore {
             }
         };
         Ok(StoredImage::new(row.outline.clone(), place))
-    }
-}
-
-/// An output with the rows that it is made of.
-struct Output {
-    reference: RefRow,
-    whole: BlobRow,
-    text: Option<(i64, BlobRow)>,
-    metadata: Metadata,
-}
-
-impl Output {
-    fn load(db: &Connection, session: &SessionRow, reference: RefRow) -> Result<Self> {
-        let whole = rows::blob(db, reference.blob)?;
-        let text = reference
-            .text
-            .map(|id| Ok((id, rows::blob(db, id)?)))
-            .transpose()?;
-        // The id is made from the digest: it proves that these are its bytes.
-        let proven = session
-            .secret
-            .ref_id(&reference.labels.call, &whole.outline.digest);
-        if proven != reference.id {
-            return Err(Error::damaged("the row of a ref"));
-        }
-        let lines = text
-            .as_ref()
-            .map_or(&whole, |(_, text)| text)
-            .outline
-            .newlines
-            + 1;
-        let byte_size = whole.outline.byte_size;
-        let text_size = text
-            .as_ref()
-            .map_or(0, |(_, text)| text.outline.image_size());
-        let metadata = Metadata {
-            reference: Ref::issue(reference.id.clone(), Some(byte_size), Some(lines)),
-            session: session.id.clone(),
-            labels: reference.labels.clone(),
-            byte_size,
-            stored_size: whole.outline.image_size() + text_size,
-            line_count: lines,
-            has_text: text.is_some(),
-            created: reference.created,
-        };
-        Ok(Self {
-            reference,
-            whole,
-            text,
-            metadata,
-        })
-    }
-
-    /// The blob that holds the bytes with `digest`, if one of the output's does.
-    fn holder(&self, digest: &Digest) -> Option<i64> {
-        let text = self.text.iter().map(|(id, row)| (*id, row));
-        std::iter::once((self.reference.blob, &self.whole))
-            .chain(text)
-            .find_map(|(id, row)| (row.outline.digest == *digest).then_some(id))
-    }
-
-    fn form(&self, form: Form) -> (i64, &BlobRow) {
-        match (form, &self.text) {
-            (Form::Text, Some((id, row))) => (*id, row),
-            _ => (self.reference.blob, &self.whole),
-        }
     }
 }
 

@@ -41,7 +41,7 @@ fn child_on_a_full_disk() {
     // Small and large, until neither fits.
     let mut full = 0;
     for n in 0..400_u64 {
-        let size = if n % 2 == 0 { 3_000 } else { 300_000 };
+        let size = if n.is_multiple_of(2) { 3_000 } else { 300_000 };
         let bytes: Vec<u8> = (0..size).map(|_| random.next().to_le_bytes()[1]).collect();
         match store.put(&s, trimtab_store::Put::new("c", &bytes)) {
             Ok(found) => kept.push((found.id().to_owned(), bytes)),

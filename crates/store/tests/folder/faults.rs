@@ -163,18 +163,7 @@ impl Machine {
                 let stored = store.put(&name(*session), put);
                 self.note(*session, stored, bytes);
             }
-            Step::Delete { session, which } => {
-                let Some(id) = self.model.pick(*session, *which) else {
-                    return;
-                };
-                // A file that cannot be removed is reported, but the output is gone.
-                if store.delete(&name(*session), &id).is_err() {
-                    assert!(self.failing());
-                }
-                let gone = store.metadata(&name(*session), &id);
-                assert!(gone.is_err_and(|error| error.is_not_found()));
-                self.model.outputs.remove(&(*session, id));
-            }
+            Step::Delete { session, which } => self.delete(*session, *which),
             Step::DeleteSession { session } => {
                 let deleted = store.delete_session(&name(*session));
                 assert!(deleted.is_ok() || self.failing() || !self.knows(*session));
@@ -195,24 +184,40 @@ impl Machine {
                 // Refused or not: what a session holds does not change.
                 let _ = store.link(&name(*child), &name(*parent));
             }
-            Step::Spill { session, which } => {
-                let Some(id) = self.model.pick(*session, *which) else {
-                    return;
-                };
-                match store.spill(&name(*session), &id) {
-                    Ok(spilled) => {
-                        let expected = &self.model.outputs[&(*session, id)];
-                        assert_eq!(&std::fs::read(spilled.path).unwrap(), expected);
-                    }
-                    Err(_) => assert!(self.failing()),
-                }
-            }
+            Step::Spill { session, which } => self.spill(*session, *which),
             Step::Collect => {
                 let collected = store.collect(&Collect::default());
                 assert!(collected.is_ok() || self.failing());
             }
             Step::Reopen => self.reopen(),
             Step::Fail { after } => self.countdown.store(*after, Ordering::Relaxed),
+        }
+    }
+
+    fn delete(&mut self, session: u8, which: prop::sample::Index) {
+        let Some(id) = self.model.pick(session, which) else {
+            return;
+        };
+        let store = self.store.as_ref().unwrap();
+        // A file that cannot be removed is reported, but the output is gone.
+        if store.delete(&name(session), &id).is_err() {
+            assert!(self.failing());
+        }
+        let gone = store.metadata(&name(session), &id);
+        assert!(gone.is_err_and(|error| error.is_not_found()));
+        self.model.outputs.remove(&(session, id));
+    }
+
+    fn spill(&self, session: u8, which: prop::sample::Index) {
+        let Some(id) = self.model.pick(session, which) else {
+            return;
+        };
+        match self.store.as_ref().unwrap().spill(&name(session), &id) {
+            Ok(spilled) => {
+                let expected = &self.model.outputs[&(session, id)];
+                assert_eq!(&std::fs::read(spilled.path).unwrap(), expected);
+            }
+            Err(_) => assert!(self.failing()),
         }
     }
 

@@ -11,7 +11,7 @@ use super::{Home, Random, child_argument, files, put, rerun, rounds, session};
 
 fn output(n: u64) -> Vec<u8> {
     let mut random = Random(n * 7 + 1);
-    let limit = if n % 5 == 0 { 600_000 } else { 30_000 };
+    let limit = if n.is_multiple_of(5) { 600_000 } else { 30_000 };
     let size = usize::try_from(random.below(limit)).unwrap();
     random.bytes(size)
 }
@@ -32,7 +32,7 @@ fn child_that_is_killed() {
         println!("stored {n} {id}");
         store.append(&s, Stream::Log, n, &[id.as_bytes()]).unwrap();
         println!("logged {n} {id}");
-        if n % 3 == 0 {
+        if n.is_multiple_of(3) {
             let brief = session("brief");
             put(&store, &brief, "c", &output(n + 1_000_000));
             store.delete_session(&brief).unwrap();
@@ -109,7 +109,7 @@ fn nothing_acknowledged_is_lost() {
     let mut acknowledged = 0;
     for kill in 0..kills {
         // A fresh store now and then, so that checking stays quick.
-        if kill % 10 == 0 {
+        if kill.is_multiple_of(10) {
             acknowledged += stored.len() + logged.len();
             (home, stored, logged) = (Home::new(), BTreeMap::new(), BTreeMap::new());
         }

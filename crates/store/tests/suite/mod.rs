@@ -44,9 +44,8 @@ pub(crate) fn session(name: &str) -> SessionId {
 
 /// Text of `lines` numbered lines, the same each time.
 pub(crate) fn text(lines: usize) -> String {
-    (0..lines)
-        .map(|n| format!("line {n}: value {}\n", n * 7919 % 1000))
-        .collect()
+    let line = |n| format!("line {n}: value {}\n", n * 7919 % 1000);
+    (0..lines).map(line).collect::<Vec<_>>().concat()
 }
 
 /// Bytes that do not compress.

@@ -136,7 +136,7 @@ pub(crate) fn binary_is_searched(world: &World) {
     bytes.splice(150_000..150_006, *b"needle");
     let found = search(world, &bytes, &Query::literal("needle").context(2, 2));
     assert_eq!(found.matches.len(), 1);
-    let before = bytes[..150_000].iter().filter(|b| **b == b'\n').count();
+    let before = bytes[..150_000].split(|b| *b == b'\n').count() - 1;
     assert_eq!(numbers(&found), [before as u64]);
     let line = found.matches[0]
         .lines
@@ -240,12 +240,12 @@ pub(crate) fn text_projections_are_searched(world: &World) {
 
 pub(crate) fn like_a_plain_search(world: &World) {
     let s: SessionId = session("s");
-    let word = prop_oneof![
+    let piece = prop_oneof![
         "[ab]{0,3}",
         Just("needle".to_owned()),
         Just("x".repeat(350))
     ];
-    let line = prop::collection::vec(word, 0..5).prop_map(|words| words.concat());
+    let line = prop::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat());
     let case = (
         prop::collection::vec(line, 0..250),
         "[ab]{1,3}|needle",

@@ -15,7 +15,10 @@ const BEYOND: [&str; 2] = ["metadata", "name"];
 
 /// The first difference that matters; none if the result is as expected.
 pub(crate) fn difference(expected: &Value, result: &Value) -> Option<String> {
-    let fields = expected.as_object()?;
+    let Some(fields) = expected.as_object() else {
+        let differs = !same(expected, result);
+        return differs.then(|| format!("expected {expected}, got {result}"));
+    };
     fields.iter().find_map(|(key, expected)| {
         let agrees = agrees(key, expected, result);
         (!agrees).then(|| format!("{key}: expected {expected}, got {}", result[key_of(key)]))
@@ -41,14 +44,18 @@ fn agrees(key: &str, expected: &Value, result: &Value) -> bool {
         "contains" => strings(expected).all(|wanted| text.contains(wanted)),
         "not_contains" => strings(expected).all(|unwanted| !text.contains(unwanted)),
         "len" => length(result) == expected.as_u64(),
-        "max_len" => length(result) <= expected.as_u64(),
+        "max_len" => length(result).is_some_and(|length| Some(length) <= expected.as_u64()),
         "first_line_max_chars" => {
             let first = text.lines().next().unwrap_or_default();
             first.chars().count() as u64 <= expected.as_u64().unwrap()
         }
         "structure" => has_structure(expected, text),
         "roles" => {
-            let roles = result["messages"].as_array().into_iter().flatten();
+            let messages = result["messages"].as_array();
+            let roles = messages
+                .or(result["history"].as_array())
+                .into_iter()
+                .flatten();
             roles
                 .map(|message| &message["role"])
                 .eq(expected.as_array().unwrap())
@@ -87,9 +94,10 @@ fn strings(value: &Value) -> impl Iterator<Item = &str> {
 }
 
 fn length(result: &Value) -> Option<u64> {
-    let list = result["messages"].as_array().map(Vec::len);
-    let text = result["text"].as_str().map(|text| text.chars().count());
-    list.or(text).map(|length| length as u64)
+    let list = ["messages", "history"].map(|key| result[key].as_array().map(Vec::len));
+    let text = ["text", "content"].map(|key| result[key].as_str().map(|text| text.chars().count()));
+    let length = list.into_iter().chain(text).flatten().next();
+    length.map(|length| length as u64)
 }
 
 /// The lines of `text` are those expected, `<header…>` standing for any line.

@@ -9,6 +9,7 @@
     clippy::print_stdout,
     clippy::indexing_slicing,
     clippy::unwrap_used,
+    clippy::panic,
     reason = "a test runner prints its verdict, and a broken case may end it"
 )]
 

@@ -50,7 +50,7 @@ pub(super) fn find<'a>(
     let index = Index { snapshot };
     let tagged = |how| move |entry| (entry, how);
     index
-        .exact(name)
+        .exact_in_any_case(name)
         .map(tagged(Match::Exact))
         .or_else(|| index.undated(name).map(tagged(Match::Undated)))
         .or_else(|| index.provider(name).map(tagged(Match::Provider)))
@@ -82,22 +82,20 @@ struct Index<'a> {
 
 impl<'a> Index<'a> {
     fn exact(&self, name: &str) -> Option<Entry<'a>> {
-        if name.is_empty() {
-            return None;
-        }
-        self.snapshot.get(name).or_else(|| {
-            let same = |line: &&str| id_of(line).eq_ignore_ascii_case(name);
-            Entry::parse(self.snapshot.lines().find(same)?)
-        })
+        self.snapshot.get(name)
+    }
+
+    /// In whatever case; this one looks at every line.
+    fn exact_in_any_case(&self, name: &str) -> Option<Entry<'a>> {
+        let same = |line: &&str| id_of(line).eq_ignore_ascii_case(name);
+        self.exact(name)
+            .or_else(|| Entry::parse(self.snapshot.lines().find(same)?))
     }
 
     /// The name without its date, or the newest model that is the name with a date.
     fn undated(&self, name: &str) -> Option<Entry<'a>> {
         if let Some(entry) = undated(name).and_then(|name| self.exact(name)) {
             return Some(entry);
-        }
-        if name.is_empty() {
-            return None;
         }
         let stem = undated(name).unwrap_or(name);
         let dated = |line: &&str| undated(id_of(line)) == Some(stem);

@@ -7,7 +7,7 @@ use trimtab_model::{
 };
 
 use super::{calls, meta};
-use crate::json::{self, Fields, Type, owned, type_of};
+use crate::json::{self, Entry, Fields, Given, Type, owned, type_of};
 use crate::marks;
 
 /// Reads one message. Fails only where `json` is not an object.
@@ -17,13 +17,34 @@ pub fn read_message(json: &str) -> Result<Message, serde_json::Error> {
 
 /// Reads one message from its fields.
 pub(crate) fn from_fields(mut fields: Fields<'_>) -> Message {
+    let given = fields.take("content").map(Given::Raw);
+    build(fields, given)
+}
+
+/// Reads one message whose content was read on the way; none if that needs another look.
+pub(crate) fn from_entry(entry: Entry<'_>) -> Option<Message> {
+    let simple = match &entry.content {
+        Some(Given::List(parts)) => parts.iter().all(is_text),
+        _ => true,
+    };
+    simple.then(|| build(entry.fields, entry.content))
+}
+
+fn is_text(part: &Entry<'_>) -> bool {
+    let fields = &part.fields;
+    part.content.is_none()
+        && fields.text("type").is_some_and(|name| name == "text")
+        && fields.type_of("text") == Some(Type::Text)
+}
+
+fn build(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Message {
     let (role, wire_role) = role(&mut fields);
     let mut metadata = meta::take(&mut fields);
     metadata.wire_role = wire_role;
     match role {
-        Role::Tool => tool(fields, metadata),
-        Role::Assistant => assistant(fields, metadata),
-        Role::System | Role::User => plain(role, fields, metadata),
+        Role::Tool => tool(fields, given, metadata),
+        Role::Assistant => assistant(fields, given, metadata),
+        Role::System | Role::User => plain(role, fields, given, metadata),
     }
 }
 
@@ -41,18 +62,18 @@ fn role(fields: &mut Fields<'_>) -> (Role, Option<String>) {
     (role, Some(spelled))
 }
 
-fn plain(role: Role, mut fields: Fields<'_>, mut meta: Metadata) -> Message {
+fn plain(role: Role, fields: Fields<'_>, given: Option<Given<'_>>, mut meta: Metadata) -> Message {
     let mut parts = Vec::new();
-    meta.content_list = content(&mut fields, &mut parts, &mut meta.extra);
+    meta.content_list = content(given, &mut parts, &mut meta.extra);
     meta.extra.extend(fields.into_extra());
     Message { role, parts, meta }
 }
 
-fn assistant(mut fields: Fields<'_>, mut meta: Metadata) -> Message {
+fn assistant(mut fields: Fields<'_>, given: Option<Given<'_>>, mut meta: Metadata) -> Message {
     let mut parts = Vec::new();
     reasoning(&mut fields, &mut parts);
     let before = parts.len();
-    meta.content_list = content(&mut fields, &mut parts, &mut meta.extra);
+    meta.content_list = content(given, &mut parts, &mut meta.extra);
     if parts.get(before..).is_some_and(is_empty_text) && !meta.content_list {
         parts.truncate(before);
         marks::set_text(&mut meta.extra, marks::CONTENT, "");
@@ -88,7 +109,7 @@ fn reasoning(fields: &mut Fields<'_>, parts: &mut Vec<Part>) {
     }
 }
 
-fn tool(mut fields: Fields<'_>, mut meta: Metadata) -> Message {
+fn tool(mut fields: Fields<'_>, given: Option<Given<'_>>, mut meta: Metadata) -> Message {
     let call_id = fields.take_string("tool_call_id");
     let tool = fields.take_string("name");
     let nameless = call_id.is_none();
@@ -104,7 +125,7 @@ fn tool(mut fields: Fields<'_>, mut meta: Metadata) -> Message {
     if nameless {
         marks::set(&mut output.extra, marks::NAMELESS, RawJson::of(&true));
     }
-    meta.content_list = content(&mut fields, &mut output.content, &mut output.extra);
+    meta.content_list = content(given, &mut output.content, &mut output.extra);
     output.extra.extend(fields.into_extra());
     Message {
         role: Role::Tool,
@@ -125,11 +146,21 @@ fn stored(raw: &RawValue) -> Option<Ref> {
 }
 
 /// Reads the content field into `parts`; true if it is a list.
-fn content(fields: &mut Fields<'_>, parts: &mut Vec<Part>, extra: &mut Extra) -> bool {
-    let Some(raw) = fields.take("content") else {
-        marks::set_text(extra, marks::CONTENT, marks::ABSENT);
-        return false;
-    };
+fn content(given: Option<Given<'_>>, parts: &mut Vec<Part>, extra: &mut Extra) -> bool {
+    match given {
+        None => marks::set_text(extra, marks::CONTENT, marks::ABSENT),
+        Some(Given::Null) => marks::set(extra, marks::CONTENT, RawJson::of(&())),
+        Some(Given::Text(text)) => parts.push(Part::text(text)),
+        Some(Given::List(entries)) => {
+            parts.extend(entries.into_iter().map(|entry| text_part(entry.fields)));
+            return true;
+        }
+        Some(Given::Raw(raw)) => return raw_content(raw, parts, extra),
+    }
+    false
+}
+
+fn raw_content(raw: &RawValue, parts: &mut Vec<Part>, extra: &mut Extra) -> bool {
     match type_of(raw) {
         Type::Text => parts.extend(json::string(raw).map(Part::text)),
         Type::Null => marks::set(extra, marks::CONTENT, owned(raw)),
@@ -143,9 +174,17 @@ fn content(fields: &mut Fields<'_>, parts: &mut Vec<Part>, extra: &mut Extra) ->
     false
 }
 
+fn text_part(mut fields: Fields<'_>) -> Part {
+    fields.take("type");
+    Part::Text(Text {
+        text: fields.take_string("text").unwrap_or_default(),
+        extra: fields.into_extra(),
+    })
+}
+
 /// Reads one element of a content list.
 pub(super) fn part(raw: &RawValue) -> Part {
-    let Some(mut fields) = json::fields(raw) else {
+    let Some(fields) = json::fields(raw) else {
         return opaque("", raw);
     };
     let type_name = fields.text("type").unwrap_or_default();
@@ -156,13 +195,7 @@ pub(super) fn part(raw: &RawValue) -> Part {
         })
     };
     match type_name.as_ref() {
-        "text" if fields.type_of("text") == Some(Type::Text) => {
-            fields.take("type");
-            Part::Text(Text {
-                text: fields.take_string("text").unwrap_or_default(),
-                extra: fields.into_extra(),
-            })
-        }
+        "text" if fields.type_of("text") == Some(Type::Text) => text_part(fields),
         "image_url" | "image" => media(MediaKind::Image),
         "file" | "document" => media(MediaKind::Document),
         "input_audio" | "audio" => media(MediaKind::Audio),

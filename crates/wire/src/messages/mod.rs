@@ -21,6 +21,6 @@ mod write;
 mod tests;
 
 pub(crate) use part::write as write_part;
-pub(crate) use read::{from_content, from_fields, system};
+pub(crate) use read::{from_content, from_entry, from_fields, system};
 pub use read::{read_message, read_system};
 pub use write::{Request, write_request};

@@ -5,7 +5,7 @@ use trimtab_model::{
     Call, Extra, Media, MediaKind, Opaque, Output, Part, RawJson, Reasoning, Text,
 };
 
-use crate::json::{self, Fields, Object, Type, array, owned, quoted, type_of};
+use crate::json::{self, Entry, Fields, Given, Object, Type, array, owned, quoted, type_of};
 use crate::{marks, media};
 
 /// A thought that the provider keeps to itself.
@@ -14,22 +14,38 @@ const REDACTED: &str = "redacted_thinking";
 /// Reads one part.
 pub(super) fn read(raw: &RawValue) -> Part {
     json::fields(raw)
-        .and_then(known)
+        .and_then(from_fields)
         .unwrap_or_else(|| carried(raw))
 }
 
 /// Reads a list of parts. Their text as it came is only looked for if one is not known.
 pub(super) fn read_list(raw: &RawValue) -> Vec<Part> {
     let all = json::parse::<Vec<Fields<'_>>>(raw);
-    let known: Option<Vec<Part>> = all.and_then(|all| all.into_iter().map(known).collect());
+    let known: Option<Vec<Part>> = all.and_then(|all| all.into_iter().map(from_fields).collect());
     known.unwrap_or_else(|| {
         let elements = json::list(raw).unwrap_or_default();
         elements.into_iter().map(read).collect()
     })
 }
 
-fn known(mut fields: Fields<'_>) -> Option<Part> {
+/// Reads a list of parts that was scanned before; none if one is not known.
+pub(super) fn from_entries(entries: Vec<Entry<'_>>) -> Option<Vec<Part>> {
+    let parts = entries.into_iter();
+    parts
+        .map(|entry| known(entry.fields, entry.content))
+        .collect()
+}
+
+fn from_fields(mut fields: Fields<'_>) -> Option<Part> {
+    let given = fields.take("content").map(Given::Raw);
+    known(fields, given)
+}
+
+fn known(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
     let type_name = fields.take_string("type")?;
+    if given.is_some() && type_name != "tool_result" {
+        return None;
+    }
     match type_name.as_str() {
         "text" => Some(Part::Text(Text {
             text: fields.take_string("text")?,
@@ -47,7 +63,7 @@ fn known(mut fields: Fields<'_>) -> Option<Part> {
             arguments: fields.take("input")?.get().to_owned(),
             extra: fields.into_extra(),
         })),
-        "tool_result" => output(fields),
+        "tool_result" => output(fields, given),
         _ => None,
     }
 }
@@ -63,19 +79,11 @@ fn redacted(mut fields: Fields<'_>) -> Option<Part> {
     }))
 }
 
-fn output(mut fields: Fields<'_>) -> Option<Part> {
+fn output(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
     let call_id = fields.take_string("tool_use_id")?;
-    let mut as_list = false;
-    let content = match fields.take("content") {
-        None => Vec::new(),
-        Some(raw) => match type_of(raw) {
-            Type::Text => vec![Part::text(json::string(raw).unwrap_or_default())],
-            Type::List => {
-                as_list = true;
-                read_list(raw)
-            }
-            _ => return None,
-        },
+    let (content, as_list) = match given {
+        None => (Vec::new(), false),
+        Some(given) => content(given)?,
     };
     let is_error = fields.take_true("is_error");
     let mut extra = fields.into_extra();
@@ -91,6 +99,20 @@ fn output(mut fields: Fields<'_>) -> Option<Part> {
         trimmed: false,
         extra,
     }))
+}
+
+/// Reads a content field; none if it is neither text nor list. True if it is a list.
+fn content(given: Given<'_>) -> Option<(Vec<Part>, bool)> {
+    match given {
+        Given::Text(text) => Some((vec![Part::text(text)], false)),
+        Given::List(entries) => Some((from_entries(entries)?, true)),
+        Given::Null => None,
+        Given::Raw(raw) => match type_of(raw) {
+            Type::Text => Some((vec![Part::text(json::string(raw)?)], false)),
+            Type::List => Some((read_list(raw), true)),
+            _ => None,
+        },
+    }
 }
 
 /// Media, and parts of types that we do not know.

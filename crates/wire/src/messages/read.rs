@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use trimtab_model::{Message, Part, RawJson, Role};
 
 use super::part;
-use crate::json::{self, Fields, Type, type_of};
+use crate::json::{self, Entry, Fields, Given, Type, type_of};
 use crate::marks;
 
 /// Reads one message, which becomes several where outputs and text are mixed in it.
@@ -30,17 +30,30 @@ pub(crate) fn system(raw: &RawValue) -> Message {
 
 /// Reads one message from its fields.
 pub(crate) fn from_fields(mut fields: Fields<'_>) -> Vec<Message> {
+    let content = fields.take("content").map(content);
+    build(fields, content)
+}
+
+/// Reads one message whose content was read on the way; none if that needs another look.
+pub(crate) fn from_entry(entry: Entry<'_>) -> Option<Vec<Message>> {
+    let content = match entry.content {
+        None => None,
+        Some(Given::Text(text)) => Some((vec![Part::text(text)], false)),
+        Some(Given::List(parts)) => Some((part::from_entries(parts)?, true)),
+        Some(Given::Null | Given::Raw(_)) => return None,
+    };
+    Some(build(entry.fields, content))
+}
+
+fn build(mut fields: Fields<'_>, content: Option<(Vec<Part>, bool)>) -> Vec<Message> {
     let spelled = fields.take_string("role").unwrap_or_default();
     let role = match spelled.as_str() {
         "assistant" => Role::Assistant,
         "system" | "developer" => Role::System,
         _ => Role::User,
     };
-    let content = fields.take("content");
-    let mut messages = content.map_or_else(
-        || vec![Message::new(role, Vec::new())],
-        |raw| from_content(role, raw),
-    );
+    let (parts, as_list) = content.unwrap_or_default();
+    let mut messages = of_role(role, parts, as_list);
     if let Some(first) = messages.first_mut() {
         if spelled != first.role.as_str() {
             first.meta.wire_role = Some(spelled);
@@ -54,6 +67,10 @@ pub(crate) fn from_fields(mut fields: Fields<'_>) -> Vec<Message> {
 /// Reads the content of a message of `role`.
 pub(crate) fn from_content(role: Role, raw: &RawValue) -> Vec<Message> {
     let (parts, as_list) = content(raw);
+    of_role(role, parts, as_list)
+}
+
+fn of_role(role: Role, parts: Vec<Part>, as_list: bool) -> Vec<Message> {
     if role == Role::User {
         split(parts, as_list)
     } else {

@@ -19,6 +19,7 @@
 
 mod clean;
 mod kind;
+mod pattern;
 mod rules;
 mod sizes;
 #[cfg(test)]
@@ -175,15 +176,15 @@ impl Rules {
         if text.lines.is_empty() {
             return None;
         }
-        let hit = self.first(response.status, response.provider, &text.lines)?;
-        let (kind, sizes) = sizes::measure(&self.figures, &text.lines, hit.rule.kind);
-        let action = hit.rule.action.filter(|_| kind == hit.rule.kind);
+        let rule = self.first(response.status, response.provider, &text.lines)?;
+        let (kind, sizes) = sizes::measure(&self.figures, &text.lines, rule.kind);
+        let action = rule.action.filter(|_| kind == rule.kind);
         Some(Verdict {
             kind,
             action: rate(kind, &sizes).or(action).unwrap_or(kind.action()),
             sizes,
-            rule: hit.rule.name.clone(),
-            patterns: hit.patterns,
+            rule: rule.name.clone(),
+            patterns: rule.evidence(&text.lines),
             ..Verdict::default()
         })
     }

@@ -1,9 +1,9 @@
 //! The figures that an error text names.
 
-use regex::Regex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
+use super::pattern::Pattern;
 
 /// The figures that an error text names, as far as it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -34,11 +34,13 @@ impl Sizes {
 
 /// A pattern with the named groups `limit`, `actual`, `prompt`, `answer`, `excess`, and `chars`,
 /// `chars_limit`, `chars_tokens` for servers that count before they tokenise.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Figure {
-    pub(super) pattern: Regex,
+    pub(super) pattern: Pattern,
     /// Whether the figures of all matches are added up.
-    pub(super) sum: bool,
+    #[serde(default)]
+    sum: bool,
 }
 
 /// Everything that the patterns found, the first of each.
@@ -67,16 +69,21 @@ impl Found {
 
     /// Takes what a pattern gives for the figures that are still missing.
     fn take(&mut self, figure: &Figure, text: &str) {
-        for name in figure.pattern.capture_names().flatten() {
-            let numbers = figure.pattern.captures_iter(text).filter_map(|found| {
-                found
-                    .name(name)
-                    .and_then(|number| number.as_str().parse::<u64>().ok())
-            });
+        // Most patterns are not in most texts, and that is cheap to see.
+        let Some(regex) = figure
+            .pattern
+            .regex()
+            .filter(|regex| regex.is_match(text.as_bytes()))
+        else {
+            return;
+        };
+        for name in regex.capture_names().flatten() {
+            let found = regex.captures_iter(text.as_bytes());
+            let mut numbers = found.filter_map(|found| number(found.name(name)?.as_bytes()));
             let value = if figure.sum {
                 numbers.reduce(u64::saturating_add)
             } else {
-                numbers.into_iter().next()
+                numbers.next()
             };
             if let Some(slot) = self.slot(name) {
                 *slot = slot.or(value);
@@ -89,6 +96,10 @@ impl Found {
         let tokens = u128::from(self.chars?).checked_mul(u128::from(self.chars_tokens?))?;
         u64::try_from(tokens.checked_div(u128::from(self.chars_limit?))?).ok()
     }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Reads the figures of a text, and settles by them whether prompt, answer or both are too much.

@@ -104,7 +104,7 @@ pub(super) fn read(body: &[u8], scope: Scope) -> Text {
         text.plain(body, 0);
     }
     if scope == Scope::Error && text.lines.is_empty() {
-        text.line(&clean(body));
+        text.line(&clean(clipped(body)));
     }
     text
 }
@@ -169,6 +169,7 @@ impl Text {
         let (before, json) = start
             .and_then(|at| text.split_at_checked(at))
             .unwrap_or((&text, ""));
+        let (before, text) = (clipped(before), clipped(&text));
         match serde_json::Deserializer::from_str(json)
             .into_iter::<Value>()
             .next()
@@ -177,7 +178,7 @@ impl Text {
                 self.line(&clean(before));
                 self.value(&value, Scope::Error, depth + 1);
             }
-            _ => self.line(&clean(&text)),
+            _ => self.line(&clean(text)),
         }
     }
 
@@ -234,6 +235,15 @@ impl Text {
             _ => self.value(value, inner, depth),
         }
     }
+}
+
+/// As much of a text as is searched.
+fn clipped(text: &str) -> &str {
+    const MOST: usize = MOST_TEXT / 2;
+    // A cut within a character gives nothing: one of the three places before it does.
+    (0..4)
+        .find_map(|back| text.get(..MOST - back))
+        .unwrap_or(text)
 }
 
 fn is_stop(key: &str) -> bool {

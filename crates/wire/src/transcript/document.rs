@@ -6,17 +6,63 @@ use trimtab_model::RawJson;
 use super::form::{conversation, dialect_of};
 use super::scan::Scanned;
 use super::{Conversation, Form, gemini, opencode};
-use crate::json::{self, Fields, Type, owned, string, type_of};
+use crate::json::{self, Entry, Fields, Given, Type, owned, string, type_of};
 use crate::{chat, messages, responses};
 
 /// Reads a conversation; none if there is none in `text`.
 pub(super) fn read(text: &str) -> Result<Option<Conversation>, serde_json::Error> {
-    match serde_json::from_str::<Scanned>(text) {
+    if let Some(read) = read_at_once(text) {
+        return Ok(Some(read));
+    }
+    match serde_json::from_str::<Scanned<Fields>>(text) {
         Ok(Scanned::List(entries)) => list(entries, text),
         Ok(Scanned::Object(fields, entries)) => Ok(object(&fields, entries)),
         // JSON of another shape.
         Err(error) if error.is_data() => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// Reads a request in the usual spelling in one pass; none if there is anything unusual in it.
+fn read_at_once(text: &str) -> Option<Conversation> {
+    let Ok(Scanned::Object(fields, Some(entries))) = serde_json::from_str::<Scanned<Entry>>(text)
+    else {
+        return None;
+    };
+    if fields.has("info") || fields.has("projectHash") {
+        return None;
+    }
+    let form = if is_messages_request(&fields) {
+        Form::Messages
+    } else {
+        form_of(&entries)
+    };
+    let mut read = Conversation::new(form);
+    read.messages.reserve(entries.len());
+    for entry in entries {
+        match form {
+            Form::Messages => read.messages.extend(messages::from_entry(entry)?),
+            _ => read.messages.push(chat::from_entry(entry)?),
+        }
+    }
+    finish_request(&mut read, &fields);
+    name(&mut read, &fields, &fields);
+    Some(read)
+}
+
+/// Messages if a part is of a type that only they have.
+fn form_of(entries: &[Entry<'_>]) -> Form {
+    let parts = entries.iter().filter_map(|entry| match &entry.content {
+        Some(Given::List(parts)) => Some(parts),
+        _ => None,
+    });
+    let mut types = parts.flatten().filter_map(|part| part.fields.text("type"));
+    let theirs = types.any(|name| matches!(name.as_ref(), "tool_use" | "tool_result" | "thinking"));
+    let chat = || entries.iter().any(|entry| entry.fields.has("tool_calls"));
+    if theirs && !chat() {
+        Form::Messages
+    } else {
+        Form::Chat
     }
 }
 
@@ -37,15 +83,20 @@ fn object(outer: &Fields<'_>, entries: Option<Vec<Fields<'_>>>) -> Option<Conver
         (Some(input), None) => responses_input(&fields, input)?,
         (None, None) => return None,
     };
+    name(&mut read, outer, &fields);
+    Some(read)
+}
+
+/// Notes what the conversation and its model are called.
+fn name(read: &mut Conversation, outer: &Fields<'_>, fields: &Fields<'_>) {
     let names = ["id", "custom_id", "conversation_id", "session_id"];
     let id = |fields: &Fields<'_>| {
         names
             .iter()
             .find_map(|name| fields.get(name).and_then(string))
     };
-    read.id = read.id.or_else(|| id(outer)).or_else(|| id(&fields));
-    read.model = read.model.or_else(|| model(&fields));
-    Some(read)
+    read.id = read.id.take().or_else(|| id(outer)).or_else(|| id(fields));
+    read.model = read.model.take().or_else(|| model(fields));
 }
 
 fn model(fields: &Fields<'_>) -> Option<String> {
@@ -79,12 +130,17 @@ fn request(fields: &Fields<'_>, entries: Vec<Fields<'_>>) -> Conversation {
         }
     };
     let mut read = conversation_of(entries, form);
+    finish_request(&mut read, fields);
+    read
+}
+
+/// Adds what stands beside the messages of a request.
+fn finish_request(read: &mut Conversation, fields: &Fields<'_>) {
     let system = fields.get("system");
     if let Some(system) = system.filter(|raw| type_of(raw) != Type::Null) {
         read.messages.insert(0, messages::system(system));
     }
     read.tools = tools(fields);
-    read
 }
 
 fn is_messages_request(fields: &Fields<'_>) -> bool {

@@ -7,30 +7,30 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::json::{Fields, Name};
 
-/// A JSON value that may be a conversation.
-pub(super) enum Scanned<'a> {
+/// A JSON value that may be a conversation, whose messages are `M`.
+pub(super) enum Scanned<'a, M> {
     /// A list of objects.
-    List(Vec<Fields<'a>>),
+    List(Vec<M>),
     /// An object, with the elements of its `messages` if it has them.
-    Object(Fields<'a>, Option<Vec<Fields<'a>>>),
+    Object(Fields<'a>, Option<Vec<M>>),
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Scanned<'a> {
+impl<'de: 'a, 'a, M: Deserialize<'de>> Deserialize<'de> for Scanned<'a, M> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ScannedVisitor(PhantomData))
     }
 }
 
-struct ScannedVisitor<'a>(PhantomData<&'a ()>);
+struct ScannedVisitor<'a, M>(PhantomData<(&'a (), M)>);
 
-impl<'de: 'a, 'a> Visitor<'de> for ScannedVisitor<'a> {
-    type Value = Scanned<'a>;
+impl<'de: 'a, 'a, M: Deserialize<'de>> Visitor<'de> for ScannedVisitor<'a, M> {
+    type Value = Scanned<'a, M>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of messages, or an object around one")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Scanned<'a>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = seq.next_element()? {
             entries.push(entry);
@@ -38,7 +38,7 @@ impl<'de: 'a, 'a> Visitor<'de> for ScannedVisitor<'a> {
         Ok(Scanned::List(entries))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scanned<'a>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = Fields::default();
         let mut entries = None;
         while let Some(Name(name)) = map.next_key()? {

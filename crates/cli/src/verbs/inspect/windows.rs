@@ -6,6 +6,7 @@ use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::transcript::Conversation;
 
 use super::Args;
+use crate::catalogue;
 use crate::exit::Failure;
 
 /// Window sizes: what was asked for, else what the transcript says, else what is known of its
@@ -18,7 +19,7 @@ pub(super) struct Windows {
 
 impl Windows {
     pub(super) fn new(args: &Args) -> Result<Self, Failure> {
-        let catalogue = Catalogue::embedded();
+        let catalogue = catalogue::load()?;
         let asked = match (args.window, &args.model) {
             (None, Some(model)) => Some(look_up(&catalogue, model)?),
             (window, _) => window,
@@ -46,15 +47,6 @@ impl Windows {
 }
 
 fn look_up(catalogue: &Catalogue, model: &str) -> Result<u64, Failure> {
-    let found = catalogue.find(model).map_err(|unknown| {
-        let like = match unknown.closest.as_slice() {
-            [] => String::new(),
-            closest => format!("; known are: {}", closest.join(", ")),
-        };
-        Failure::input(
-            format!("unknown model {model:?}{like}"),
-            "give the size of its window in tokens instead: --window N",
-        )
-    })?;
-    Ok(found.model.window)
+    let hint = "give the size of its window in tokens instead: --window N";
+    Ok(catalogue::find(catalogue, model, hint)?.model.window)
 }

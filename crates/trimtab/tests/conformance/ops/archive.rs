@@ -9,7 +9,7 @@ use trimtab::engine::compaction::recovery::{Recovery, RecoveryPolicy, Rung};
 use trimtab::engine::compaction::request;
 use trimtab::engine::plan::Edit;
 use trimtab::model::estimate::Heuristic;
-use trimtab::model::{Message, Output};
+use trimtab::model::{Message, Output, Role};
 
 use super::compaction::slots;
 use super::{edited, messages, written};
@@ -102,13 +102,16 @@ fn compacted(log: &[Message], input: &Value) -> Value {
             Keep::RecentTokens { tokens }
         }
         None => Keep::RecentMessages {
-            messages: number(&input["keep_recent"]),
+            messages: Some(number(&input["keep_recent"]))
+                .filter(|n| *n > 0)
+                .unwrap_or(5),
         },
     };
     let kept = keep::kept(log, &[recent], |message| {
         Heuristic::ARCHIVE.message(message)
     });
-    if kept.behind.len() == log.len() {
+    let said = log.iter().filter(|message| message.role != Role::System);
+    if kept.behind.len() == said.count() {
         return after(log, Vec::new());
     }
     let replacement = Replacement {
@@ -120,11 +123,10 @@ fn compacted(log: &[Message], input: &Value) -> Value {
     };
     let mut edits = rebuild(&slots(log), &kept, &replacement, &placement);
     let recent: Vec<Message> = kept.behind.iter().map(|at| log[*at].clone()).collect();
-    let first = kept.behind.first().copied().unwrap_or(log.len());
     for edit in digested(&recent, number(&input["tool_cutoff"]), log.len()) {
         edits.push(match edit {
             Edit::Archive { message } => Edit::Archive {
-                message: message + first,
+                message: kept.behind[message],
             },
             other => other,
         });
@@ -146,7 +148,7 @@ fn recover(input: &Value) -> Value {
         if calls > failures {
             break true;
         }
-        if recovery.after_overflow().is_none() {
+        if input["compactor"].is_null() || recovery.after_overflow().is_none() {
             break false;
         }
         compactions += 1;

@@ -40,7 +40,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
             let split = keep::recent_by_tokens(&log, tokens, |m| Heuristic::ARCHIVE.message(m));
             json!({ "split_index": split })
         }
-        "should_compact_usage" => json!({"result": refs_fires(input)}),
+        "should_compact_usage" => refs_fires(input),
         "should_compress_manager" => checkpoint_fires(input),
         "should_summarize" => json!({"result": turns_fires(input)}),
         "should_compact_limits" => json!({"result": archive_fires(input)}),
@@ -88,8 +88,11 @@ fn trigger(metric: Metric, is: Comparison, value: Threshold) -> Trigger {
     Trigger { metric, is, value }
 }
 
-fn refs_fires(input: &Value) -> bool {
-    let ratio = input["threshold_ratio"].as_f64().unwrap_or(0.8);
+fn refs_fires(input: &Value) -> Value {
+    let ratio = input["threshold_ratio"]
+        .as_f64()
+        .or(input["thresholdRatio"].as_f64())
+        .unwrap_or(0.8);
     let threshold = Threshold::WindowRatio(ratio);
     let triggers = Triggers {
         enabled: input["enabled"] != false,
@@ -102,20 +105,27 @@ fn refs_fires(input: &Value) -> bool {
         input,
         ..Usage::default()
     });
-    let window = figure(input, "context_limit");
-    triggers
-        .fired(&Situation {
-            window,
-            usage,
-            ..Situation::default()
-        })
-        .is_some()
+    let situation = Situation {
+        window: figure(input, "context_limit"),
+        usage,
+        ..Situation::default()
+    };
+    // The design is strict: without a limit it does not guess.
+    let error = triggers.check(&situation).err();
+    json!({
+        "result": triggers.fired(&situation).is_some(),
+        "error": error.map(|error| error.to_string()),
+    })
 }
 
 fn checkpoint_fires(input: &Value) -> Value {
-    let at = |key: &str| Threshold::Fixed(figure(input, key).unwrap_or(0));
-    let tokens = trigger(Metric::Log, Comparison::MoreThan, at("threshold"));
-    let count = trigger(Metric::Messages, Comparison::AtLeast, at("max_messages"));
+    let at = |key: &str, default| Threshold::Fixed(input[key].as_u64().unwrap_or(default));
+    let tokens = trigger(Metric::Log, Comparison::MoreThan, at("threshold", 60_000));
+    let count = trigger(
+        Metric::Messages,
+        Comparison::AtLeast,
+        at("max_messages", 100),
+    );
     let triggers = Triggers {
         enabled: true,
         auto: true,
@@ -136,8 +146,8 @@ fn checkpoint_fires(input: &Value) -> Value {
 }
 
 fn turns_fires(input: &Value) -> bool {
-    let count = Threshold::Fixed(figure(input, "message_threshold").unwrap_or(0));
-    let percent = Threshold::WindowPercent(figure(input, "token_percent").unwrap_or(0));
+    let count = Threshold::Fixed(figure(input, "message_threshold").unwrap_or(20));
+    let percent = Threshold::WindowPercent(figure(input, "token_percent").unwrap_or(75));
     let triggers = Triggers {
         enabled: true,
         auto: true,

@@ -111,7 +111,7 @@ fn with_response(log: &[Message], input: &Value) -> Value {
     let config = &input["config"];
     let asked = config.get("retainPrompt") != Some(&Value::Null);
     let answer = Answer::parse(input["response_text"].as_str().unwrap(), asked);
-    if answer.is_empty() {
+    if config["enabled"] == false || answer.is_empty() {
         return json!({"compacted": false, "messages": written(log)});
     }
     let turns = config["retainLastTurns"]
@@ -152,11 +152,15 @@ fn collect(log: &[Message], input: &Value) -> Value {
 }
 
 fn checkpoint(log: &[Message], input: &Value) -> Value {
-    let strategy = match input["strategy"].as_str() {
-        Some(known @ ("deletion" | "selective")) => known,
-        _ => "sliding_window",
-    };
+    let named = input["strategy"].as_str();
+    let known = named.filter(|name| ["deletion", "selective"].contains(name));
+    let strategy = known.unwrap_or("sliding_window");
     let fails = input["llm_fails"] == true;
+    if log.is_empty() {
+        return json!({
+            "messages": [], "llm_calls": 0, "metadata_strategy": strategy, "error": false,
+        });
+    }
     let (kept, summary) = match strategy {
         "deletion" => (Kept::default(), None),
         _ if fails && strategy == "sliding_window" => (first_and_last(log), None),
@@ -196,7 +200,9 @@ fn survivors(log: &[Message], input: &Value) -> Kept {
         .collect();
     let rules = [
         Keep::UserMessages {
-            tokens: input["user_budget"].as_u64().unwrap_or(20_000),
+            tokens: input["user_budget"]
+                .as_i64()
+                .map_or(20_000, |n| u64::try_from(n).unwrap_or(0)),
         },
         Keep::ProtectedTools { tools },
         Keep::OpenCalls,
@@ -213,21 +219,20 @@ fn first_and_last(log: &[Message]) -> Kept {
     let together = trimtab::engine::removal::with_counterparts(log, ends);
     Kept {
         before: together,
-        behind: Vec::new(),
+        ..Kept::default()
     }
 }
 
+/// How Codex rebuilds: tokens are a quarter of the bytes, and a long message is cut.
 fn built(input: &Value) -> Value {
     let initial = messages(&input["initial"]);
     let texts = input["user_messages"].as_array().into_iter().flatten();
     let users = texts.map(|text| Message::user(text.as_str().unwrap()));
     let log: Vec<Message> = initial.into_iter().chain(users).collect();
-    let rule = Keep::UserMessages {
-        tokens: input["user_budget"].as_u64().unwrap(),
+    let rule = Keep::UserMessagesCut {
+        tokens: input["user_budget"].as_u64().unwrap_or(20_000),
     };
-    let kept = keep::kept(&log, &[rule], |message| {
-        Heuristic::CHECKPOINT_CUT.message(message)
-    });
+    let kept = keep::kept(&log, &[rule], |message| Heuristic::REFS.message(message));
     let summary = input["summary_text"].as_str().unwrap().to_owned();
     let replacement = Replacement {
         summary,

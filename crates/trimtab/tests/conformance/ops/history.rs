@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use trimtab::engine::compaction::keep::{self, Keep};
 use trimtab::engine::normalise::{HeadRepair, Options, normalise};
 use trimtab::engine::removal;
-use trimtab::model::{Message, turns};
+use trimtab::model::{Message, Role, turns};
 
 use super::{messages, written};
 
@@ -26,9 +27,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
         "remove_oldest_pair" => remove_oldest(&log),
         "overflow_recovery" => recover(&log, input),
         "separate_preserved" => {
-            let newest = index(&input["recent_min"]);
-            let recent = log.len().saturating_sub(newest)..log.len();
-            json!({"preserved": removal::with_counterparts(&log, recent)})
+            json!({"preserved": preserved(&log, input)})
         }
         "trim_conversation_history" => trim(&log, index(&input["max_messages"])),
         "convert_visible" => {
@@ -42,6 +41,26 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
         }
         _ => return None,
     })
+}
+
+/// What the second design does not summarise: system messages, the newest, protected rounds
+/// and open calls.
+fn preserved(log: &[Message], input: &Value) -> BTreeSet<usize> {
+    let tools = input["protected_tools"].as_array().into_iter().flatten();
+    let rules = [
+        Keep::RecentMessages {
+            messages: index(&input["recent_min"]),
+        },
+        Keep::ProtectedTools {
+            tools: tools
+                .map(|tool| tool.as_str().unwrap().to_owned())
+                .collect(),
+        },
+        Keep::OpenCalls,
+    ];
+    let system = (0..log.len()).filter(|at| log[*at].role == Role::System);
+    let behind = keep::kept(log, &rules, |_| 0).behind;
+    system.chain(behind).collect()
 }
 
 /// A negative index is the front.

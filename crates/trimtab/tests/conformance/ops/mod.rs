@@ -41,8 +41,8 @@ pub(crate) fn messages(list: &Value) -> Vec<Message> {
 /// A message of a case, with the fields that only cases have.
 fn message(value: &Value) -> Message {
     let mut message = chat::read_message(&value.to_string()).unwrap();
-    // `total` alone is how the third design reports usage.
-    if let Some(total) = value["usage"]["total"].as_u64() {
+    // The third design takes the total that is reported, and its parts only without one.
+    if let Some(total) = value["usage"]["total"].as_u64().filter(|total| *total > 0) {
         message.meta.usage = Some(Usage {
             input: total,
             ..Usage::default()

@@ -73,8 +73,8 @@ fn head_lines(input: &Value) -> Value {
     let output = message.outputs().next().unwrap();
     let text = output.text();
     let enabled = config["enabled"] != false;
-    let stores = enabled && input.get("store") != Some(&Value::Null);
-    let stored = stores.then(|| issue(&output.call_id, &text));
+    let has_store = enabled && input.get("store") != Some(&Value::Null);
+    let stored = has_store.then(|| issue(&output.call_id, &text));
     let mut shape = HeadLines::default();
     if let Some(max) = config["maxMessageBytes"].as_u64() {
         shape.max_bytes = usize::try_from(max).unwrap();
@@ -88,7 +88,9 @@ fn head_lines(input: &Value) -> Value {
     };
     let views = Views::new(&policy).unwrap();
     let tool = output.tool.as_deref().unwrap_or_default();
-    let shape = if enabled {
+    // What is not text has no view: such an output is shown as it is, and only stored.
+    let plain = output.content.iter().all(|part| part.as_text().is_some());
+    let shape = if enabled && plain {
         views.shape(tool)
     } else {
         &Shape::Whole
@@ -101,8 +103,13 @@ fn head_lines(input: &Value) -> Value {
             ..Given::default()
         },
     );
+    let content = if plain {
+        json!(view.text)
+    } else {
+        written([&message])[0]["content"].clone()
+    };
     json!({
-        "content": view.text, "trimmed": view.trimmed,
+        "content": content, "trimmed": view.trimmed,
         "output_ref_id": stored.as_ref().map(Ref::id), "output_ref": stored,
     })
 }
@@ -145,10 +152,7 @@ fn limits(input: &Value) -> Value {
 
 fn sha256(text: &str) -> String {
     use sha2::{Digest, Sha256};
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    data_encoding::HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 
 fn codex(input: &Value) -> Middle {
@@ -167,12 +171,18 @@ fn middle(input: &Value, shape: Middle) -> Value {
 
 /// What the second design does when a message comes: only a tool's output is cut.
 fn added(input: &Value) -> Value {
-    let max = |key: &str| input[key].as_u64().unwrap_or_default();
-    let shape = match input["policy"].as_str() {
-        Some("tokens") => Middle::tokens(max("max_tokens")),
-        Some("bytes") => Middle::bytes(max("max_bytes")),
+    let max = |key: &str, default| input[key].as_u64().unwrap_or(default);
+    let mut shape = match input["policy"].as_str() {
+        None | Some("tokens") => Middle::tokens(max("max_tokens", 5_000)),
+        Some("bytes") => Middle::bytes(max("max_bytes", 20_000)),
         _ => Middle::none(),
     };
+    if let Some(buffer) = input["serialization_buffer"].as_f64() {
+        shape.buffer_percent = percent(buffer);
+    }
+    if let Some(chars) = input["approx_chars_per_token"].as_u64() {
+        shape.per_token = usize::try_from(chars).unwrap().try_into().unwrap();
+    }
     let message = message(&input["message"]);
     let whole = message.text().into_owned();
     let cut = message.outputs().next().map(|output| {
@@ -182,6 +192,15 @@ fn added(input: &Value) -> Value {
     });
     let (truncated, content) = cut.unwrap_or((false, whole));
     json!({"truncated": truncated, "content": content})
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a factor of a case, 1.2 or so"
+)]
+fn percent(factor: f64) -> u64 {
+    (factor * 100.0).round() as u64
 }
 
 fn retention(input: &Value) -> Value {

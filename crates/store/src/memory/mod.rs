@@ -1,58 +1,25 @@
 //! A store in memory: for tests, demonstrations and sessions that need not outlive the process.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod state;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trimtab_model::Ref;
 
 use crate::clock::{self, Clock};
-use crate::collect::{self, Picture, PictureOutput, PictureSession};
-use crate::digest::Digest;
-use crate::frames::{FRAME, Scan};
 use crate::put::Input;
-use crate::refs::Secret;
 use crate::session::may_link;
 use crate::{
-    Collect, Collected, Error, Form, Labels, Metadata, Put, Result, SessionId, SessionInfo, Source,
-    Spilled, Store, Stored, Stream, frames,
+    Collect, Collected, Error, Form, Metadata, Put, Result, SessionId, SessionInfo, Source,
+    Spilled, Store, Stored, Stream, collect, frames,
 };
+use state::{Output, State};
 
 /// A store in memory. Nothing survives the process; bytes are not compressed.
 pub struct MemoryStore {
     clock: Clock,
     state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    sessions: BTreeMap<SessionId, Session>,
-    /// Kept once per owner: the session at the top of the tree when they came.
-    blobs: BTreeMap<(SessionId, Digest), Arc<Blob>>,
-    /// Counts outputs, so that they can be listed in the order in which they came.
-    puts: u64,
-}
-
-struct Session {
-    secret: Secret,
-    parent: Option<SessionId>,
-    created: u64,
-    used: u64,
-    outputs: BTreeMap<String, Output>,
-    streams: BTreeMap<Stream, Vec<Vec<u8>>>,
-}
-
-struct Output {
-    number: u64,
-    created: u64,
-    labels: Labels,
-    whole: Arc<Blob>,
-    text: Option<Arc<Blob>>,
-}
-
-struct Blob {
-    bytes: Vec<u8>,
-    scan: Scan,
 }
 
 impl MemoryStore {
@@ -87,136 +54,6 @@ impl Default for MemoryStore {
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore").finish_non_exhaustive()
-    }
-}
-
-impl State {
-    /// The session, made if it is new, and marked as used.
-    fn used(&mut self, id: &SessionId, now: u64) -> Result<&mut Session> {
-        if !self.sessions.contains_key(id) {
-            let session = Session {
-                secret: Secret::random()?,
-                parent: None,
-                created: now,
-                used: now,
-                outputs: BTreeMap::new(),
-                streams: BTreeMap::new(),
-            };
-            self.sessions.insert(id.clone(), session);
-        }
-        let session = self.sessions.get_mut(id).ok_or(Error::NotFound)?;
-        session.used = now.max(session.used);
-        Ok(session)
-    }
-
-    /// The session and those above it, from the bottom up.
-    fn up<'a>(
-        &'a self,
-        id: &SessionId,
-    ) -> impl Iterator<Item = (&'a SessionId, &'a Session)> + use<'a> {
-        let mut next = self.sessions.get_key_value(id);
-        std::iter::from_fn(move || {
-            let this = next?;
-            let parent = this.1.parent.as_ref();
-            next = parent.and_then(|parent| self.sessions.get_key_value(parent));
-            Some(this)
-        })
-    }
-
-    fn owner(&self, id: &SessionId) -> SessionId {
-        self.up(id)
-            .last()
-            .map_or_else(|| id.clone(), |(top, _)| top.clone())
-    }
-
-    fn find(&self, session: &SessionId, id: &str) -> Result<(&SessionId, &Output)> {
-        self.up(session)
-            .find_map(|(holder, session)| Some((holder, session.outputs.get(id)?)))
-            .ok_or(Error::NotFound)
-    }
-
-    fn blob(&mut self, owner: SessionId, bytes: Vec<u8>, scan: Scan) -> Arc<Blob> {
-        let key = (owner, scan.digest);
-        let blob = self.blobs.entry(key);
-        Arc::clone(blob.or_insert_with(|| Arc::new(Blob { bytes, scan })))
-    }
-
-    /// Forgets bytes that no output holds any more.
-    fn sweep(&mut self) {
-        let outputs = self
-            .sessions
-            .values()
-            .flat_map(|session| session.outputs.values());
-        let held: BTreeSet<*const Blob> =
-            outputs.flat_map(Output::blobs).map(Arc::as_ptr).collect();
-        self.blobs
-            .retain(|_, blob| held.contains(&Arc::as_ptr(blob)));
-    }
-
-    fn remove_session(&mut self, id: &SessionId) -> bool {
-        for session in self.sessions.values_mut() {
-            if session.parent.as_ref() == Some(id) {
-                session.parent = None;
-            }
-        }
-        self.sessions.remove(id).is_some()
-    }
-
-    fn picture(&self) -> Picture {
-        let blobs = self.blobs.values();
-        let blobs = blobs.map(|blob| (address(blob), blob.bytes.len() as u64));
-        let sessions = self.sessions.iter().map(|(id, session)| PictureSession {
-            id: id.clone(),
-            parent: session.parent.clone(),
-            used: session.used,
-            stream_bytes: session
-                .streams
-                .values()
-                .flatten()
-                .map(|e| e.len() as u64)
-                .sum(),
-            outputs: session.outputs.iter().map(picture_of).collect(),
-        });
-        Picture {
-            sessions: sessions.collect(),
-            blobs: blobs.collect(),
-        }
-    }
-}
-
-fn picture_of((id, output): (&String, &Output)) -> PictureOutput {
-    PictureOutput {
-        id: id.clone(),
-        blobs: output.blobs().map(address).collect(),
-    }
-}
-
-fn address(blob: &Arc<Blob>) -> u64 {
-    Arc::as_ptr(blob).addr() as u64
-}
-
-impl Output {
-    fn blobs(&self) -> impl Iterator<Item = &Arc<Blob>> {
-        std::iter::once(&self.whole).chain(&self.text)
-    }
-
-    fn text(&self) -> &Arc<Blob> {
-        self.text.as_ref().unwrap_or(&self.whole)
-    }
-
-    fn metadata(&self, session: &SessionId, id: &str) -> Metadata {
-        let byte_size = self.whole.scan.byte_size;
-        let line_count = self.text().scan.newlines + 1;
-        Metadata {
-            reference: Ref::issue(id, Some(byte_size), Some(line_count)),
-            session: session.clone(),
-            labels: self.labels.clone(),
-            byte_size,
-            stored_size: self.blobs().map(|blob| blob.scan.byte_size).sum(),
-            line_count,
-            has_text: self.text.is_some(),
-            created: self.created,
-        }
     }
 }
 
@@ -426,44 +263,5 @@ impl Store for MemoryStore {
         Err(Error::Unsupported(
             "write an output to a file: it has no folder",
         ))
-    }
-}
-
-impl State {
-    fn position(&self, session: &SessionId, stream: Stream) -> u64 {
-        let kept = self
-            .sessions
-            .get(session)
-            .and_then(|s| s.streams.get(&stream));
-        kept.map_or(0, |entries| entries.len() as u64)
-    }
-}
-
-impl Source for Blob {
-    fn byte_size(&self) -> u64 {
-        self.scan.byte_size
-    }
-
-    fn newlines(&self) -> u64 {
-        self.scan.newlines
-    }
-
-    fn frame(&self, number: u64, into: &mut Vec<u8>) -> Result<()> {
-        let number = usize::try_from(number).unwrap_or(usize::MAX);
-        into.clear();
-        into.extend_from_slice(self.bytes.chunks(FRAME).nth(number).unwrap_or_default());
-        Ok(())
-    }
-
-    fn frame_of_newline(&self, number: u64) -> Result<(u64, u64)> {
-        let mut before = 0;
-        for (at, frame) in self.scan.frames.iter().enumerate() {
-            let behind = before + u64::from(frame.newlines);
-            if number < behind {
-                return Ok((at as u64, before));
-            }
-            before = behind;
-        }
-        Err(Error::damaged("the line index"))
     }
 }

@@ -1,0 +1,79 @@
+//! `trimtab models list`: a line for each model.
+
+use std::io::Write;
+
+use trimtab_wire::catalogue::{Model, Price};
+
+use crate::args::Common;
+use crate::catalogue;
+use crate::exit::Failure;
+use crate::ui::{Terminal, number, style};
+
+pub(super) fn run(filter: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let catalogue = catalogue::load()?;
+    let mut shown = 0;
+    for model in catalogue.list(filter) {
+        if common.json {
+            writeln!(
+                terminal.out(),
+                "{}",
+                serde_json::to_string(&model).map_err(as_io)?
+            )?;
+        } else {
+            if shown == 0 {
+                heading(terminal)?;
+            }
+            writeln!(terminal.out(), "{}", line(&model))?;
+        }
+        shown += 1;
+    }
+    if shown == 0 {
+        return Err(Failure::input(
+            format!("no model has {filter:?} in its name or provider"),
+            "list them all with trimtab models list",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn as_io(error: serde_json::Error) -> std::io::Error {
+    error.into()
+}
+
+fn heading(terminal: &mut Terminal) -> Result<(), Failure> {
+    let strong = style::STRONG;
+    writeln!(
+        terminal.out(),
+        "{strong}{:<52} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}{strong:#}",
+        "model",
+        "window",
+        "answer",
+        "input",
+        "output",
+        "read",
+        "write"
+    )?;
+    Ok(())
+}
+
+fn line(model: &Model) -> String {
+    let answer = model
+        .max_output
+        .map_or_else(|| "-".to_owned(), number::short);
+    let price = |price: fn(&trimtab_wire::catalogue::Prices) -> Price| {
+        model
+            .prices
+            .as_ref()
+            .map_or_else(|| "-".to_owned(), |prices| price(prices).to_string())
+    };
+    format!(
+        "{:<52} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
+        model.id,
+        number::short(model.window),
+        answer,
+        price(|prices| prices.input),
+        price(|prices| prices.output),
+        price(|prices| prices.cache_read),
+        price(|prices| prices.cache_write),
+    )
+}

@@ -1,0 +1,133 @@
+//! `trimtab models show`: all that is known of one model.
+
+use std::io::Write;
+
+use trimtab_wire::catalogue::{Binding, CacheKind, Match, Model, Prices};
+
+use super::list::as_io;
+use crate::args::Common;
+use crate::catalogue;
+use crate::exit::Failure;
+use crate::ui::{Terminal, number, style};
+
+pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let catalogue = catalogue::load()?;
+    let hint = "list the known ones with trimtab models list, or read a newer registry with \
+                trimtab models update FILE";
+    let found = catalogue::find(&catalogue, name, hint)?;
+    if common.json {
+        writeln!(
+            terminal.out(),
+            "{}",
+            serde_json::to_string(&found.model).map_err(as_io)?
+        )?;
+        return Ok(());
+    }
+    let (strong, dim) = (style::STRONG, style::DIM);
+    let how = matched(found.matched);
+    writeln!(
+        terminal.out(),
+        "{strong}{}{strong:#} {dim}{how}{dim:#}",
+        found.model.id
+    )?;
+    for (label, value) in facts(&found.model) {
+        writeln!(terminal.out(), "  {label:<18} {value}")?;
+    }
+    Ok(())
+}
+
+/// How the name that was asked for led to this model.
+fn matched(how: Match) -> &'static str {
+    match how {
+        Match::Exact => "",
+        Match::Undated => "(found without its date)",
+        Match::Provider => "(found by its name without a provider)",
+        Match::Alias => "(found by an alias)",
+        Match::Family => "(the nearest of its family)",
+        Match::Limits => "(only its limits are known)",
+    }
+}
+
+fn facts(model: &Model) -> Vec<(String, String)> {
+    let tokens = |tokens: u64| format!("{} tokens", number::grouped(tokens));
+    let mut facts = vec![
+        ("provider".to_owned(), model.provider.clone()),
+        ("window".to_owned(), tokens(model.window)),
+        ("prompt at most".to_owned(), tokens(model.max_input)),
+    ];
+    let mut fact = |label: &str, value: String| facts.push((label.to_owned(), value));
+    if let Some(answer) = model.max_output {
+        fact("answer at most", tokens(answer));
+    }
+    if let Some(prices) = &model.prices {
+        fact("prices", price_line(prices));
+    }
+    for tier in &model.tiers {
+        let label = format!("above {}", number::short(tier.above));
+        fact(&label, price_line(&tier.prices));
+    }
+    fact("prompt cache", cache_line(model));
+    if let Some(vocabulary) = &model.vocabulary {
+        fact("vocabulary", vocabulary.clone());
+    }
+    if let Some(retires) = &model.retires {
+        fact("retires", retires.clone());
+    }
+    for rule in rules(model) {
+        fact("rule", rule.to_owned());
+    }
+    facts
+}
+
+fn price_line(prices: &Prices) -> String {
+    format!(
+        "${} in, ${} out, ${} cache read, ${} cache write, per million tokens",
+        prices.input, prices.output, prices.cache_read, prices.cache_write
+    )
+}
+
+fn cache_line(model: &Model) -> String {
+    let kind = match model.cache.kind {
+        CacheKind::None => return "none known".to_owned(),
+        CacheKind::Automatic => "automatic",
+        CacheKind::Marked => "by markers in the request",
+    };
+    let minimum = model
+        .cache
+        .minimum
+        .map(|tokens| format!("from {} tokens", number::grouped(tokens)));
+    let lifetime = model
+        .cache
+        .lifetime
+        .map(|kept| format!("kept {} s", kept.as_secs()));
+    let facts = [Some(kind.to_owned()), minimum, lifetime];
+    facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn rules(model: &Model) -> Vec<&'static str> {
+    let rules = &model.rules;
+    let binding = match rules.bound_reasoning {
+        Binding::Free => None,
+        Binding::Partly => Some("in some modes, reasoning is bound to what stood before it"),
+        Binding::Bound => Some("reasoning is bound to what stood before it: no late edits"),
+    };
+    let said = |holds: bool, rule: &'static str| holds.then_some(rule);
+    [
+        binding,
+        said(
+            rules.returns_reasoning,
+            "reasoning must be sent back with the calls it led to",
+        ),
+        said(
+            rules.answer_may_overrun,
+            "an answer that does not fit stops when the window is full",
+        ),
+        said(
+            rules.silent_overflow,
+            "a prompt that is too long is cut without an error",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,97 @@
+//! Opening a store in a folder.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use super::FolderStore;
+use super::disk::{Dir, Fault};
+use super::schema::{self, Access};
+use crate::clock::{self, Clock};
+use crate::{Error, Result};
+
+/// How to open a [`FolderStore`].
+#[derive(Clone, Default)]
+pub struct FolderOptions {
+    clock: Option<Clock>,
+    fault: Option<Fault>,
+}
+
+impl FolderOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the time, in milliseconds since 1970, from `clock` instead of the computer.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Asks `fault` before every step on files; an error is taken for the disk's. For tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fault(
+        mut self,
+        fault: impl Fn(&'static str) -> std::io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.fault = Some(Arc::new(fault));
+        self
+    }
+
+    /// Opens the store in the folder `path`; makes both if they are not there.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<FolderStore> {
+        let path = make_folder(path.as_ref())?;
+        let dir = Arc::new(Dir::open(&path, self.fault)?);
+        schema::ensure(&dir)?;
+        let (writer, access) = schema::open(&dir)?;
+        if access == Access::Write {
+            dir.make_private()?;
+        }
+        let store = FolderStore {
+            clock: self.clock.unwrap_or_else(clock::system),
+            blobs: Arc::new(dir.folder("blobs")?),
+            spills: Arc::new(dir.folder("spills")?),
+            dir,
+            access,
+            writer: Mutex::new(writer),
+            readers: Mutex::default(),
+        };
+        if access == Access::Write {
+            store.keep_reserve();
+        }
+        Ok(store)
+    }
+}
+
+impl fmt::Debug for FolderOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FolderOptions").finish_non_exhaustive()
+    }
+}
+
+/// The folder with every link on the way to it resolved, but not followed itself.
+fn make_folder(path: &Path) -> Result<PathBuf> {
+    let absolute = std::path::absolute(path);
+    let absolute = absolute.map_err(|error| Error::io("find", path, error))?;
+    let (Some(above), Some(name)) = (absolute.parent(), absolute.file_name()) else {
+        let path = path.to_owned();
+        let why = "cannot be a store".to_owned();
+        return Err(Error::NotAStore { path, why });
+    };
+    std::fs::create_dir_all(above).map_err(|error| Error::io("make the folder", above, error))?;
+    let above = above
+        .canonicalize()
+        .map_err(|error| Error::io("find", above, error))?;
+    let folder = above.join(name);
+    let mut builder = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists && !folder.is_dir() => {
+            Err(Error::io("make the folder", &folder, error))
+        }
+        _ => Ok(folder),
+    }
+}

@@ -1,0 +1,114 @@
+//! Rows of blobs: outputs and their texts.
+
+use rusqlite::{Connection, Row, params};
+
+use super::{Bytes, one, run, signed, unsigned};
+use crate::digest::{self, Digest};
+use crate::folder::disk::is_random_name;
+use crate::folder::image::{Body, Image};
+use crate::folder::outline::Outline;
+use crate::{Error, Result};
+
+/// A blob without its image.
+pub(in crate::folder) struct BlobRow {
+    pub outline: Outline,
+    pub file: Option<String>,
+}
+
+pub(in crate::folder) fn blob_id(
+    db: &Connection,
+    owner: i64,
+    digest: &Digest,
+) -> Result<Option<i64>> {
+    let select = "SELECT id FROM blobs WHERE owner = ?1 AND digest = ?2";
+    one(db, select, params![owner, digest], |row| {
+        row.get(0).map(Some)
+    })
+}
+
+pub(in crate::folder) fn blob(db: &Connection, id: i64) -> Result<BlobRow> {
+    let select = "SELECT digest, byte_size, newlines, outline, seal, file FROM blobs WHERE id = ?1";
+    let row = one(db, select, [id], blob_from)?;
+    row.ok_or_else(|| Error::damaged("the row of an output"))
+}
+
+/// The image of a blob that has no file.
+pub(in crate::folder) fn image(db: &Connection, id: i64) -> Result<Vec<u8>> {
+    let select = "SELECT image FROM blobs WHERE id = ?1";
+    let image = one(db, select, [id], |row| row.get::<_, Option<Bytes>>(0))?;
+    image.ok_or_else(|| Error::damaged("the row of an output"))
+}
+
+pub(in crate::folder) fn insert_blob(db: &Connection, owner: i64, image: &Image) -> Result<i64> {
+    let insert =
+        "INSERT INTO blobs (owner, digest, byte_size, newlines, outline, seal, file, image)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let outline = &image.outline;
+    let (file, bytes) = columns(&image.body);
+    let values = params![
+        owner,
+        outline.digest,
+        signed(outline.byte_size),
+        signed(outline.newlines),
+        outline.encode(),
+        blob_seal(outline, file),
+        file,
+        bytes,
+    ];
+    run(db, insert, values)?;
+    Ok(db.last_insert_rowid())
+}
+
+/// Puts a whole image in the place of a damaged one.
+pub(in crate::folder) fn replace_blob(db: &Connection, id: i64, image: &Image) -> Result<()> {
+    let update = "UPDATE blobs SET byte_size = ?2, newlines = ?3, outline = ?4, seal = ?5,
+         file = ?6, image = ?7 WHERE id = ?1";
+    let outline = &image.outline;
+    let (file, bytes) = columns(&image.body);
+    let values = params![
+        id,
+        signed(outline.byte_size),
+        signed(outline.newlines),
+        outline.encode(),
+        blob_seal(outline, file),
+        file,
+        bytes,
+    ];
+    run(db, update, values)
+}
+
+fn columns(body: &Body) -> (Option<&str>, Option<&[u8]>) {
+    match body {
+        Body::Inline(bytes) => (None, Some(bytes)),
+        Body::File(file) => (Some(&file.name), None),
+    }
+}
+
+fn blob_from(row: &Row<'_>) -> rusqlite::Result<Option<BlobRow>> {
+    let digest: Option<Digest> = row.get::<_, Bytes>(0)?.try_into().ok();
+    let sizes = (unsigned(row.get(1)?), unsigned(row.get(2)?));
+    let spans: Bytes = row.get(3)?;
+    let seal: Bytes = row.get(4)?;
+    let file = row
+        .get_ref(5)?
+        .as_bytes_or_null()?
+        .map(|name| String::from_utf8(name.to_vec()));
+    let Ok(file) = file.transpose() else {
+        return Ok(None);
+    };
+    let outline = digest.and_then(|digest| Outline::decode(digest, sizes, &spans).ok());
+    let whole = outline.filter(|outline| {
+        seal == blob_seal(outline, file.as_deref()) && file.as_deref().is_none_or(is_random_name)
+    });
+    Ok(whole.map(|outline| BlobRow { outline, file }))
+}
+
+fn blob_seal(outline: &Outline, file: Option<&str>) -> [u8; 8] {
+    let sizes = [
+        outline.byte_size.to_le_bytes(),
+        outline.newlines.to_le_bytes(),
+    ]
+    .concat();
+    let file = file.unwrap_or_default().as_bytes();
+    digest::seal(&[&outline.digest, &sizes, &outline.encode(), file])
+}

@@ -1,0 +1,75 @@
+//! Rows of the database. Each carries a seal, so that a changed row is noticed.
+
+mod blobs;
+mod refs;
+mod sessions;
+
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::schema::from_sqlite;
+use crate::{Error, Result};
+pub(super) use blobs::{BlobRow, blob, blob_id, image, insert_blob, replace_blob};
+pub(super) use refs::{RefRow, insert_reference, reference, references};
+pub(super) use sessions::{SessionRow, children, save_session, session, sessions, up, used};
+
+/// Text or bytes that may have been damaged.
+type Bytes = Vec<u8>;
+
+/// One row, if there is one. A row that fails its seal is damaged, not missing.
+pub(super) fn one<T>(
+    db: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+    from: impl FnOnce(&Row<'_>) -> rusqlite::Result<Option<T>>,
+) -> Result<Option<T>> {
+    let mut statement = db.prepare_cached(sql).map_err(from_sqlite)?;
+    let found = statement
+        .query_row(values, from)
+        .optional()
+        .map_err(from_sqlite)?;
+    found
+        .map(|row| row.ok_or_else(|| Error::damaged("a row")))
+        .transpose()
+}
+
+pub(super) fn all<T>(
+    db: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+    from: impl FnMut(&Row<'_>) -> rusqlite::Result<Option<T>>,
+) -> Result<Vec<T>> {
+    let mut statement = db.prepare_cached(sql).map_err(from_sqlite)?;
+    let rows = statement.query_map(values, from).map_err(from_sqlite)?;
+    rows.map(|row| {
+        row.map_err(from_sqlite)?
+            .ok_or_else(|| Error::damaged("a row"))
+    })
+    .collect()
+}
+
+pub(super) fn run(db: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+    let mut statement = db.prepare_cached(sql).map_err(from_sqlite)?;
+    statement.execute(values).map(|_| ()).map_err(from_sqlite)
+}
+
+/// Text, unless it is no longer text.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    let bytes = row.get_ref(column)?.as_bytes_or_null()?.unwrap_or_default();
+    Ok(String::from_utf8(bytes.to_vec()).ok())
+}
+
+/// Times and sizes fit: the database counts up to 2^63.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn numbers<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> Bytes {
+    numbers
+        .into_iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect()
+}

@@ -1,0 +1,142 @@
+//! Rows of sessions.
+
+use rusqlite::{Connection, Row, params};
+
+use super::{Bytes, all, numbers, one, run, signed, text, unsigned};
+use crate::refs::Secret;
+use crate::{Result, SessionId, digest};
+
+/// More sessions above one another than anybody needs; a damaged chain ends here.
+const DEEPEST: usize = 64;
+
+pub(in crate::folder) struct SessionRow {
+    pub row: i64,
+    pub id: SessionId,
+    pub secret: Secret,
+    pub parent: Option<i64>,
+    /// The session at the top of its tree.
+    pub owner: i64,
+    pub created: u64,
+    pub used: u64,
+    /// How many outputs it has been given.
+    pub puts: i64,
+    /// How many entries its streams have, by the stream's number.
+    pub positions: [i64; 2],
+}
+
+const SESSION: &str =
+    "SELECT id, name, secret, parent, owner, created, used, puts, log, journal, seal
+     FROM sessions";
+
+pub(in crate::folder) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionRow>> {
+    one(
+        db,
+        &format!("{SESSION} WHERE name = ?1"),
+        [id.as_str()],
+        session_from,
+    )
+}
+
+pub(in crate::folder) fn session_by_row(db: &Connection, row: i64) -> Result<Option<SessionRow>> {
+    one(db, &format!("{SESSION} WHERE id = ?1"), [row], session_from)
+}
+
+pub(in crate::folder) fn sessions(db: &Connection) -> Result<Vec<SessionRow>> {
+    all(db, &format!("{SESSION} ORDER BY name"), [], session_from)
+}
+
+/// A session and those above it, from the bottom up.
+pub(in crate::folder) fn up(db: &Connection, id: &SessionId) -> Result<Vec<SessionRow>> {
+    let mut chain: Vec<SessionRow> = Vec::new();
+    let mut next = session(db, id)?;
+    while let Some(row) = next {
+        let parent = row.parent;
+        chain.push(row);
+        next = match parent {
+            Some(parent) if chain.len() < DEEPEST => session_by_row(db, parent)?,
+            _ => None,
+        };
+    }
+    Ok(chain)
+}
+
+/// The sessions right below one.
+pub(in crate::folder) fn children(db: &Connection, row: i64) -> Result<Vec<SessionRow>> {
+    all(
+        db,
+        &format!("{SESSION} WHERE parent = ?1"),
+        [row],
+        session_from,
+    )
+}
+
+/// The session, new if need be, in use now. To be saved.
+pub(in crate::folder) fn used(db: &Connection, id: &SessionId, now: u64) -> Result<SessionRow> {
+    if let Some(mut row) = session(db, id)? {
+        row.used = row.used.max(now);
+        return Ok(row);
+    }
+    let secret = Secret::random()?;
+    let insert = "INSERT INTO sessions (name, secret, created, used, puts, log, journal, seal)
+         VALUES (?1, ?2, 0, 0, 0, 0, 0, x'')";
+    run(db, insert, params![id.as_str(), secret.as_bytes()])?;
+    let row = db.last_insert_rowid();
+    Ok(SessionRow {
+        row,
+        id: id.clone(),
+        secret,
+        parent: None,
+        owner: row,
+        created: now,
+        used: now,
+        puts: 0,
+        positions: [0, 0],
+    })
+}
+
+pub(in crate::folder) fn save_session(db: &Connection, row: &SessionRow) -> Result<()> {
+    let update = "UPDATE sessions SET parent = ?2, owner = ?3, created = ?4, used = ?5, puts = ?6,
+         log = ?7, journal = ?8, seal = ?9 WHERE id = ?1";
+    let [log, journal] = row.positions;
+    let values = params![
+        row.row,
+        row.parent,
+        row.owner,
+        signed(row.created),
+        signed(row.used),
+        row.puts,
+        log,
+        journal,
+        session_seal(row),
+    ];
+    run(db, update, values)
+}
+
+fn session_from(row: &Row<'_>) -> rusqlite::Result<Option<SessionRow>> {
+    let secret: Option<[u8; 32]> = row.get::<_, Bytes>(2)?.try_into().ok();
+    let Some((name, secret)) = text(row, 1)?.zip(secret.map(Secret::from_bytes)) else {
+        return Ok(None);
+    };
+    let found = SessionRow {
+        row: row.get(0)?,
+        id: SessionId::known(name),
+        secret,
+        parent: row.get(3)?,
+        owner: row.get(4)?,
+        created: unsigned(row.get(5)?),
+        used: unsigned(row.get(6)?),
+        puts: row.get(7)?,
+        positions: [row.get(8)?, row.get(9)?],
+    };
+    let seal: Bytes = row.get(10)?;
+    Ok((seal == session_seal(&found)).then_some(found))
+}
+
+fn session_seal(row: &SessionRow) -> [u8; 8] {
+    let [log, journal] = row.positions;
+    let parent = row.parent.unwrap_or(-1);
+    let times = [signed(row.created), signed(row.used)];
+    let rest = [row.row, parent, row.owner, row.puts, log, journal];
+    let numbers = numbers(times.iter().chain(&rest));
+    digest::seal(&[&numbers, row.id.as_str().as_bytes(), row.secret.as_bytes()])
+}

@@ -1,0 +1,171 @@
+//! Admission: an output is stored whole and shown short, before anybody was sent it.
+
+use std::borrow::Cow;
+
+use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::view::policy::Views;
+use trimtab_engine::view::{Given, Shape, Spill, view};
+use trimtab_engine::window::Projection;
+use trimtab_model::{Message, Output, Part, RawJson};
+use trimtab_store::{Put, Result, SessionId, Spilled, Store};
+
+/// Media type of an output that is more than text: its parts as JSON.
+const PARTS: &str = "application/vnd.trimtab.parts+json";
+
+/// Lets messages into a session: outputs go to the store whole and get their view.
+///
+/// The log keeps what came, with its ref; how it is shown is an edit in the journal. A store
+/// that fails leaves nothing behind: the message is not admitted, and the error says why.
+///
+/// ```
+/// use trimtab::admission::Admission;
+/// use trimtab::engine::normalise::Options;
+/// use trimtab::engine::view::policy::{ViewPolicy, Views};
+/// use trimtab::engine::view::{HeadLines, Shape};
+/// use trimtab::engine::window::Projection;
+/// use trimtab::model::{Call, Message};
+/// use trimtab::store::{MemoryStore, SessionId, Store};
+///
+/// let (store, session) = (MemoryStore::new(), SessionId::new("demo")?);
+/// let policy = ViewPolicy {
+///     default: Shape::HeadLines(HeadLines { max_bytes: 8, ..HeadLines::default() }),
+///     ..ViewPolicy::default()
+/// };
+/// let admission = Admission::new(&store, session.clone(), Views::new(&policy).unwrap());
+///
+/// let mut projection = Projection::new(Options::default());
+/// admission.admit(&mut projection, Message::user("what is in it?"))?;
+/// let asks = Message::assistant("").with_call(Call::new("c1", "read", "{}"));
+/// admission.admit(&mut projection, asks)?;
+/// admission.admit(&mut projection, Message::output("c1", "one\ntwo\nthree"))?;
+///
+/// let window = projection.window().unwrap();
+/// let shown = window.messages().last().unwrap().outputs().next().unwrap().clone();
+/// assert!(shown.text().starts_with("one\ntwo\n"));
+/// assert_eq!(store.get(&session, shown.stored.unwrap().id())?, b"one\ntwo\nthree");
+/// # Ok::<_, trimtab::store::Error>(())
+/// ```
+pub struct Admission<'s> {
+    store: &'s dyn Store,
+    session: SessionId,
+    views: Views,
+}
+
+impl<'s> Admission<'s> {
+    /// Admission to `session`, whose outputs are shown as `views` say.
+    pub fn new(store: &'s dyn Store, session: SessionId, views: Views) -> Self {
+        Self {
+            store,
+            session,
+            views,
+        }
+    }
+
+    /// Lets a message in and gives its position in the log.
+    pub fn admit(&self, projection: &mut Projection, message: Message) -> Result<usize> {
+        let tools = called_tools(projection, &message);
+        let mut message = message;
+        let mut shown = Vec::new();
+        for (part, found) in message.parts.iter_mut().enumerate() {
+            let Part::Output(output) = found else {
+                continue;
+            };
+            let named = output
+                .tool
+                .clone()
+                .or_else(|| tools.get(part).cloned().flatten());
+            let tool = named.unwrap_or_default();
+            self.keep(output, &tool)?;
+            shown.extend(self.short(output, &tool)?.map(|output| (part, output)));
+        }
+        let at = projection.admit(message);
+        let show = |(part, output)| Edit::Show {
+            message: at,
+            part,
+            output,
+        };
+        let edits = shown.into_iter().map(show).collect();
+        projection.carry_out(Plan::new(Reason::Admission, edits));
+        Ok(at)
+    }
+
+    /// Stores an output whole and notes its ref.
+    fn keep(&self, output: &mut Output, tool: &str) -> Result<()> {
+        let (call, text) = (&output.call_id, output.text());
+        let stored = if let Some(text) = plain_text(output) {
+            self.store
+                .put(&self.session, Put::new(call, text).tool(tool))?
+        } else {
+            let parts = RawJson::of(&output.content);
+            let put = Put::new(call, parts.as_str()).tool(tool).media_type(PARTS);
+            self.store.put(&self.session, put.text(&text))?
+        };
+        output.stored = Some(stored);
+        Ok(())
+    }
+
+    /// The output as it is shown, if that is not all of it. One with media is shown as it is.
+    fn short(&self, output: &Output, tool: &str) -> Result<Option<Output>> {
+        let (shape, stored) = (self.views.shape(tool), output.stored.as_ref());
+        let Some(text) = plain_text(output) else {
+            return Ok(None);
+        };
+        let spilled = match (shape, stored) {
+            (Shape::Limits(limits), Some(stored)) if limits.spills(text) => {
+                Some(self.store.spill(&self.session, stored.id())?)
+            }
+            _ => None,
+        };
+        let path = spilled.as_ref().map(spill_path);
+        let spill = spilled.as_ref().zip(path.as_deref());
+        let spill = spill.map(|(spilled, path)| Spill::Saved {
+            path,
+            sha256: &spilled.sha256,
+        });
+        let shown = view(
+            text,
+            shape,
+            &Given {
+                stored,
+                spill,
+                ..Given::default()
+            },
+        );
+        Ok(shown.trimmed.then(|| Output {
+            content: vec![Part::text(shown.text)],
+            trimmed: true,
+            ..output.clone()
+        }))
+    }
+}
+
+fn spill_path(spilled: &Spilled) -> Cow<'_, str> {
+    spilled.path.to_string_lossy()
+}
+
+/// The text of an output that is nothing but text in one piece.
+fn plain_text(output: &Output) -> Option<&str> {
+    match output.content.as_slice() {
+        [] => Some(""),
+        [Part::Text(text)] => Some(&text.text),
+        _ => None,
+    }
+}
+
+/// For each part of `message`, the tool whose call it answers, where the newest round tells.
+fn called_tools(projection: &Projection, message: &Message) -> Vec<Option<String>> {
+    let newest = projection
+        .log()
+        .messages()
+        .iter()
+        .rev()
+        .find(|said| said.has_calls());
+    let tool = |id: &str| {
+        let call = newest?.calls().find(|call| call.id == id)?;
+        Some(call.name.clone())
+    };
+    let parts = message.parts.iter();
+    parts
+        .map(|part| part.as_output().and_then(|output| tool(&output.call_id)))
+        .collect()
+}

@@ -1,0 +1,6 @@
+//! Behaviour of the library as a whole, and the house rules.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod lossless;
+mod tidy;

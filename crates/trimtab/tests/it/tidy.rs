@@ -1,0 +1,97 @@
+//! House rules that a machine can check.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The crates there are, and which of them each may use. A new one needs a reason in
+/// `ARCHITECTURE.md`.
+const CRATES: [(&str, &[&str]); 7] = [
+    ("model", &[]),
+    ("engine", &["model"]),
+    ("wire", &["model"]),
+    ("store", &["model"]),
+    ("trimtab", &["engine", "model", "store", "wire"]),
+    ("cli", &["engine", "model", "store", "trimtab", "wire"]),
+    ("testkit", &["model"]),
+];
+
+/// Largest file that may be committed, in bytes: larger ones are data that somebody forgot.
+const LARGEST_FILE: u64 = 256 * 1024;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn arrows_point_downward_only() {
+    let allowed: BTreeMap<&str, &[&str]> = CRATES.into_iter().collect();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        let Some(allowed) = allowed.get(name.as_str()) else {
+            panic!("crate {name} is not in the list of tests/it/tidy.rs");
+        };
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let dependencies = manifest["dependencies"].as_table().unwrap();
+        let ours = dependencies.keys().filter(|key| key.starts_with("trimtab"));
+        for used in ours.map(|key| key.strip_prefix("trimtab-").unwrap_or(key)) {
+            assert!(allowed.contains(&used), "{name} must not depend on {used}");
+        }
+    }
+}
+
+#[test]
+fn the_map_names_every_crate() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for (name, _) in CRATES {
+        assert!(
+            map.contains(&format!("`crates/{name}`")),
+            "ARCHITECTURE.md: no crates/{name}"
+        );
+    }
+}
+
+#[test]
+fn no_file_is_too_large() {
+    for file in files(&root()) {
+        let size = fs::metadata(&file).unwrap().len();
+        assert!(size <= LARGEST_FILE, "{} has {size} bytes", file.display());
+    }
+}
+
+#[test]
+fn the_source_does_not_speak_of_its_own_past() {
+    let marks = ["TODO", "FIXME", "XXX", "HACK"];
+    let sources = files(&root().join("crates")).into_iter();
+    for file in sources.filter(|file| file.extension().is_some_and(|end| end == "rs")) {
+        let text = fs::read_to_string(&file).unwrap();
+        let this = file.ends_with("tests/it/tidy.rs");
+        for mark in marks.iter().filter(|_| !this) {
+            assert!(
+                !text.contains(&format!("// {mark}")),
+                "{}: {mark}",
+                file.display()
+            );
+        }
+    }
+}
+
+/// Every file below `folder` that is not hidden and not built.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with('.') || name == "target" || name == "Cargo.lock" {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
