@@ -3,6 +3,7 @@
 use proptest::prelude::ProptestConfig;
 
 pub mod bench;
+pub mod bodies;
 pub mod history;
 
 /// How many times as many cases a long run has.

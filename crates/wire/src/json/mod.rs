@@ -7,10 +7,12 @@ mod escape;
 mod fields;
 mod given;
 mod object;
+mod pick;
 
 pub(crate) use fields::{Fields, Name};
 pub(crate) use given::{Entry, Given};
 pub(crate) use object::{Object, array, quoted};
+pub(crate) use pick::{elements, pick};
 
 use std::borrow::Cow;
 

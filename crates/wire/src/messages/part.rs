@@ -150,7 +150,7 @@ fn no_fields(extra: &Extra) -> bool {
 }
 
 /// Writes one part.
-pub(super) fn write(part: &Part) -> String {
+pub(crate) fn write(part: &Part) -> String {
     match part {
         Part::Text(text) => Object::new()
             .text("type", "text")

@@ -1,0 +1,253 @@
+//! The fields of a body.
+
+use trimtab_model::{Dialect, Role};
+
+use super::cursor::Scanned;
+use super::element::{Reader, is_null};
+use super::request::{Limit, LimitName, MarkerName, Request, SessionHints, ToolSpan};
+use super::span::Span;
+use super::table::{Tables, narrow};
+use super::unscannable::Why;
+use super::{chat, messages, responses};
+
+/// Reads a whole body.
+pub(super) fn read(text: &str, dialect: Dialect) -> Scanned<(Request, Tables, bool)> {
+    let mut reader = Reader::new(text, dialect);
+    if reader.cursor.peek() != Some(b'{') {
+        return reader.cursor.fail(Why::NotAnObject);
+    }
+    let start = reader.cursor.offset();
+    let mut open = reader.cursor.open()?;
+    while let Some(key) = reader.cursor.field(&mut open)? {
+        reader.field(&key.name, key.start)?;
+    }
+    let end = reader.cursor.offset();
+    let Reader { cursor, .. } = &reader;
+    cursor.clone().finish()?;
+    reader.request.body = Span::new(start, end);
+    let body = reader.request.body;
+    let markers = reader.request.markers.iter_mut();
+    let own = markers.filter(|marker| marker.object.is_empty());
+    own.for_each(|marker| marker.object = body);
+    if reader.request.list.is_empty() {
+        return reader.cursor.fail(Why::NoMessages);
+    }
+    reader.put_head_first();
+    reader.request.partial |= is_partial(text, &reader.request.session);
+    let head = !reader.head.messages.is_empty();
+    Ok((reader.request, reader.tables, head))
+}
+
+fn is_partial(text: &str, session: &SessionHints) -> bool {
+    let set = |span: Span| !span.is_empty() && !is_null(text, span);
+    set(session.previous_response_id) || set(session.conversation)
+}
+
+impl Reader<'_> {
+    fn field(&mut self, name: &str, start: usize) -> Scanned<()> {
+        match (name, self.dialect) {
+            ("messages", Dialect::Chat | Dialect::Messages) | ("input", Dialect::Responses) => {
+                self.list()
+            }
+            ("system", Dialect::Messages) | ("instructions", Dialect::Responses) => {
+                self.system(start)
+            }
+            ("tools", _) => self.tools(),
+            ("metadata", _) => self.metadata(),
+            // The marker of a body as a whole: the provider chooses the place.
+            ("cache_control", _) => self.marker(MarkerName::CacheControl, start, 0),
+            _ => {
+                let value = self.cursor.value()?;
+                self.plain_field(name, value);
+                Ok(())
+            }
+        }
+    }
+
+    /// A field whose value is only noted down.
+    fn plain_field(&mut self, name: &str, value: Span) {
+        let request = &mut self.request;
+        let place = match name {
+            "model" => &mut request.model,
+            "stream" => &mut request.stream,
+            "context_management" => &mut request.context_management,
+            "user" => &mut request.session.user,
+            "prompt_cache_key" => &mut request.session.prompt_cache_key,
+            "previous_response_id" => &mut request.session.previous_response_id,
+            "conversation" => &mut request.session.conversation,
+            "store" => &mut request.session.store,
+            "max_tokens" => return self.limit(LimitName::MaxTokens, value),
+            "max_completion_tokens" => return self.limit(LimitName::MaxCompletionTokens, value),
+            "max_output_tokens" => return self.limit(LimitName::MaxOutputTokens, value),
+            "prompt" if self.dialect == Dialect::Responses => {
+                request.partial |= !is_null(self.text, value);
+                return;
+            }
+            _ => return,
+        };
+        *place = value;
+    }
+
+    fn limit(&mut self, name: LimitName, span: Span) {
+        let limits = &mut self.request.limits;
+        limits.retain(|limit| limit.name != name);
+        if !is_null(self.text, span) {
+            limits.push(Limit { name, span });
+        }
+    }
+
+    fn list(&mut self) -> Scanned<()> {
+        self.forget_list();
+        let first = self.cursor.peek();
+        let start = self.cursor.offset();
+        match first {
+            Some(b'[') => self.entries()?,
+            Some(b'"') if self.dialect == Dialect::Responses => responses::text_input(self)?,
+            // Another field of this name may follow, and overrule it.
+            _ => {
+                self.request.list = Span::default();
+                return self.cursor.value().map(drop);
+            }
+        }
+        self.request.list = Span::new(start, self.cursor.offset());
+        Ok(())
+    }
+
+    fn entries(&mut self) -> Scanned<()> {
+        let mut open = self.cursor.open()?;
+        while self.cursor.more(&mut open)? {
+            match self.dialect {
+                Dialect::Chat => chat::entry(self)?,
+                Dialect::Messages => messages::entry(self)?,
+                Dialect::Responses => responses::entry(self)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A second list overrules the first, as in every JSON parser.
+    fn forget_list(&mut self) {
+        let old = self.request.list;
+        let markers = &mut self.request.markers;
+        markers.retain(|marker| !old.contains(marker.field));
+        self.tables = Tables::default();
+        self.speaking = false;
+    }
+
+    fn system(&mut self, start: usize) -> Scanned<()> {
+        let old = self.request.system;
+        let markers = &mut self.request.markers;
+        markers.retain(|marker| !old.contains(marker.field));
+        self.head = Tables::default();
+        let list = std::mem::take(&mut self.tables);
+        let first = self.cursor.peek();
+        let value_start = self.cursor.offset();
+        let spoken = match self.dialect {
+            Dialect::Messages => first != Some(b'n'),
+            Dialect::Chat | Dialect::Responses => first == Some(b'"'),
+        };
+        if spoken {
+            self.tables.message(Role::System);
+            let content = messages::content(self);
+            self.head = std::mem::take(&mut self.tables);
+            content?;
+        } else {
+            self.cursor.value()?;
+        }
+        self.tables = list;
+        let end = self.cursor.offset();
+        self.request.system = Span::new(value_start, end);
+        self.request.system_field = Span::new(start, end);
+        Ok(())
+    }
+
+    /// Makes the system's own field the first message.
+    fn put_head_first(&mut self) {
+        if self.head.messages.is_empty() {
+            return;
+        }
+        let parts = narrow(self.head.parts.len());
+        for message in &mut self.tables.messages {
+            message.part = message.part.saturating_add(parts);
+        }
+        for entry in &mut self.tables.entries {
+            entry.message = entry.message.saturating_add(1);
+        }
+        self.tables
+            .messages
+            .splice(0..0, self.head.messages.iter().copied());
+        self.tables
+            .parts
+            .splice(0..0, self.head.parts.iter().copied());
+    }
+
+    fn tools(&mut self) -> Scanned<()> {
+        let old = self.request.tools;
+        let markers = &mut self.request.markers;
+        markers.retain(|marker| !old.contains(marker.field));
+        self.request.tool_list.clear();
+        let first = self.cursor.peek();
+        let start = self.cursor.offset();
+        if first == Some(b'[') {
+            let mut open = self.cursor.open()?;
+            while self.cursor.more(&mut open)? {
+                let tool = self.tool()?;
+                self.request.tool_list.push(tool);
+                self.check_tools()?;
+            }
+        } else {
+            self.cursor.value()?;
+        }
+        self.request.tools = Span::new(start, self.cursor.offset());
+        Ok(())
+    }
+
+    fn check_tools(&self) -> Scanned<()> {
+        let size = size_of_val(self.request.tool_list.as_slice());
+        if size > (64 << 10) + self.text.len() {
+            return self.cursor.fail(Why::TooManyParts);
+        }
+        Ok(())
+    }
+
+    fn tool(&mut self) -> Scanned<ToolSpan> {
+        let mut tool = self.object_or_value(|reader, key, tool: &mut ToolSpan| {
+            let value = match key {
+                "function" | "custom" => return reader.tool_name(tool),
+                _ => reader.cursor.value()?,
+            };
+            if key == "name" {
+                tool.name = value;
+            }
+            Ok(())
+        })?;
+        tool.value.span = tool.span;
+        Ok(tool.value)
+    }
+
+    fn tool_name(&mut self, tool: &mut ToolSpan) -> Scanned<()> {
+        let inner = self.object_or_value(|reader, key, name: &mut Span| {
+            let value = reader.cursor.value()?;
+            if key == "name" {
+                *name = value;
+            }
+            Ok(())
+        })?;
+        if !inner.value.is_empty() {
+            tool.name = inner.value;
+        }
+        Ok(())
+    }
+
+    fn metadata(&mut self) -> Scanned<()> {
+        let found = self.object_or_value(|reader, key, user_id: &mut Span| {
+            let value = reader.cursor.value()?;
+            if key == "user_id" {
+                *user_id = value;
+            }
+            Ok(())
+        })?;
+        self.request.session.metadata_user_id = found.value;
+        Ok(())
+    }
+}

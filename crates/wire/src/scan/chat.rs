@@ -1,0 +1,238 @@
+//! The entries of a Chat Completions request.
+//!
+//! Follows [`crate::chat`] word for word in what becomes which part; the tests hold the two
+//! against each other.
+
+use trimtab_model::{MediaKind, Role};
+
+use super::cursor::Scanned;
+use super::element::{Reader, bare, is_null, is_string};
+use super::span::Span;
+use super::table::{PartKind, PartSpan};
+use super::unscannable::Why;
+
+/// The fields of an entry that tell what it is. A field's span has its name in it.
+#[derive(Default)]
+struct Fields {
+    role: Span,
+    content: Span,
+    tool_call_id: Span,
+    thoughts: [Thought; 2],
+    legacy: Option<Span>,
+    /// How many of the parts that were put aside are the content's.
+    content_parts: Vec<PartSpan>,
+    calls: Vec<PartSpan>,
+}
+
+/// A field that holds a thought.
+#[derive(Clone, Copy, Default)]
+struct Thought {
+    value: Span,
+}
+
+/// The fields that hold a thought, the preferred one first.
+const THOUGHTS: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// Reads one entry.
+pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
+    let read = reader.object_or_value(field)?;
+    if !read.is_object {
+        return reader.cursor.fail(Why::NotAMessage);
+    }
+    reader.tables.entry(read.span, reader.text.len())?;
+    let role = match reader.string(read.value.role).as_deref() {
+        Some("system" | "developer") => Role::System,
+        Some("assistant") => Role::Assistant,
+        Some("tool" | "function") => Role::Tool,
+        _ => Role::User,
+    };
+    reader.tables.message(role);
+    match role {
+        Role::Tool => output(reader, read.span, &read.value),
+        Role::Assistant => answer(reader, read.value),
+        Role::System | Role::User => said(reader, read.value),
+    }
+    Ok(())
+}
+
+fn field(reader: &mut Reader<'_>, key: &str, fields: &mut Fields) -> Scanned<()> {
+    match key {
+        "content" => {
+            fields.content_parts.clear();
+            fields.content = content(reader, &mut fields.content_parts)?;
+        }
+        "tool_calls" => {
+            fields.calls.clear();
+            calls(reader, &mut fields.calls)?;
+        }
+        "function_call" => fields.legacy = legacy(reader)?,
+        _ => {
+            let value = reader.cursor.value()?;
+            match key {
+                "role" => fields.role = value,
+                "tool_call_id" => fields.tool_call_id = value,
+                _ => thought(fields, key, value),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn thought(fields: &mut Fields, key: &str, value: Span) {
+    let mut named = THOUGHTS.iter().zip(&mut fields.thoughts);
+    if let Some((_, thought)) = named.find(|(name, _)| **name == key) {
+        thought.value = value;
+    }
+}
+
+fn output(reader: &mut Reader<'_>, span: Span, fields: &Fields) {
+    let id = reader.if_string(fields.tool_call_id);
+    reader.tables.parts.push(PartSpan {
+        kind: PartKind::Output,
+        span,
+        content: fields.content,
+        id,
+    });
+}
+
+fn answer(reader: &mut Reader<'_>, mut fields: Fields) {
+    let thoughts = fields.thoughts.iter().map(|thought| thought.value);
+    if let Some(value) = thoughts.into_iter().find(|at| is_string(reader.text, *at)) {
+        let kind = PartKind::Reasoning { sealed: false };
+        reader.tables.parts.push(PartSpan {
+            content: value,
+            ..bare(kind, value)
+        });
+    }
+    let calls = std::mem::take(&mut fields.calls);
+    let legacy = fields.legacy;
+    // An answer that only calls tools often has `""` as its content; that is no text.
+    if fields.content.of(reader.text) != "\"\"" {
+        said(reader, fields);
+    }
+    reader.tables.parts.extend(calls);
+    if let Some(span) = legacy {
+        reader.tables.parts.push(bare(PartKind::Call, span));
+    }
+}
+
+fn said(reader: &mut Reader<'_>, fields: Fields) {
+    let content = fields.content;
+    if is_string(reader.text, content) {
+        reader.tables.parts.push(PartSpan {
+            content,
+            ..bare(PartKind::Text, content)
+        });
+    } else if super::element::is_list(reader.text, content) {
+        reader.tables.parts.extend(fields.content_parts);
+    } else if !content.is_empty() && !is_null(reader.text, content) {
+        reader.tables.parts.push(bare(PartKind::Opaque, content));
+    }
+}
+
+fn content(reader: &mut Reader<'_>, parts: &mut Vec<PartSpan>) -> Scanned<Span> {
+    if reader.cursor.peek() != Some(b'[') {
+        return reader.cursor.value();
+    }
+    let start = reader.cursor.offset();
+    let mut open = reader.cursor.open()?;
+    while reader.cursor.more(&mut open)? {
+        parts.push(part(reader)?);
+        check(reader, parts)?;
+    }
+    Ok(Span::new(start, reader.cursor.offset()))
+}
+
+fn check(reader: &Reader<'_>, parts: &[PartSpan]) -> Scanned<()> {
+    if size_of_val(parts) > (64 << 10) + reader.text.len().saturating_mul(2) {
+        return reader.cursor.fail(Why::TooManyParts);
+    }
+    Ok(())
+}
+
+fn part(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
+    let read = reader.object_or_value(|reader, key, (kind, text): &mut (Span, Span)| {
+        let value = reader.cursor.value()?;
+        match key {
+            "type" => *kind = value,
+            "text" => *text = value,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let (type_name, text) = read.value;
+    let kind = match reader.string(type_name).as_deref() {
+        Some("text") if is_string(reader.text, text) => PartKind::Text,
+        Some("image_url" | "image") => PartKind::Media(MediaKind::Image),
+        Some("file" | "document") => PartKind::Media(MediaKind::Document),
+        Some("input_audio" | "audio") => PartKind::Media(MediaKind::Audio),
+        _ => PartKind::Opaque,
+    };
+    let content = if kind == PartKind::Text {
+        text
+    } else {
+        Span::default()
+    };
+    Ok(PartSpan {
+        content,
+        ..bare(kind, read.span)
+    })
+}
+
+fn calls(reader: &mut Reader<'_>, calls: &mut Vec<PartSpan>) -> Scanned<()> {
+    if reader.cursor.peek() != Some(b'[') {
+        return reader.cursor.value().map(drop);
+    }
+    let mut open = reader.cursor.open()?;
+    while reader.cursor.more(&mut open)? {
+        calls.push(call(reader)?);
+        check(reader, calls)?;
+    }
+    Ok(())
+}
+
+fn call(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
+    let read = reader.object_or_value(|reader, key, (id, arguments): &mut (Span, Span)| {
+        match key {
+            "id" => *id = reader.cursor.value()?,
+            "function" | "custom" => *arguments = inner(reader, &["arguments", "input"])?,
+            _ => drop(reader.cursor.value()?),
+        }
+        Ok(())
+    })?;
+    let (id, content) = read.value;
+    Ok(PartSpan {
+        kind: PartKind::Call,
+        span: read.span,
+        content,
+        id: reader.if_string(id),
+    })
+}
+
+/// The value of one of the fields `names` of the object that is next.
+fn inner(reader: &mut Reader<'_>, names: &[&str]) -> Scanned<Span> {
+    let read = reader.object_or_value(|reader, key, found: &mut Span| {
+        let value = reader.cursor.value()?;
+        if names.contains(&key) {
+            *found = value;
+        }
+        Ok(())
+    })?;
+    Ok(read.value)
+}
+
+/// A call in the field that came before `tool_calls`, if it is one.
+fn legacy(reader: &mut Reader<'_>) -> Scanned<Option<Span>> {
+    let read = reader.object_or_value(|reader, key, (name, arguments): &mut (Span, Span)| {
+        let value = reader.cursor.value()?;
+        match key {
+            "name" => *name = value,
+            "arguments" => *arguments = value,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let (name, arguments) = read.value;
+    let usual = is_string(reader.text, name) && is_string(reader.text, arguments);
+    Ok(usual.then_some(read.span))
+}

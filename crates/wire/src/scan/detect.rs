@@ -1,0 +1,74 @@
+//! Which dialect a request is in.
+
+use trimtab_model::Dialect;
+
+use super::element::string;
+use super::span::Span;
+use crate::json::pick;
+
+/// Tells the dialect of a request from its path, else from its body.
+///
+/// ```
+/// use trimtab_model::Dialect;
+/// use trimtab_wire::scan::detect;
+///
+/// assert_eq!(detect(b"{}", "/v1/messages?beta=true"), Some(Dialect::Messages));
+/// assert_eq!(detect(br#"{"input": "hi"}"#, "/"), Some(Dialect::Responses));
+/// assert_eq!(detect(b"{}", "/v1/models"), None);
+/// ```
+pub fn detect(body: &[u8], path: &str) -> Option<Dialect> {
+    by_path(path).or_else(|| by_body(std::str::from_utf8(body).ok()?))
+}
+
+fn by_path(path: &str) -> Option<Dialect> {
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let path = path.trim_end_matches('/');
+    if path.ends_with("/chat/completions") {
+        Some(Dialect::Chat)
+    } else if path.ends_with("/messages") || path.ends_with("/messages/count_tokens") {
+        Some(Dialect::Messages)
+    } else if path.ends_with("/responses") {
+        Some(Dialect::Responses)
+    } else {
+        None
+    }
+}
+
+fn by_body(body: &str) -> Option<Dialect> {
+    let names = [
+        "input",
+        "messages",
+        "system",
+        "max_tokens",
+        "anthropic_version",
+    ];
+    let [input, messages, system, max_tokens, version] = pick(body, names)?;
+    if messages.is_none() {
+        return input.map(|_| Dialect::Responses);
+    }
+    let native = system.is_some() || version.is_some();
+    let parts = messages.is_some_and(has_native_parts) && max_tokens.is_some();
+    Some(if native || parts {
+        Dialect::Messages
+    } else {
+        Dialect::Chat
+    })
+}
+
+/// True if some part has a type that only Messages has.
+fn has_native_parts(messages: &str) -> bool {
+    let elements = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(messages);
+    elements.unwrap_or_default().into_iter().any(|raw| {
+        let content = pick(raw.get(), ["content"]).and_then(|[content]| content);
+        let parts = content
+            .and_then(|json| serde_json::from_str::<Vec<&serde_json::value::RawValue>>(json).ok());
+        parts.unwrap_or_default().into_iter().any(|part| {
+            let type_name = pick(part.get(), ["type"]).and_then(|[name]| name);
+            let type_name = type_name.and_then(|json| string(json, Span::new(0, json.len())));
+            matches!(
+                type_name.as_deref(),
+                Some("tool_use" | "tool_result" | "thinking" | "redacted_thinking")
+            )
+        })
+    })
+}

@@ -1,0 +1,178 @@
+//! What the readers of all dialects share: objects read field by field, and their markers.
+
+use trimtab_model::Dialect;
+
+use super::cursor::{Cursor, Scanned};
+use super::request::{MarkerName, MarkerSpan, Request};
+use super::span::Span;
+use super::table::{PartKind, PartSpan, Tables};
+
+/// Reads a body.
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) dialect: Dialect,
+    pub(super) cursor: Cursor<'a>,
+    pub(super) request: Request,
+    pub(super) tables: Tables,
+    /// The message of the field that the system speaks in.
+    pub(super) head: Tables,
+    /// True while the model is speaking: what it says next belongs to the last message.
+    pub(super) speaking: bool,
+    /// The parts of an entry, until it is known whose they are.
+    pub(super) scratch: Vec<PartSpan>,
+}
+
+/// An object that was read, or another value that was passed over.
+pub(super) struct Read<T> {
+    pub(super) span: Span,
+    pub(super) is_object: bool,
+    pub(super) value: T,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(text: &'a str, dialect: Dialect) -> Self {
+        Self {
+            text,
+            dialect,
+            cursor: Cursor::new(text),
+            request: Request::default(),
+            tables: Tables::default(),
+            head: Tables::default(),
+            speaking: false,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Reads an object, giving each field but markers to `field`, which steps over the value.
+    /// Anything that is not an object is stepped over.
+    pub(super) fn object_or_value<T: Default>(
+        &mut self,
+        mut field: impl FnMut(&mut Self, &str, &mut T) -> Scanned<()>,
+    ) -> Scanned<Read<T>> {
+        let mut value = T::default();
+        let is_object = self.cursor.peek() == Some(b'{');
+        let start = self.cursor.offset();
+        if !is_object {
+            let span = self.cursor.value()?;
+            return Ok(Read {
+                span,
+                is_object,
+                value,
+            });
+        }
+        let mut open = self.cursor.open()?;
+        let first_marker = self.request.markers.len();
+        while let Some(key) = self.cursor.field(&mut open)? {
+            match MarkerName::of(&key.name) {
+                Some(name) => self.marker(name, key.start, first_marker)?,
+                None => field(self, &key.name, &mut value)?,
+            }
+        }
+        let span = Span::new(start, self.cursor.offset());
+        let unnamed = |marker: &&mut MarkerSpan| marker.object.is_empty();
+        let new = self.request.markers.iter_mut().skip(first_marker);
+        new.filter(unnamed).for_each(|marker| marker.object = span);
+        Ok(Read {
+            span,
+            is_object,
+            value,
+        })
+    }
+
+    /// Notes a marker of the object that is being read down, unless it is `null`; it
+    /// overrules another of its name there. The object's own markers are those without one
+    /// among the ones from `first` on.
+    pub(super) fn marker(&mut self, name: MarkerName, start: usize, first: usize) -> Scanned<()> {
+        let value = self.cursor.value()?;
+        let markers = &mut self.request.markers;
+        let old = |marker: &MarkerSpan| marker.object.is_empty() && marker.name == name;
+        let old = markers.iter().skip(first).position(old);
+        if let Some(old) = old {
+            markers.remove(first + old);
+        }
+        if !is_null(self.text, value) {
+            markers.push(MarkerSpan {
+                name,
+                field: Span::new(start, value.end as usize),
+                value,
+                object: Span::default(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The string at `span`, if it is one.
+    pub(super) fn string(&self, span: Span) -> Option<std::borrow::Cow<'a, str>> {
+        string(self.text, span)
+    }
+
+    /// `span` if the value there is a string, else empty.
+    pub(super) fn if_string(&self, span: Span) -> Span {
+        if is_string(self.text, span) {
+            span
+        } else {
+            Span::default()
+        }
+    }
+
+    /// Refuses a body whose spans would outweigh it.
+    pub(super) fn check_scratch(&self) -> Scanned<()> {
+        let size = size_of_val(self.scratch.as_slice())
+            + size_of_val(self.request.markers.as_slice())
+            + self.tables.size();
+        if size > (64 << 10) + self.text.len().saturating_mul(2) {
+            return self.cursor.fail(super::Why::TooManyParts);
+        }
+        Ok(())
+    }
+
+    /// Steps over a list whose elements are not parts of their own, noting its markers.
+    pub(super) fn inner_list(&mut self) -> Scanned<Span> {
+        if self.cursor.peek() != Some(b'[') {
+            return self.cursor.value();
+        }
+        let start = self.cursor.offset();
+        let mut open = self.cursor.open()?;
+        while self.cursor.more(&mut open)? {
+            self.object_or_value(|reader, _, (): &mut ()| reader.cursor.value().map(drop))?;
+        }
+        Ok(Span::new(start, self.cursor.offset()))
+    }
+}
+
+/// A part without a value that matters.
+pub(super) fn bare(kind: PartKind, span: Span) -> PartSpan {
+    PartSpan {
+        kind,
+        span,
+        content: Span::default(),
+        id: Span::default(),
+    }
+}
+
+/// The string at `span`, if it is one.
+pub(crate) fn string(text: &str, span: Span) -> Option<std::borrow::Cow<'_, str>> {
+    let raw = span.of(text);
+    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.as_bytes().contains(&b'\\') {
+        return Some(inner.into());
+    }
+    let raw = serde_json::from_str::<&serde_json::value::RawValue>(raw).ok()?;
+    crate::json::text(raw)
+}
+
+pub(crate) fn is_string(text: &str, span: Span) -> bool {
+    starts_with(text, span, b'"')
+}
+
+pub(crate) fn is_null(text: &str, span: Span) -> bool {
+    starts_with(text, span, b'n')
+}
+
+pub(crate) fn is_list(text: &str, span: Span) -> bool {
+    starts_with(text, span, b'[')
+}
+
+fn starts_with(text: &str, span: Span, byte: u8) -> bool {
+    !span.is_empty() && text.as_bytes().get(span.start as usize) == Some(&byte)
+}

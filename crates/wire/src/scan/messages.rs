@@ -1,0 +1,179 @@
+//! The entries of a Messages request.
+//!
+//! Follows [`crate::messages`] word for word in what becomes which message and part; the
+//! tests hold the two against each other.
+
+use trimtab_model::{MediaKind, Role};
+
+use super::cursor::Scanned;
+use super::element::{Reader, bare, is_list, is_string};
+use super::span::Span;
+use super::table::{PartKind, PartSpan};
+use super::unscannable::Why;
+
+/// Reads one entry.
+pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
+    let parts = reader.tables.parts.len();
+    let read = reader.object_or_value(|reader, key, role: &mut Span| {
+        match key {
+            "role" => *role = reader.cursor.value()?,
+            "content" => {
+                reader.tables.parts.truncate(parts);
+                content(reader)?;
+            }
+            _ => drop(reader.cursor.value()?),
+        }
+        Ok(())
+    })?;
+    if !read.is_object {
+        return reader.cursor.fail(Why::NotAMessage);
+    }
+    reader.tables.entry(read.span, reader.text.len())?;
+    let role = match reader.string(read.value).as_deref() {
+        Some("assistant") => Role::Assistant,
+        Some("system" | "developer") => Role::System,
+        _ => Role::User,
+    };
+    split(reader, role, parts);
+    Ok(())
+}
+
+/// Adds the messages of an entry: one for each run of outputs and of other parts.
+fn split(reader: &mut Reader<'_>, role: Role, first: usize) {
+    let tables = &mut reader.tables;
+    let parts: Vec<PartSpan> = tables.parts.drain(first..).collect();
+    let is_output = |part: &PartSpan| part.kind == PartKind::Output;
+    if role != Role::User || !parts.iter().any(is_output) {
+        tables.message(role);
+        tables.parts.extend(parts);
+        return;
+    }
+    let mut last = None;
+    for part in parts {
+        let role = if is_output(&part) {
+            Role::Tool
+        } else {
+            Role::User
+        };
+        if last != Some(role) {
+            tables.message(role);
+            last = Some(role);
+        }
+        tables.parts.push(part);
+    }
+}
+
+/// Reads the content of an entry, or the system's field, into the table of parts.
+pub(super) fn content(reader: &mut Reader<'_>) -> Scanned<()> {
+    match reader.cursor.peek() {
+        Some(b'"') => {
+            let span = reader.cursor.value()?;
+            reader.tables.parts.push(PartSpan {
+                content: span,
+                ..bare(PartKind::Text, span)
+            });
+        }
+        Some(b'[') => {
+            let mut open = reader.cursor.open()?;
+            while reader.cursor.more(&mut open)? {
+                let part = part(reader)?;
+                reader.tables.parts.push(part);
+                reader.check_scratch()?;
+            }
+        }
+        _ => {
+            let part = part(reader)?;
+            reader.tables.parts.push(part);
+        }
+    }
+    Ok(())
+}
+
+/// The fields of a part that tell what it is.
+#[derive(Default)]
+struct Fields {
+    type_name: Span,
+    text: Span,
+    thinking: Span,
+    signature: Span,
+    data: Span,
+    id: Span,
+    name: Span,
+    input: Span,
+    tool_use_id: Span,
+    content: Span,
+}
+
+fn part(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
+    let read = reader.object_or_value(|reader, key, fields: &mut Fields| {
+        let value = match key {
+            "content" => reader.inner_list()?,
+            _ => reader.cursor.value()?,
+        };
+        let place = match key {
+            "type" => &mut fields.type_name,
+            "text" => &mut fields.text,
+            "thinking" => &mut fields.thinking,
+            "signature" => &mut fields.signature,
+            "data" => &mut fields.data,
+            "id" => &mut fields.id,
+            "name" => &mut fields.name,
+            "input" => &mut fields.input,
+            "tool_use_id" => &mut fields.tool_use_id,
+            "content" => &mut fields.content,
+            _ => return Ok(()),
+        };
+        *place = value;
+        Ok(())
+    })?;
+    Ok(known(reader, read.span, &read.value).unwrap_or(bare(PartKind::Opaque, read.span)))
+}
+
+fn known(reader: &Reader<'_>, span: Span, fields: &Fields) -> Option<PartSpan> {
+    let text = |span: Span| is_string(reader.text, span).then_some(span);
+    let type_name = reader.string(fields.type_name)?;
+    match type_name.as_ref() {
+        "text" => Some(PartSpan {
+            content: text(fields.text)?,
+            ..bare(PartKind::Text, span)
+        }),
+        "thinking" => {
+            let sealed = text(fields.signature).is_some();
+            Some(PartSpan {
+                content: text(fields.thinking)?,
+                ..bare(PartKind::Reasoning { sealed }, span)
+            })
+        }
+        "redacted_thinking" => {
+            text(fields.data)?;
+            Some(bare(PartKind::Reasoning { sealed: true }, span))
+        }
+        "tool_use" => {
+            text(fields.name)?;
+            let content = Some(fields.input).filter(|input| !input.is_empty())?;
+            Some(PartSpan {
+                kind: PartKind::Call,
+                span,
+                content,
+                id: text(fields.id)?,
+            })
+        }
+        "tool_result" => output(reader, span, fields),
+        "image" => Some(bare(PartKind::Media(MediaKind::Image), span)),
+        "document" => Some(bare(PartKind::Media(MediaKind::Document), span)),
+        _ => None,
+    }
+}
+
+fn output(reader: &Reader<'_>, span: Span, fields: &Fields) -> Option<PartSpan> {
+    let content = fields.content;
+    let usual =
+        content.is_empty() || is_string(reader.text, content) || is_list(reader.text, content);
+    let id = fields.tool_use_id;
+    (usual && is_string(reader.text, id)).then_some(PartSpan {
+        kind: PartKind::Output,
+        span,
+        content,
+        id,
+    })
+}

@@ -1,0 +1,85 @@
+//! A request body as spans: where its messages, parts, calls, outputs and markers are.
+//!
+//! One pass over the bytes, nothing copied. Positions are those of the model: what
+//! [`Scan::message`] gives at a position is what the readers of the dialects make of it, so
+//! that a plan made for the model's messages can be carried out on the bytes.
+//!
+//! ```
+//! use trimtab_model::{Dialect, Role};
+//! use trimtab_wire::scan::Scan;
+//!
+//! let body = br#"{"model": "m", "system": "be brief", "messages": [
+//!     {"role": "user", "content": [
+//!         {"type": "tool_result", "tool_use_id": "c1", "content": "a.txt"},
+//!         {"type": "text", "text": "go on"}]}]}"#;
+//! let scan = Scan::new(body, Dialect::Messages).unwrap();
+//! let roles: Vec<Role> = (0..scan.len()).map(|at| scan.role(at).unwrap()).collect();
+//! assert_eq!(roles, [Role::System, Role::Tool, Role::User]);
+//! assert_eq!(scan.message(1).unwrap().text(), "a.txt");
+//! ```
+
+mod blocks;
+mod body;
+mod chat;
+pub(crate) mod cursor;
+mod detect;
+mod element;
+mod messages;
+mod request;
+mod responses;
+mod span;
+mod strings;
+mod table;
+mod unscannable;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use detect::detect;
+pub(crate) use element::string;
+pub use request::{Limit, LimitName, MarkerName, MarkerSpan, Request, SessionHints, ToolSpan};
+pub use span::Span;
+pub use table::{PartKind, PartSpan};
+pub use unscannable::{Unscannable, Why};
+
+use table::Tables;
+use trimtab_model::Dialect;
+
+/// A request body as spans.
+#[derive(Clone, Debug)]
+pub struct Scan<'a> {
+    text: &'a str,
+    dialect: Dialect,
+    request: Request,
+    tables: Tables,
+    /// True if the first message stands in a field of its own, not in the list.
+    head: bool,
+}
+
+impl<'a> Scan<'a> {
+    /// Scans `body`, which is a request of `dialect`.
+    pub fn new(body: &'a [u8], dialect: Dialect) -> Result<Self, Unscannable> {
+        if u32::try_from(body.len()).is_err() {
+            let why = Why::TooLong;
+            return Err(Unscannable { offset: 0, why });
+        }
+        let Ok(text) = simdutf8::basic::from_utf8(body) else {
+            return Err(not_utf8(body));
+        };
+        let (request, tables, head) = body::read(text, dialect)?;
+        Ok(Self {
+            text,
+            dialect,
+            request,
+            tables,
+            head,
+        })
+    }
+}
+
+fn not_utf8(body: &[u8]) -> Unscannable {
+    let offset = std::str::from_utf8(body).map_or_else(|error| error.valid_up_to(), str::len);
+    let why = Why::NotUtf8;
+    Unscannable { offset, why }
+}

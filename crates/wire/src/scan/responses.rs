@@ -1,0 +1,231 @@
+//! The entries of a Responses request.
+//!
+//! Follows [`crate::responses`] word for word in what is gathered into which message; the
+//! tests hold the two against each other.
+
+use trimtab_model::{MediaKind, Role};
+
+use super::cursor::Scanned;
+use super::element::{Reader, bare, is_list, is_string};
+use super::span::Span;
+use super::table::{PartKind, PartSpan};
+
+/// The fields of an entry that tell what it is.
+#[derive(Default)]
+struct Fields {
+    type_name: Span,
+    role: Span,
+    content: Span,
+    summary: Span,
+    encrypted_content: Span,
+    call_id: Span,
+    id: Span,
+    output: Span,
+    /// `arguments`, `input`, `action` or `operation`.
+    arguments: Span,
+}
+
+/// Reads an input that is one text: one message of the user.
+pub(super) fn text_input(reader: &mut Reader<'_>) -> Scanned<()> {
+    let span = reader.cursor.value()?;
+    reader.tables.entry(span, reader.text.len())?;
+    reader.tables.message(Role::User);
+    reader.tables.parts.push(PartSpan {
+        content: span,
+        ..bare(PartKind::Text, span)
+    });
+    Ok(())
+}
+
+/// Reads one entry.
+pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
+    reader.scratch.clear();
+    let read = reader.object_or_value(field)?;
+    let (span, fields) = (read.span, read.value);
+    reader.check_scratch()?;
+    let type_name = reader.string(fields.type_name).unwrap_or_default();
+    match type_name.as_ref() {
+        "message" | "" if !fields.role.is_empty() => message(reader, span, &fields),
+        "reasoning" => {
+            let part = reasoning(reader, span, &fields);
+            said(reader, span, &[part])
+        }
+        "compaction" | "compaction_summary" => {
+            alone(reader, span, Role::User, bare(PartKind::Opaque, span))
+        }
+        other if is_output(reader, &fields, other) => output(reader, span, &fields),
+        _ if is_string(reader.text, fields.call_id) => {
+            let call = PartSpan {
+                kind: PartKind::Call,
+                span,
+                content: fields.arguments,
+                id: fields.call_id,
+            };
+            said(reader, span, &[call])
+        }
+        other => {
+            // It stands for something that the provider keeps.
+            reader.request.partial |= other == "item_reference";
+            said(reader, span, &[bare(PartKind::Opaque, span)])
+        }
+    }
+}
+
+fn field(reader: &mut Reader<'_>, key: &str, fields: &mut Fields) -> Scanned<()> {
+    let value = match key {
+        "content" => content(reader)?,
+        "output" => reader.inner_list()?,
+        _ => reader.cursor.value()?,
+    };
+    let place = match key {
+        "type" => &mut fields.type_name,
+        "role" => &mut fields.role,
+        "content" => &mut fields.content,
+        "summary" => &mut fields.summary,
+        "encrypted_content" => &mut fields.encrypted_content,
+        "call_id" => &mut fields.call_id,
+        "id" => &mut fields.id,
+        "output" => &mut fields.output,
+        "arguments" | "input" | "action" | "operation" => &mut fields.arguments,
+        _ => return Ok(()),
+    };
+    *place = value;
+    Ok(())
+}
+
+/// Steps over the content of an entry and puts its parts aside.
+fn content(reader: &mut Reader<'_>) -> Scanned<Span> {
+    reader.scratch.clear();
+    let first = reader.cursor.peek();
+    let start = reader.cursor.offset();
+    if first != Some(b'[') {
+        let span = reader.cursor.value()?;
+        let part = if first == Some(b'"') {
+            PartSpan {
+                content: span,
+                ..bare(PartKind::Text, span)
+            }
+        } else {
+            bare(PartKind::Opaque, span)
+        };
+        reader.scratch.push(part);
+        return Ok(span);
+    }
+    let mut open = reader.cursor.open()?;
+    while reader.cursor.more(&mut open)? {
+        let part = part(reader)?;
+        reader.scratch.push(part);
+        reader.check_scratch()?;
+    }
+    Ok(Span::new(start, reader.cursor.offset()))
+}
+
+fn part(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
+    let read = reader.object_or_value(|reader, key, (kind, text): &mut (Span, Span)| {
+        let value = reader.cursor.value()?;
+        match key {
+            "type" => *kind = value,
+            "text" => *text = value,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let (type_name, text) = read.value;
+    let kind = match reader.string(type_name).as_deref() {
+        Some("input_text" | "output_text" | "text") if is_string(reader.text, text) => {
+            return Ok(PartSpan {
+                content: text,
+                ..bare(PartKind::Text, read.span)
+            });
+        }
+        Some("input_image") => PartKind::Media(MediaKind::Image),
+        Some("input_file") => PartKind::Media(MediaKind::Document),
+        Some("input_audio") => PartKind::Media(MediaKind::Audio),
+        _ => PartKind::Opaque,
+    };
+    Ok(bare(kind, read.span))
+}
+
+fn message(reader: &mut Reader<'_>, span: Span, fields: &Fields) -> Scanned<()> {
+    let mut parts = std::mem::take(&mut reader.scratch);
+    if fields.content.is_empty() {
+        parts.clear();
+    }
+    let role = match reader.string(fields.role).as_deref() {
+        Some("assistant") => {
+            let texts = parts.iter().all(|part| part.kind == PartKind::Text);
+            if parts.is_empty() || !texts {
+                parts = vec![bare(PartKind::Opaque, span)];
+            }
+            let done = said(reader, span, &parts);
+            reader.scratch = parts;
+            return done;
+        }
+        Some("system" | "developer") => Role::System,
+        _ => Role::User,
+    };
+    reader.speaking = false;
+    reader.tables.entry(span, reader.text.len())?;
+    reader.tables.message(role);
+    reader.tables.parts.extend_from_slice(&parts);
+    reader.scratch = parts;
+    Ok(())
+}
+
+fn reasoning(reader: &Reader<'_>, span: Span, fields: &Fields) -> PartSpan {
+    if !fields.summary.is_empty() && !is_list(reader.text, fields.summary) {
+        return bare(PartKind::Opaque, span);
+    }
+    let sealed = is_string(reader.text, fields.encrypted_content);
+    PartSpan {
+        content: fields.summary,
+        ..bare(PartKind::Reasoning { sealed }, span)
+    }
+}
+
+fn is_output(reader: &Reader<'_>, fields: &Fields, type_name: &str) -> bool {
+    let named = is_string(reader.text, fields.call_id)
+        || (type_name == "local_shell_call_output" && is_string(reader.text, fields.id));
+    type_name.ends_with("_output") && named
+}
+
+fn output(reader: &mut Reader<'_>, span: Span, fields: &Fields) -> Scanned<()> {
+    let id = if fields.call_id.is_empty() {
+        fields.id
+    } else {
+        fields.call_id
+    };
+    let id = reader.if_string(id);
+    let part = PartSpan {
+        kind: PartKind::Output,
+        span,
+        content: fields.output,
+        id,
+    };
+    alone(reader, span, Role::Tool, part)
+}
+
+/// A message of one part that nothing is gathered into.
+fn alone(reader: &mut Reader<'_>, span: Span, role: Role, part: PartSpan) -> Scanned<()> {
+    reader.speaking = false;
+    reader.tables.entry(span, reader.text.len())?;
+    reader.tables.message(role);
+    reader.tables.parts.push(part);
+    Ok(())
+}
+
+/// What the model said: part of the message that it is speaking.
+fn said(reader: &mut Reader<'_>, span: Span, parts: &[PartSpan]) -> Scanned<()> {
+    let goes_on = reader.speaking;
+    reader.tables.entry(span, reader.text.len())?;
+    if goes_on {
+        if let Some(entry) = reader.tables.entries.last_mut() {
+            entry.message = entry.message.saturating_sub(1);
+        }
+    } else {
+        reader.tables.message(Role::Assistant);
+        reader.speaking = true;
+    }
+    reader.tables.parts.extend_from_slice(parts);
+    Ok(())
+}

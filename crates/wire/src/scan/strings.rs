@@ -1,0 +1,162 @@
+//! Where a JSON string ends.
+//!
+//! Most bytes of a request stand inside strings, so this is where scanning spends its time:
+//! eight bytes at a time at first, sixty-four once a string turns out to be long.
+
+use super::blocks::{self, Blocks};
+use super::unscannable::{Unscannable, Why};
+
+/// How many words of a string are looked at one by one before it counts as long.
+const SHORT: u32 = 8;
+
+/// Where a string ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    /// The offset of the closing quote.
+    pub(crate) quote: usize,
+    /// True if there are escapes in the string.
+    pub(crate) escaped: bool,
+}
+
+/// Where the string ends whose first byte inside is at `at`.
+pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<End, Unscannable> {
+    let mut escaped = false;
+    for _ in 0..SHORT {
+        let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) else {
+            return near_the_end(bytes, at, escaped);
+        };
+        let special = special_bytes(*word);
+        if special == 0 {
+            at += 8;
+            continue;
+        }
+        at += special.trailing_zeros() as usize / 8;
+        match bytes.get(at) {
+            Some(b'"') => return Ok(End { quote: at, escaped }),
+            Some(b'\\') => at += escape(bytes, at)?,
+            _ => return fail(at, Why::ControlCharacter),
+        }
+        escaped = true;
+    }
+    match blocks::read(bytes, at, escaped)? {
+        Blocks::End(end) => Ok(end),
+        Blocks::On { at, escaped } => near_the_end(bytes, at, escaped),
+    }
+}
+
+/// The last few bytes of the input, one by one.
+fn near_the_end(bytes: &[u8], mut at: usize, mut escaped: bool) -> Result<End, Unscannable> {
+    loop {
+        match bytes.get(at) {
+            Some(b'"') => return Ok(End { quote: at, escaped }),
+            Some(b'\\') => {
+                at += escape(bytes, at)?;
+                escaped = true;
+            }
+            Some(byte) if *byte < 0x20 => return fail(at, Why::ControlCharacter),
+            Some(_) => at += 1,
+            None => return fail(bytes.len(), Why::Truncated),
+        }
+    }
+}
+
+fn fail<T>(offset: usize, why: Why) -> Result<T, Unscannable> {
+    Err(Unscannable { offset, why })
+}
+
+/// The length of the escape that starts at `at`.
+pub(super) fn escape(bytes: &[u8], at: usize) -> Result<usize, Unscannable> {
+    match bytes.get(at + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
+        Some(b'u') => match bytes.get(at + 2..at + 6) {
+            Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => Ok(6),
+            Some(_) => fail(at, Why::BadEscape),
+            None => fail(bytes.len(), Why::Truncated),
+        },
+        Some(_) => fail(at, Why::BadEscape),
+        None => fail(bytes.len(), Why::Truncated),
+    }
+}
+
+/// The high bit of each special byte. Bytes above the first special one may be wrong, which
+/// does no harm to who only looks for the first.
+fn special_bytes(word: [u8; 8]) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES * 0x80;
+    let word = u64::from_le_bytes(word);
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let quote = zero(word ^ (ONES * u64::from(b'"')));
+    let backslash = zero(word ^ (ONES * u64::from(b'\\')));
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | backslash | control) & HIGH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(quote: usize, escaped: bool) -> End {
+        End { quote, escaped }
+    }
+
+    #[test]
+    fn every_special_byte_is_found_at_every_place() {
+        for length in 0..300 {
+            for (special, outcome) in [(b'"', true), (0x1f, false), (0, false), (b'\n', false)] {
+                for filler in [b'a', 0x20, b'!', b'#', b'[', b']', 0x7f, 0x80, 0xff] {
+                    let mut bytes = vec![filler; length];
+                    bytes.push(special);
+                    bytes.extend(vec![b'z'; length % 141]);
+                    let found = closing_quote(&bytes, 0);
+                    if outcome {
+                        assert_eq!(found, Ok(end(length, false)));
+                    } else {
+                        assert_eq!(found, fail(length, Why::ControlCharacter));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn runs_of_backslashes_are_read_the_same_everywhere() {
+        for before in 0..200 {
+            for run in 0..70 {
+                let mut bytes = vec![b'a'; before];
+                bytes.extend(vec![b'\\'; run]);
+                bytes.push(b'"');
+                bytes.extend(vec![b'b'; 30]);
+                bytes.extend([b'"', b'c']);
+                let first = before + run;
+                let quote = if run % 2 == 0 { first } else { first + 31 };
+                let found = closing_quote(&bytes, 0);
+                assert_eq!(found, Ok(end(quote, run > 0)), "{before} {run}");
+                assert_eq!(found, near_the_end(&bytes, 0, false), "{before} {run}");
+            }
+        }
+    }
+
+    #[test]
+    fn bad_escapes_are_found_everywhere() {
+        for before in 0..200 {
+            let at = |bytes: &[u8]| closing_quote(&[&vec![b'a'; before], bytes].concat(), 0);
+            let tail = [b'b'; 90];
+            let bad = at(&[br"\x".as_slice(), &tail].concat());
+            assert_eq!(bad, fail(before, Why::BadEscape));
+            let bad = at(&[br"\\\u12x4".as_slice(), &tail].concat());
+            assert_eq!(bad, fail(before + 2, Why::BadEscape));
+            let good = at(&[br"\\\u12f4".as_slice(), &tail, b"\""].concat());
+            assert_eq!(good, Ok(end(before + 98, true)));
+        }
+    }
+
+    #[test]
+    fn escapes_are_stepped_over() {
+        assert_eq!(closing_quote(br#"a\"b\\" c"#, 0), Ok(end(6, true)));
+        assert_eq!(closing_quote(br#"\ud83d" c"#, 0), Ok(end(6, true)));
+        assert_eq!(closing_quote(br#"\x" c"#, 0), fail(0, Why::BadEscape));
+        assert_eq!(closing_quote(br#"\u12g4""#, 0), fail(0, Why::BadEscape));
+        assert_eq!(closing_quote(br"\u12", 0), fail(4, Why::Truncated));
+        assert_eq!(closing_quote(br"abc", 0), fail(3, Why::Truncated));
+    }
+}

@@ -1,0 +1,229 @@
+//! What a scan tells.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+use trimtab_model::{Dialect, Message, Role};
+
+use super::element::string;
+use super::request::Request;
+use super::span::Span;
+use super::table::{Entry, PartSpan};
+use super::{PartKind, Scan};
+use crate::json::pick;
+use crate::{chat, messages, responses};
+
+impl<'a> Scan<'a> {
+    /// The dialect it was scanned as.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The body, as it came.
+    pub fn body(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+
+    /// What the body says besides its messages.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// The JSON at `span`, as it came; empty where there is none.
+    pub fn json(&self, span: Span) -> &'a str {
+        span.of(self.text)
+    }
+
+    /// The text at `span`, if that is a string.
+    pub fn string(&self, span: Span) -> Option<Cow<'a, str>> {
+        string(self.text, span)
+    }
+
+    /// The name of the model.
+    pub fn model(&self) -> Option<Cow<'a, str>> {
+        self.string(self.request.model)
+    }
+
+    /// True if the answer is asked for as a stream.
+    pub fn is_stream(&self) -> bool {
+        self.json(self.request.stream) == "true"
+    }
+
+    /// The smallest limit of the answer's length, if the body has one that is a figure.
+    pub fn answer_limit(&self) -> Option<u64> {
+        let figures = self.request.limits.iter();
+        figures
+            .filter_map(|limit| self.json(limit.span).parse().ok())
+            .min()
+    }
+
+    /// True if the rest of the conversation is kept by the provider.
+    pub fn is_partial(&self) -> bool {
+        self.request.partial
+    }
+
+    /// Number of messages, in the sense of the model.
+    pub fn len(&self) -> usize {
+        self.tables.messages.len()
+    }
+
+    /// True if there is no message.
+    pub fn is_empty(&self) -> bool {
+        self.tables.messages.is_empty()
+    }
+
+    /// Who speaks at position `at`.
+    pub fn role(&self, at: usize) -> Option<Role> {
+        self.tables.messages.get(at).map(|row| row.role)
+    }
+
+    /// The parts of the message at `at`; none beyond the end.
+    pub fn parts(&self, at: usize) -> &[PartSpan] {
+        self.tables
+            .parts
+            .get(self.part_range(at))
+            .unwrap_or_default()
+    }
+
+    /// The name of the tool that a call asks for.
+    pub fn call_name(&self, part: &PartSpan) -> Option<Cow<'a, str>> {
+        if part.kind != PartKind::Call {
+            return None;
+        }
+        let json = self.json(part.span);
+        let [type_name, name, function] = pick(json, ["type", "name", "function"])?;
+        let type_name = type_name.and_then(text).unwrap_or_default();
+        match self.dialect {
+            Dialect::Messages => name.and_then(text),
+            // The provider's own tools are called by the type of their calls.
+            Dialect::Responses => name.and_then(text).filter(|name| !name.is_empty()).or({
+                let own = type_name.strip_suffix("_call").unwrap_or(&type_name);
+                Some(Cow::Owned(own.to_owned()))
+            }),
+            Dialect::Chat => {
+                let own = || pick(json, [&type_name]).and_then(|[own]| own);
+                let inner = [function, own()].into_iter().flatten();
+                let mut names = inner.filter_map(|json| pick(json, ["name"]));
+                let inner = names.next().map_or(name, |[name]| name);
+                inner.and_then(text)
+            }
+        }
+    }
+
+    /// The message at `at`, read from the body now; none beyond the end.
+    pub fn message(&self, at: usize) -> Option<Message> {
+        if self.head && at == 0 {
+            return self.head_message();
+        }
+        let entries = self.entry_range(at);
+        let first = self.tables.entries.get(entries.start)?;
+        match self.dialect {
+            Dialect::Chat => chat::read_message(self.json(first.span)).ok(),
+            Dialect::Messages => {
+                let number = at.checked_sub(first.message as usize)?;
+                let read = messages::read_message(self.json(first.span)).ok()?;
+                read.into_iter().nth(number)
+            }
+            Dialect::Responses => self.gathered(entries),
+        }
+    }
+
+    fn head_message(&self) -> Option<Message> {
+        let json = self.json(self.request.system);
+        match self.dialect {
+            Dialect::Responses => {
+                let text = self.string(self.request.system)?;
+                Some(responses::instructions(text.into_owned()))
+            }
+            _ => messages::read_system(json).ok(),
+        }
+    }
+
+    fn gathered(&self, entries: Range<usize>) -> Option<Message> {
+        if super::element::is_string(self.text, self.request.list) {
+            let text = self.string(self.request.list)?;
+            return Some(Message::user(text));
+        }
+        let mut gatherer = responses::Gatherer::default();
+        for entry in self.tables.entries.get(entries)? {
+            let raw: &RawValue = serde_json::from_str(self.json(entry.span)).ok()?;
+            gatherer.push(raw);
+        }
+        gatherer.messages.into_iter().next()
+    }
+
+    /// True if the first message stands in a field of its own.
+    pub(crate) fn has_head(&self) -> bool {
+        self.head
+    }
+
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.tables.entries
+    }
+
+    /// Where the parts of message `at` are among all parts.
+    pub(crate) fn part_range(&self, at: usize) -> Range<usize> {
+        let start = |at: usize| {
+            let row = self.tables.messages.get(at);
+            row.map_or(self.tables.parts.len(), |row| row.part as usize)
+        };
+        start(at)..start(at.saturating_add(1))
+    }
+
+    /// The entries that message `at` is made of; empty for one in a field of its own.
+    pub(crate) fn entry_range(&self, at: usize) -> Range<usize> {
+        let end = self.tables.entries.len();
+        let Some(row) = self.tables.messages.get(at) else {
+            return end..end;
+        };
+        let first = row.entry as usize;
+        if self.head && at == 0 {
+            return 0..0;
+        }
+        if self.dialect != Dialect::Responses {
+            return first..first.saturating_add(1);
+        }
+        let next = self.tables.messages.get(at + 1);
+        first..next.map_or(end, |row| row.entry as usize)
+    }
+
+    /// The messages that entry `entry` holds, or adds to.
+    pub(crate) fn messages_of(&self, entry: usize) -> Range<usize> {
+        let Some(row) = self.tables.entries.get(entry) else {
+            return self.len()..self.len();
+        };
+        let first = row.message as usize;
+        if self.dialect != Dialect::Messages {
+            return first..first.saturating_add(1);
+        }
+        let next = self.tables.entries.get(entry + 1);
+        first..next.map_or(self.len(), |row| row.message as usize)
+    }
+
+    /// The entry in which `span` lies.
+    pub(crate) fn entry_of(&self, span: Span) -> Option<usize> {
+        let after = self
+            .tables
+            .entries
+            .partition_point(|entry| entry.span.start <= span.start);
+        let at = after.checked_sub(1)?;
+        let entry = self.tables.entries.get(at)?;
+        entry.span.contains(span).then_some(at)
+    }
+
+    /// How many bytes the spans take.
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> usize {
+        self.tables.size()
+    }
+}
+
+/// The text of `json`, if it is a string.
+fn text(json: &str) -> Option<Cow<'_, str>> {
+    string(json, Span::new(0, json.len()))
+}

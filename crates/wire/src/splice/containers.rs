@@ -1,0 +1,98 @@
+//! The lists and objects that change.
+
+use std::collections::BTreeMap;
+
+use super::edits::Edits;
+use super::members::Members;
+use crate::json::quoted;
+use crate::scan::Span;
+use crate::scan::cursor::Cursor;
+
+/// The lists and objects that change, by where they are.
+#[derive(Debug)]
+pub(crate) struct Containers<'a> {
+    text: &'a str,
+    changed: BTreeMap<Span, Members>,
+}
+
+impl<'a> Containers<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            changed: BTreeMap::new(),
+        }
+    }
+
+    /// The members of the list or object at `container`.
+    pub(crate) fn at(&mut self, container: Span) -> &mut Members {
+        let text = self.text;
+        self.changed
+            .entry(container)
+            .or_insert_with(|| Members::read(text, container))
+    }
+
+    /// Leaves out the element of `list` in which `span` lies.
+    pub(crate) fn drop_element(&mut self, list: Span, span: Span) {
+        let members = self.at(list);
+        if let Some(index) = members.position(span) {
+            members.drop_member(index);
+        }
+    }
+
+    /// Leaves out every field `name` of `object`.
+    pub(crate) fn drop_field(&mut self, object: Span, name: &str) {
+        for field in fields(self.text, object) {
+            if field.name == name {
+                self.drop_element(object, field.span);
+            }
+        }
+    }
+
+    /// Adds a field to `object`, behind all others.
+    pub(crate) fn add_field(&mut self, object: Span, name: &str, json: &str) {
+        let members = self.at(object);
+        members.add(members.len(), format!("{}:{json}", quoted(name)));
+    }
+
+    pub(crate) fn write(self, edits: &mut Edits) {
+        for members in self.changed.into_values() {
+            members.write(edits);
+        }
+    }
+}
+
+/// A field of an object.
+pub(crate) struct Field {
+    pub(crate) name: String,
+    /// The field with its name.
+    pub(crate) span: Span,
+    pub(crate) value: Span,
+}
+
+/// The fields of the object at `object`.
+pub(crate) fn fields(text: &str, object: Span) -> Vec<Field> {
+    let mut found = Vec::new();
+    let mut cursor = Cursor::at(text, object.start as usize);
+    if cursor.peek() != Some(b'{') {
+        return found;
+    }
+    let Ok(mut open) = cursor.open() else {
+        return found;
+    };
+    while let Ok(Some(key)) = cursor.field(&mut open) {
+        let Ok(value) = cursor.value() else { break };
+        found.push(Field {
+            name: key.name.into_owned(),
+            span: Span::new(key.start, value.end as usize),
+            value,
+        });
+    }
+    found
+}
+
+/// The value of the last field `name` of the object at `object`.
+pub(crate) fn value_of(text: &str, object: Span, name: &str) -> Option<Span> {
+    let fields = fields(text, object);
+    let found = fields.into_iter().rfind(|field| field.name == name);
+    found.map(|field| field.value)
+}

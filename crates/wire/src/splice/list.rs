@@ -1,0 +1,248 @@
+//! Whole messages: left out and put in.
+
+use std::collections::BTreeMap;
+
+use trimtab_model::{Dialect, Message, Role};
+
+use super::Splicer;
+use super::containers::value_of;
+use super::members::Members;
+use super::write::{elements, entries};
+use crate::json::Object;
+use crate::scan::Span;
+
+impl Splicer<'_, '_, '_> {
+    /// Leaves out and puts in messages.
+    pub(super) fn messages(&mut self) -> Result<(), &'static str> {
+        if self.draft.removed.is_empty() && self.draft.inserted.is_empty() {
+            self.remove_entries_of_parts(None);
+            return Ok(());
+        }
+        if self.scan.json(self.scan.request().list).starts_with('"') {
+            self.rewrite_text_input();
+            return Ok(());
+        }
+        let spans = self.scan.entries().iter().map(|entry| entry.span).collect();
+        let mut list = Members::new(self.scan.request().list, spans);
+        self.remove_messages(&mut list);
+        let batches = self.place_inserted(&list)?;
+        for (before, batch) in batches {
+            for json in entries(&batch, self.scan.dialect()) {
+                list.add(before, json);
+            }
+        }
+        self.remove_entries_of_parts(Some(list));
+        Ok(())
+    }
+
+    /// Leaves out the entries of parts that are entries themselves, then writes the list.
+    fn remove_entries_of_parts(&mut self, list: Option<Members>) {
+        let dropped = self.entries_of_dropped_parts();
+        let mut list = match list {
+            None if dropped.is_empty() => return,
+            None => {
+                let spans = self.scan.entries().iter().map(|entry| entry.span).collect();
+                Members::new(self.scan.request().list, spans)
+            }
+            Some(list) => list,
+        };
+        for entry in dropped {
+            list.drop_member(entry);
+        }
+        list.write(&mut self.edits);
+    }
+
+    /// In Responses, thoughts, calls and texts of an answer are entries of their own.
+    fn entries_of_dropped_parts(&self) -> Vec<usize> {
+        if self.scan.dialect() != Dialect::Responses {
+            return Vec::new();
+        }
+        let mut dropped = Vec::new();
+        for &(message, part) in &self.draft.removed_parts {
+            if self.draft.removed.contains(&message) {
+                continue;
+            }
+            let Some(found) = self.scan.parts(message).get(part) else {
+                continue;
+            };
+            let Some(entry) = self.scan.entry_of(found.span) else {
+                continue;
+            };
+            if self.is_emptied(message, entry) {
+                dropped.push(entry);
+            }
+        }
+        dropped
+    }
+
+    /// True if every part of `message` that stands in `entry` is left out.
+    fn is_emptied(&self, message: usize, entry: usize) -> bool {
+        let Some(span) = self.scan.entries().get(entry).map(|entry| entry.span) else {
+            return false;
+        };
+        let parts = self.scan.parts(message);
+        let first = parts.partition_point(|part| part.span.start < span.start);
+        let inside = parts.iter().enumerate().skip(first);
+        inside
+            .take_while(|(_, part)| span.contains(part.span))
+            .all(|(part, _)| !self.draft.stays((message, part)))
+    }
+
+    fn remove_messages(&mut self, list: &mut Members) {
+        for &message in &self.draft.removed {
+            if self.scan.has_head() && message == 0 {
+                let request = self.scan.request();
+                self.containers
+                    .drop_element(request.body, request.system_field);
+                continue;
+            }
+            for entry in self.scan.entry_range(message) {
+                let mut of_entry = self.scan.messages_of(entry);
+                if of_entry.all(|message| self.draft.removed.contains(&message)) {
+                    list.drop_member(entry);
+                } else {
+                    self.remove_elements(message, entry);
+                }
+            }
+        }
+    }
+
+    /// Leaves out one of the messages that share an entry.
+    fn remove_elements(&mut self, message: usize, entry: usize) {
+        if let Some(content) = self.content_of(entry) {
+            for part in self.scan.parts(message) {
+                self.containers.drop_element(content, part.span);
+            }
+        }
+    }
+
+    /// The content of an entry.
+    pub(super) fn content_of(&mut self, entry: usize) -> Option<Span> {
+        let scan = self.scan;
+        *self.contents.entry(entry).or_insert_with(|| {
+            let entry = scan.entries().get(entry)?;
+            value_of(scan.text(), entry.span, "content")
+        })
+    }
+
+    /// Where in the list inserted messages go; what goes into entries that are there is
+    /// put there.
+    fn place_inserted(
+        &mut self,
+        list: &Members,
+    ) -> Result<BTreeMap<usize, Vec<Message>>, &'static str> {
+        let mut batches = BTreeMap::new();
+        for (&before, batch) in &self.draft.inserted {
+            let first = usize::from(self.scan.has_head());
+            let before = before.max(first);
+            let entry = self.scan.entry_range(before).start;
+            let mut batch = batch.clone();
+            if self.scan.dialect() == Dialect::Messages {
+                if self.is_inside(before, entry) {
+                    self.insert_inside(before, entry, &batch)?;
+                    continue;
+                }
+                self.join_outputs(entry, &mut batch, list);
+            }
+            let place: &mut Vec<Message> = batches.entry(entry).or_default();
+            place.extend(batch);
+        }
+        Ok(batches)
+    }
+
+    /// True if something of the entry stays before message `before`.
+    fn is_inside(&self, before: usize, entry: usize) -> bool {
+        let first = self.scan.messages_of(entry).start;
+        (first..before).any(|message| !self.draft.removed.contains(&message))
+    }
+
+    fn insert_inside(
+        &mut self,
+        before: usize,
+        entry: usize,
+        batch: &[Message],
+    ) -> Result<(), &'static str> {
+        if batch.iter().any(|message| message.role == Role::Assistant) {
+            return Err("an answer cannot stand between the outputs and the text of one message");
+        }
+        let content = self.content_of(entry).ok_or("the message has no content")?;
+        let next = self.scan.parts(before).first().map(|part| part.span);
+        let members = self.containers.at(content);
+        let place = next.and_then(|span| members.position(span));
+        let place = place.unwrap_or(members.len());
+        for json in batch.iter().flat_map(elements) {
+            members.add(place, json);
+        }
+        Ok(())
+    }
+
+    /// Outputs of one round go into one message: those at the start of `batch` behind the
+    /// outputs before it, else those at its end in front of the outputs behind it.
+    fn join_outputs(&mut self, entry: usize, batch: &mut Vec<Message>, list: &Members) {
+        let is_tool = |message: &Message| message.role == Role::Tool;
+        let before = (0..entry).rfind(|entry| !list.is_dropped(*entry));
+        if let Some(before) = before.filter(|before| self.is_outputs(*before, true)) {
+            let count = batch.iter().take_while(|message| is_tool(message)).count();
+            let tools: Vec<Message> = batch.drain(..count).collect();
+            self.add_elements(before, None, &tools);
+        }
+        if !list.is_dropped(entry) && self.is_outputs(entry, false) {
+            let others = batch.iter().rposition(|message| !is_tool(message));
+            let tools: Vec<Message> = batch.drain(others.map_or(0, |at| at + 1)..).collect();
+            self.add_elements(entry, Some(0), &tools);
+        }
+    }
+
+    /// True if the messages that stay in `entry` are outputs: all of them, or the first.
+    fn is_outputs(&self, entry: usize, all: bool) -> bool {
+        let stays = |message: &usize| !self.draft.removed.contains(message);
+        let mut messages = self.scan.messages_of(entry).filter(stays);
+        let is_tool = |message| self.scan.role(message) == Some(Role::Tool);
+        if all {
+            let mut messages = messages.peekable();
+            messages.peek().is_some() && messages.all(is_tool)
+        } else {
+            messages.next().is_some_and(is_tool)
+        }
+    }
+
+    fn add_elements(&mut self, entry: usize, before: Option<usize>, messages: &[Message]) {
+        let Some(content) = self.content_of(entry) else {
+            return;
+        };
+        let members = self.containers.at(content);
+        let place = before.unwrap_or(members.len());
+        for json in messages.iter().flat_map(elements) {
+            members.add(place, json);
+        }
+    }
+
+    /// An input that is one text becomes a list.
+    fn rewrite_text_input(&mut self) {
+        let span = self.scan.request().list;
+        let user = usize::from(self.scan.has_head());
+        let mut jsons = Vec::new();
+        for (before, batch) in &self.draft.inserted {
+            if *before > user {
+                continue;
+            }
+            jsons.extend(entries(batch, Dialect::Responses));
+        }
+        if !self.draft.removed.contains(&user) {
+            let content = self.scan.json(span);
+            let message = Object::new().text("role", "user").raw("content", content);
+            jsons.push(message.end());
+        }
+        for (before, batch) in &self.draft.inserted {
+            if *before > user {
+                jsons.extend(entries(batch, Dialect::Responses));
+            }
+        }
+        if self.draft.removed.iter().any(|message| *message < user) {
+            let request = self.scan.request();
+            self.containers
+                .drop_element(request.body, request.system_field);
+        }
+        self.edits.replace(span, format!("[{}]", jsons.join(",")));
+    }
+}

@@ -1,0 +1,212 @@
+//! The members of a list or object, some of them left out and some put in.
+//!
+//! White space and commas between those that stay are left as they came.
+
+use std::collections::BTreeMap;
+
+use super::edits::Edits;
+use crate::scan::Span;
+use crate::scan::cursor::Cursor;
+
+/// A list's elements, or an object's fields with their names.
+#[derive(Debug)]
+pub(crate) struct Members {
+    container: Span,
+    spans: Vec<Span>,
+    dropped: Vec<bool>,
+    added: BTreeMap<usize, Vec<String>>,
+}
+
+impl Members {
+    pub(crate) fn new(container: Span, spans: Vec<Span>) -> Self {
+        let dropped = vec![false; spans.len()];
+        Self {
+            container,
+            spans,
+            dropped,
+            added: BTreeMap::new(),
+        }
+    }
+
+    /// The elements of the list, or the fields of the object, at `container`.
+    pub(crate) fn read(text: &str, container: Span) -> Self {
+        let mut spans = Vec::new();
+        let mut cursor = Cursor::at(text, container.start as usize);
+        let is_object = cursor.peek() == Some(b'{');
+        if let Ok(mut open) = cursor.open() {
+            loop {
+                if is_object {
+                    let Ok(Some(key)) = cursor.field(&mut open) else {
+                        break;
+                    };
+                    let Ok(value) = cursor.value() else { break };
+                    spans.push(Span::new(key.start, value.end as usize));
+                } else {
+                    let Ok(true) = cursor.more(&mut open) else {
+                        break;
+                    };
+                    let Ok(value) = cursor.value() else { break };
+                    spans.push(value);
+                }
+            }
+        }
+        Self::new(container, spans)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// The index of the member in which `span` lies.
+    pub(crate) fn position(&self, span: Span) -> Option<usize> {
+        let after = self
+            .spans
+            .partition_point(|member| member.start <= span.start);
+        let at = after.checked_sub(1)?;
+        let member = self.spans.get(at)?;
+        member.contains(span).then_some(at)
+    }
+
+    pub(crate) fn drop_member(&mut self, index: usize) {
+        if let Some(dropped) = self.dropped.get_mut(index) {
+            *dropped = true;
+        }
+    }
+
+    pub(crate) fn is_dropped(&self, index: usize) -> bool {
+        self.dropped.get(index).copied().unwrap_or(false)
+    }
+
+    /// Puts `json` in before member `before`.
+    pub(crate) fn add(&mut self, before: usize, json: String) {
+        let before = before.min(self.spans.len());
+        self.added.entry(before).or_default().push(json);
+    }
+
+    /// What to replace so that the members are as wanted.
+    pub(crate) fn write(self, edits: &mut Edits) {
+        let stays = |index: &usize| !self.is_dropped(*index);
+        let last = (0..self.spans.len()).rfind(stays);
+        match last {
+            Some(last) => self.write_around(last, edits),
+            None => self.write_all_new(edits),
+        }
+    }
+
+    /// Nothing stays.
+    fn write_all_new(self, edits: &mut Edits) {
+        let text = self.added.into_values().flatten().collect::<Vec<_>>();
+        let text = text.join(",");
+        match (self.spans.first(), self.spans.last()) {
+            (Some(first), Some(last)) => edits.replace(
+                Span {
+                    start: first.start,
+                    end: last.end,
+                },
+                text,
+            ),
+            _ => edits.insert(self.container.start + 1, text),
+        }
+    }
+
+    /// Something stays; `last` is the last that does.
+    fn write_around(self, last: usize, edits: &mut Edits) {
+        let mut added = self.added.into_iter().peekable();
+        let mut previous: Option<Span> = None;
+        let members = self.spans.iter().zip(&self.dropped).enumerate();
+        for (index, (span, dropped)) in members {
+            if !dropped {
+                let mut text = String::new();
+                while let Some((_, jsons)) = added.next_if(|(before, _)| *before <= index) {
+                    for json in jsons {
+                        text.push_str(&json);
+                        text.push(',');
+                    }
+                }
+                if !text.is_empty() {
+                    edits.insert(span.start, text);
+                }
+            } else if let Some(previous) = previous {
+                // Behind another one: with the comma before it.
+                edits.replace(
+                    Span {
+                        start: previous.end,
+                        end: span.end,
+                    },
+                    "",
+                );
+            } else if let Some(next) = self.spans.get(index + 1) {
+                // In front of all that stay: with the comma behind it.
+                edits.replace(
+                    Span {
+                        start: span.start,
+                        end: next.start,
+                    },
+                    "",
+                );
+            }
+            if !dropped || previous.is_some() {
+                previous = Some(*span);
+            }
+        }
+        let mut tail = String::new();
+        for json in added.flat_map(|(_, jsons)| jsons) {
+            tail.push(',');
+            tail.push_str(&json);
+        }
+        let end = self.spans.get(last).map_or(0, |span| span.end);
+        if !tail.is_empty() {
+            edits.insert(end, tail);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edited(text: &str, drop: &[usize], add: &[(usize, &str)]) -> String {
+        let mut members = Members::read(text, Span::new(0, text.len()));
+        for index in drop {
+            members.drop_member(*index);
+        }
+        for (before, json) in add {
+            members.add(*before, (*json).to_owned());
+        }
+        let mut edits = Edits::default();
+        members.write(&mut edits);
+        String::from_utf8(edits.apply(text)).unwrap()
+    }
+
+    #[test]
+    fn commas_stay_right() {
+        let list = "[ 1 , 2,3 ]";
+        assert_eq!(edited(list, &[0], &[]), "[ 2,3 ]");
+        assert_eq!(edited(list, &[1], &[]), "[ 1,3 ]");
+        assert_eq!(edited(list, &[2], &[]), "[ 1 , 2 ]");
+        assert_eq!(edited(list, &[0, 1], &[]), "[ 3 ]");
+        assert_eq!(edited(list, &[1, 2], &[]), "[ 1 ]");
+        assert_eq!(edited(list, &[0, 2], &[]), "[ 2 ]");
+        assert_eq!(edited(list, &[0, 1, 2], &[]), "[  ]");
+    }
+
+    #[test]
+    fn what_is_put_in_goes_before_the_next_that_stays() {
+        let list = "[1, 2, 3]";
+        assert_eq!(edited(list, &[], &[(0, "a"), (3, "z")]), "[a,1, 2, 3,z]");
+        assert_eq!(edited(list, &[0, 1], &[(0, "a"), (1, "b")]), "[a,b,3]");
+        assert_eq!(edited(list, &[1, 2], &[(1, "a"), (2, "b")]), "[1,a,b]");
+        assert_eq!(edited(list, &[0, 1, 2], &[(3, "a"), (0, "b")]), "[b,a]");
+        assert_eq!(edited("[ ]", &[], &[(0, "a"), (0, "b")]), "[a,b ]");
+    }
+
+    #[test]
+    fn fields_are_members_too() {
+        let object = r#"{"a": 1, "b": {"c": 2}, "d": 3}"#;
+        assert_eq!(edited(object, &[1], &[]), r#"{"a": 1, "d": 3}"#);
+        assert_eq!(
+            edited(object, &[1, 2], &[(3, "\"e\":4")]),
+            r#"{"a": 1,"e":4}"#
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! Parts of messages that stay: shown differently, renamed, left out.
+
+use trimtab_model::{Dialect, RawJson};
+
+use super::Splicer;
+use super::change::Marker;
+use super::containers::{fields, value_of};
+use super::draft::{At, is_thought};
+use super::write::output_content;
+use crate::json::quoted;
+use crate::scan::{PartKind, PartSpan, Span};
+
+/// The fields in which Chat Completions servers keep thoughts.
+const THOUGHTS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
+
+impl Splicer<'_, '_, '_> {
+    /// Changes parts.
+    pub(super) fn parts(&mut self) {
+        for (&at, &(change, output)) in &self.draft.shown {
+            let Some(part) = self.part(at).filter(|_| self.draft.stays(at)) else {
+                continue;
+            };
+            let as_list = self.scan.json(part.content).starts_with('[');
+            let marker = self.marker_in(part.content);
+            let dialect = self.scan.dialect();
+            match output_content(output, dialect, as_list, marker) {
+                Some(json) if json.len() <= part.content.len() => {
+                    self.edits.replace(part.content, json);
+                }
+                _ => self.skipped.push(change),
+            }
+        }
+        for (&at, id) in &self.draft.renamed {
+            if let Some(part) = self.part(at) {
+                self.edits.replace(part.id, quoted(id));
+            }
+        }
+        for &at in &self.draft.removed_parts {
+            if !self.draft.removed.contains(&at.0) {
+                self.remove_part(at);
+            }
+        }
+    }
+
+    fn part(&self, (message, part): At) -> Option<PartSpan> {
+        self.scan.parts(message).get(part).copied()
+    }
+
+    /// The marker that a content which is replaced leaves behind.
+    fn marker_in(&self, content: Span) -> Option<Marker> {
+        let markers = self.scan.request().markers.iter().rev();
+        let stays = |field: Span| content.contains(field) && !self.unmarked.contains(&field);
+        let found = markers.into_iter().find(|marker| stays(marker.field))?;
+        let value = self.scan.json(found.value);
+        Some(Marker {
+            name: found.name,
+            value: RawJson::parse(value).ok()?,
+        })
+    }
+
+    fn remove_part(&mut self, at: At) {
+        let Some(part) = self.part(at) else { return };
+        let Some(entry) = self.scan.entry_range(at.0).next() else {
+            return self.remove_system_part(&part);
+        };
+        match self.scan.dialect() {
+            Dialect::Messages => {
+                if let Some(content) = self.content_of(entry) {
+                    self.containers.drop_element(content, part.span);
+                }
+            }
+            Dialect::Chat => self.remove_chat_part(at, entry, &part),
+            Dialect::Responses => self.remove_responses_part(at, &part),
+        }
+    }
+
+    fn remove_system_part(&mut self, part: &PartSpan) {
+        let system = self.scan.request().system;
+        self.containers.drop_element(system, part.span);
+    }
+
+    fn remove_chat_part(&mut self, at: At, entry: usize, part: &PartSpan) {
+        let Some(object) = self.scan.entries().get(entry).map(|entry| entry.span) else {
+            return;
+        };
+        match part.kind {
+            PartKind::Reasoning { .. } => {
+                for name in THOUGHTS {
+                    self.containers.drop_field(object, name);
+                }
+            }
+            PartKind::Call => self.remove_chat_call(at, object, part),
+            _ => self.remove_chat_content(at, object, part),
+        }
+    }
+
+    fn remove_chat_call(&mut self, at: At, object: Span, part: &PartSpan) {
+        let list = value_of(self.scan.text(), object, "tool_calls");
+        let Some(list) = list.filter(|list| list.contains(part.span)) else {
+            return self.containers.drop_field(object, "function_call");
+        };
+        let in_list = |part: &PartSpan| list.contains(part.span);
+        if self.is_any_left(at.0, in_list) {
+            self.containers.drop_element(list, part.span);
+        } else {
+            self.containers.drop_field(object, "tool_calls");
+        }
+    }
+
+    fn remove_chat_content(&mut self, at: At, object: Span, part: &PartSpan) {
+        let Some(content) = value_of(self.scan.text(), object, "content") else {
+            return;
+        };
+        let in_content = |part: &PartSpan| content.contains(part.span);
+        if self.is_any_left(at.0, in_content) {
+            self.containers.drop_element(content, part.span);
+        } else {
+            self.edits.replace(content, "null");
+        }
+    }
+
+    /// True if a part of the message that `wanted` picks is not left out.
+    fn is_any_left(&self, message: usize, wanted: impl Fn(&PartSpan) -> bool) -> bool {
+        let parts = self.scan.parts(message).iter().enumerate();
+        let mut wanted = parts.filter(|(_, part)| wanted(part));
+        wanted.any(|(part, _)| self.draft.stays((message, part)))
+    }
+
+    fn remove_responses_part(&mut self, at: At, part: &PartSpan) {
+        let Some(entry) = self.scan.entry_of(part.span) else {
+            return;
+        };
+        let Some(span) = self.scan.entries().get(entry).map(|entry| entry.span) else {
+            return;
+        };
+        if is_thought(part) {
+            self.forget_ids(at.0);
+        }
+        if span == part.span {
+            return;
+        }
+        if let Some(content) = value_of(self.scan.text(), span, "content") {
+            self.containers.drop_element(content, part.span);
+        }
+    }
+
+    /// An entry that the provider knows by id is refused without the thought before it, so
+    /// the ids of what stays of an answer go with its thoughts.
+    fn forget_ids(&mut self, message: usize) {
+        if !self.nameless.insert(message) {
+            return;
+        }
+        for entry in self.scan.entry_range(message) {
+            let Some(span) = self.scan.entries().get(entry).map(|entry| entry.span) else {
+                continue;
+            };
+            let named = fields(self.scan.text(), span);
+            if named.iter().any(|field| field.name == "id") && named.len() > 1 {
+                self.containers.drop_field(span, "id");
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a body says besides its messages: tools, limit, system.
+
+use trimtab_model::Dialect;
+
+use super::Splicer;
+use super::change::Place;
+use crate::json::{Object, array, quoted};
+use crate::scan::{LimitName, Span};
+
+impl Splicer<'_, '_, '_> {
+    /// Changes the fields of the body.
+    pub(super) fn request(&mut self) {
+        self.tools();
+        self.limit();
+        if !self.draft.system.is_empty() {
+            self.system(&self.draft.system.join("\n\n"));
+        }
+    }
+
+    fn tools(&mut self) {
+        if self.draft.tools.is_empty() {
+            return;
+        }
+        let request = self.scan.request();
+        if !self.scan.json(request.tools).starts_with('[') {
+            let definitions = self.draft.tools.iter().flat_map(|(_, tools)| *tools);
+            let list = array(definitions.map(trimtab_model::RawJson::as_str));
+            return self.set_field("tools", request.tools, &list);
+        }
+        for (place, tools) in &self.draft.tools {
+            let members = self.containers.at(request.tools);
+            let before = match place {
+                Place::First => 0,
+                Place::Last => members.len(),
+            };
+            for tool in *tools {
+                members.add(before, tool.as_str().to_owned());
+            }
+        }
+    }
+
+    fn limit(&mut self) {
+        let Some(tokens) = self.draft.limit else {
+            return;
+        };
+        let limits = &self.scan.request().limits;
+        for limit in limits {
+            self.edits.replace(limit.span, tokens.to_string());
+        }
+        if limits.is_empty() {
+            let name = match self.scan.dialect() {
+                Dialect::Chat => LimitName::MaxCompletionTokens,
+                Dialect::Messages => LimitName::MaxTokens,
+                Dialect::Responses => LimitName::MaxOutputTokens,
+            };
+            self.add_limit(name, tokens);
+        }
+    }
+
+    fn add_limit(&mut self, name: LimitName, tokens: u64) {
+        let body = self.scan.request().body;
+        // One that is `null` would be there twice.
+        self.containers.drop_field(body, name.as_str());
+        self.containers
+            .add_field(body, name.as_str(), &tokens.to_string());
+    }
+
+    fn system(&mut self, text: &str) {
+        match self.scan.dialect() {
+            Dialect::Messages => self.append_to_field("system", text),
+            Dialect::Responses => self.append_to_field("instructions", text),
+            // The draft made sure that it speaks in the first message.
+            Dialect::Chat => {
+                if let Some(content) = self.content_of(0) {
+                    self.append(content, text);
+                }
+            }
+        }
+    }
+
+    fn append_to_field(&mut self, name: &str, text: &str) {
+        let request = self.scan.request();
+        let removed = self.scan.has_head() && self.draft.removed.contains(&0);
+        if !self.scan.has_head() || removed {
+            let old = if removed {
+                Span::default()
+            } else {
+                request.system
+            };
+            return self.set_field(name, old, &quoted(text));
+        }
+        self.append(request.system, text);
+    }
+
+    /// Adds `text` to a content that is a string or a list.
+    fn append(&mut self, content: Span, text: &str) {
+        let json = self.scan.json(content);
+        if json.starts_with('[') {
+            let part = Object::new().text("type", "text").text("text", text).end();
+            let members = self.containers.at(content);
+            members.add(members.len(), part);
+        } else if json.starts_with('"') {
+            let apart = if json.len() > 2 { "\n\n" } else { "" };
+            let added = quoted(&format!("{apart}{text}"));
+            let inner = added
+                .strip_prefix('"')
+                .and_then(|rest| rest.strip_suffix('"'));
+            self.edits
+                .insert(content.end.saturating_sub(1), inner.unwrap_or_default());
+        } else {
+            self.edits.replace(content, quoted(text));
+        }
+    }
+
+    /// Sets a field of the body: `old` is its value, if it is there.
+    fn set_field(&mut self, name: &str, old: Span, json: &str) {
+        if old.is_empty() {
+            let body = self.scan.request().body;
+            self.containers.add_field(body, name, json);
+        } else {
+            self.edits.replace(old, json);
+        }
+    }
+}

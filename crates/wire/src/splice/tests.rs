@@ -1,0 +1,252 @@
+use std::sync::Arc;
+
+use trimtab_model::{Call, Dialect, Message, Output, Part, RawJson};
+
+use super::*;
+
+fn spliced(body: &str, dialect: Dialect, changes: &[Change]) -> String {
+    let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+    let spliced = splice(&scan, changes).unwrap();
+    assert_eq!(spliced.skipped, Vec::<usize>::new());
+    String::from_utf8(spliced.body.into_owned()).unwrap()
+}
+
+fn insert(before: usize, message: Message) -> Change {
+    let message = Arc::new(message);
+    Change::Insert { before, message }
+}
+
+#[test]
+fn an_output_keeps_all_but_its_content() {
+    let body = r#"{"messages":[{"role":"user","content":[
+        {"type":"tool_result","tool_use_id":"c","is_error":true,"content":[{"type":"text","text":"a long text that is cut","cache_control":{"type":"ephemeral","ttl":"1h"}}],"cache_control":{"type":"ephemeral"}}]}]}"#;
+    let output = Output::new("c", "cut");
+    let change = Change::Show {
+        message: 0,
+        part: 0,
+        output,
+    };
+    assert_eq!(
+        spliced(body, Dialect::Messages, &[change]),
+        body.replace("a long text that is cut", "cut"),
+    );
+}
+
+#[test]
+fn a_view_that_is_longer_is_not_shown() {
+    let body = r#"{"messages":[{"role":"tool","tool_call_id":"c","content":"ok"}]}"#;
+    let scan = Scan::new(body.as_bytes(), Dialect::Chat).unwrap();
+    let output = Output::new("c", "longer than it was");
+    let change = Change::Show {
+        message: 0,
+        part: 0,
+        output,
+    };
+    let spliced = splice(&scan, &[Change::SetLimit { tokens: 1 }, change]).unwrap();
+    assert_eq!(spliced.skipped, [1]);
+    assert_eq!(
+        spliced.body.as_ref(),
+        br#"{"messages":[{"role":"tool","tool_call_id":"c","content":"ok"}],"max_completion_tokens":1}"#
+    );
+}
+
+#[test]
+fn outputs_put_in_join_those_of_their_round() {
+    let body = r#"{"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},{"type":"tool_use","id":"b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"B"},{"type":"text","text":"t"}]}]}"#;
+    let a = r#"{"type":"tool_result","tool_use_id":"a","content":"aborted"}"#;
+    let b = r#"{"type":"tool_result","tool_use_id":"b","content":"B"}"#;
+    for before in [2, 3] {
+        let change = insert(before, Message::output("a", "aborted"));
+        let expected = if before == 2 {
+            format!("[{a},{b},")
+        } else {
+            format!("[{b},{a},")
+        };
+        let found = spliced(body, Dialect::Messages, &[change]);
+        assert!(found.contains(&expected), "{found}");
+    }
+}
+
+#[test]
+fn an_answer_is_not_put_between_outputs_and_text_of_one_message() {
+    let body = r#"{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"B"},{"type":"text","text":"t"}]}]}"#;
+    let scan = Scan::new(body.as_bytes(), Dialect::Messages).unwrap();
+    assert!(splice(&scan, &[insert(1, Message::assistant("x"))]).is_err());
+    assert!(
+        splice(
+            &scan,
+            &[
+                Change::Remove { message: 0 },
+                insert(1, Message::assistant("x"))
+            ]
+        )
+        .is_ok()
+    );
+}
+
+#[test]
+fn a_system_message_goes_where_the_system_speaks() {
+    let change = |before| insert(before, Message::system("note"));
+    let found = spliced(
+        r#"{"messages":[{"role":"user","content":"go"}],"system":"be brief"}"#,
+        Dialect::Messages,
+        &[change(1)],
+    );
+    assert_eq!(
+        found,
+        r#"{"messages":[{"role":"user","content":"go"}],"system":"be brief\n\nnote"}"#
+    );
+    let found = spliced(r#"{"messages":[]}"#, Dialect::Chat, &[change(0)]);
+    assert_eq!(
+        found,
+        r#"{"messages":[{"role":"system","content":"note"}]}"#
+    );
+}
+
+#[test]
+fn what_only_we_know_is_not_sent() {
+    let mut output = Output::new("c", "x");
+    output.trimmed = true;
+    output.is_error = true;
+    let message = Message::new(trimtab_model::Role::Tool, vec![Part::Output(output)]);
+    let message = message.with_kind(trimtab_model::Kind::Repair);
+    let found = spliced(r#"{"messages":[]}"#, Dialect::Chat, &[insert(0, message)]);
+    assert_eq!(
+        found,
+        r#"{"messages":[{"role":"tool","tool_call_id":"c","content":"x"}]}"#
+    );
+}
+
+#[test]
+fn thoughts_go_with_the_ids_that_depend_on_them() {
+    let body = r#"{"input":[{"role":"user","content":"go"},{"type":"reasoning","id":"rs","summary":[]},{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"x"}]}"#;
+    let found = spliced(
+        body,
+        Dialect::Responses,
+        &[Change::StripReasoning { before: 3 }],
+    );
+    assert_eq!(
+        found,
+        r#"{"input":[{"role":"user","content":"go"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"x"}]}"#
+    );
+    let body = r#"{"messages":[{"role":"user","content":"go"},{"role":"assistant","reasoning_details":[1],"content":"x","reasoning_content":"hm"}]}"#;
+    let found = spliced(body, Dialect::Chat, &[Change::StripReasoning { before: 2 }]);
+    assert_eq!(
+        found,
+        r#"{"messages":[{"role":"user","content":"go"},{"role":"assistant","content":"x"}]}"#
+    );
+}
+
+#[test]
+fn an_input_that_is_a_text_becomes_a_list() {
+    let body = r#"{"instructions":"s","input":"h\u00e9"}"#;
+    let user = r#"{"role":"user","content":"h\u00e9"}"#;
+    let ours = r#"{"type":"message","role":"user","content":"x"}"#;
+    let with = |before| {
+        spliced(
+            body,
+            Dialect::Responses,
+            &[insert(before, Message::user("x"))],
+        )
+    };
+    assert_eq!(
+        with(1),
+        format!(r#"{{"instructions":"s","input":[{ours},{user}]}}"#)
+    );
+    assert_eq!(
+        with(2),
+        format!(r#"{{"instructions":"s","input":[{user},{ours}]}}"#)
+    );
+}
+
+#[test]
+fn at_most_four_markers_stay() {
+    let mark = r#""cache_control":{"type":"ephemeral"}"#;
+    let marked = format!(r#"{{"role":"user","content":[{{"type":"text","text":"m",{mark}}}]}}"#);
+    let body = format!(
+        r#"{{"system":[{{"type":"text","text":"s",{mark}}}],"messages":[{marked},{marked},{marked},{{"role":"user","content":"last"}}]}}"#
+    );
+    let change = Change::Mark {
+        message: 4,
+        part: 0,
+        marker: Marker::ephemeral(),
+    };
+    let plain = r#"{"role":"user","content":[{"type":"text","text":"m"}]}"#;
+    let last = format!(r#"{{"role":"user","content":[{{"type":"text","text":"last",{mark}}}]}}"#);
+    assert_eq!(
+        spliced(&body, Dialect::Messages, &[change]),
+        format!(
+            r#"{{"system":[{{"type":"text","text":"s",{mark}}}],"messages":[{plain},{marked},{marked},{last}]}}"#
+        )
+    );
+    let unmark = Change::Unmark {
+        message: 1,
+        part: 0,
+    };
+    assert_eq!(
+        spliced(&body, Dialect::Messages, &[unmark]),
+        body.replacen(&marked, plain, 1)
+    );
+}
+
+#[test]
+fn calls_are_taken_out_of_an_answer() {
+    let call = |id: &str| {
+        format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#)
+    };
+    let body = |content: &str, calls: &str| {
+        format!(r#"{{"messages":[{{"role":"assistant","content":{content}{calls}}}]}}"#)
+    };
+    let both = body(
+        "\"x\"",
+        &format!(r#","tool_calls":[{},{}]"#, call("a"), call("b")),
+    );
+    let remove = |part| Change::RemovePart { message: 0, part };
+    assert_eq!(
+        spliced(&both, Dialect::Chat, &[remove(1)]),
+        body("\"x\"", &format!(r#","tool_calls":[{}]"#, call("b")))
+    );
+    assert_eq!(
+        spliced(&both, Dialect::Chat, &[remove(1), remove(2)]),
+        body("\"x\"", "")
+    );
+    assert_eq!(
+        spliced(&both, Dialect::Chat, &[remove(0), remove(2)]),
+        body("null", &format!(r#","tool_calls":[{}]"#, call("a")))
+    );
+}
+
+#[test]
+fn a_message_is_written_anew() {
+    let body =
+        r#"{"messages":[{"role":"user","content":"go"}, {"role":"assistant","content":"x"}]}"#;
+    let with = Arc::new(Message::assistant("").with_call(Call::new("c", "f", "{}")));
+    let found = spliced(
+        body,
+        Dialect::Messages,
+        &[Change::Replace { message: 1, with }],
+    );
+    assert_eq!(
+        found,
+        r#"{"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]}]}"#
+    );
+}
+
+#[test]
+fn tools_are_added_on_either_side() {
+    let tool = |name: &str| RawJson::parse(&format!(r#"{{"name":"{name}"}}"#)).unwrap();
+    let add = |place, name| Change::AddTools {
+        place,
+        tools: vec![tool(name)],
+    };
+    let changes = [add(Place::Last, "z"), add(Place::First, "a")];
+    let body = r#"{"tools": [ {"name": "m"} ], "messages": []}"#;
+    assert_eq!(
+        spliced(body, Dialect::Messages, &changes),
+        r#"{"tools": [ {"name":"a"},{"name": "m"},{"name":"z"} ], "messages": []}"#
+    );
+    assert_eq!(
+        spliced(r#"{"messages": []}"#, Dialect::Messages, &changes[..1]),
+        r#"{"messages": [],"tools":[{"name":"z"}]}"#
+    );
+}

@@ -1,0 +1,146 @@
+//! New JSON: what the writers of the dialects make of messages of ours.
+
+use trimtab_model::{Dialect, Message, Metadata, Output, Part, RawJson, Role};
+
+use super::change::Marker;
+use crate::json::{Object, pick};
+use crate::{chat, marks, messages, responses};
+
+/// `message` as it may be sent: without what only we know of it.
+pub(super) fn sendable(message: &Message, dialect: Dialect) -> Message {
+    let meta = &message.meta;
+    let mut sent = message.clone();
+    sent.meta = Metadata {
+        // Chat Completions would send it.
+        kind: meta.kind.filter(|_| dialect != Dialect::Chat),
+        wire_role: meta.wire_role.clone(),
+        content_list: meta.content_list,
+        extra: meta.extra.clone(),
+        ..Metadata::default()
+    };
+    for part in &mut sent.parts {
+        if let Part::Output(output) = part {
+            output.stored = None;
+            output.trimmed = false;
+            output.is_error &= dialect == Dialect::Messages;
+        }
+    }
+    sent
+}
+
+/// The entries for some messages in a row.
+pub(super) fn entries(messages: &[Message], dialect: Dialect) -> Vec<String> {
+    let text = |raw: RawJson| raw.as_str().to_owned();
+    match dialect {
+        Dialect::Chat => messages
+            .iter()
+            .flat_map(chat::write_message)
+            .map(text)
+            .collect(),
+        Dialect::Messages => {
+            let written = messages::write_request(messages).messages;
+            written.into_iter().map(text).collect()
+        }
+        Dialect::Responses => {
+            let written = responses::write_input(messages);
+            written.into_iter().map(text).collect()
+        }
+    }
+}
+
+/// The parts of `message` as elements of a Messages content list.
+pub(super) fn elements(message: &Message) -> Vec<String> {
+    message.parts.iter().map(messages::write_part).collect()
+}
+
+/// The content field for `output`: a list if it was one, or if it carries a marker.
+pub(super) fn output_content(
+    output: &Output,
+    dialect: Dialect,
+    as_list: bool,
+    marker: Option<Marker>,
+) -> Option<String> {
+    let mut output = Output {
+        extra: Vec::new(),
+        ..output.clone()
+    };
+    if let Some(marker) = marker {
+        set_marker(&mut output, marker);
+    }
+    if as_list {
+        marks::set(&mut output.extra, marks::LIST, RawJson::of(&true));
+    }
+    let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
+    message.meta.content_list = as_list;
+    let [written] = entries(&[message], dialect).try_into().ok()?;
+    let [content, output] = pick(&written, ["content", "output"])?;
+    match dialect {
+        Dialect::Chat => content.map(str::to_owned),
+        Dialect::Responses => output.map(str::to_owned),
+        Dialect::Messages => {
+            let list = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(content?).ok()?;
+            let [content] = pick(list.first()?.get(), ["content"])?;
+            Some(content.unwrap_or("\"\"").to_owned())
+        }
+    }
+}
+
+/// Puts `marker` on the last text, unless the content has one already.
+fn set_marker(output: &mut Output, marker: Marker) {
+    let is_marked = |part: &Part| match part {
+        Part::Text(text) => text
+            .extra
+            .iter()
+            .any(|(name, _)| name == marker.name.as_str()),
+        Part::Media(media) => media.raw.as_str().contains(marker.name.as_str()),
+        _ => false,
+    };
+    if output.content.iter().any(is_marked) {
+        return;
+    }
+    let texts = output.content.iter_mut().rev();
+    let last = texts.into_iter().find_map(|part| match part {
+        Part::Text(text) if !text.text.trim().is_empty() => Some(text),
+        _ => None,
+    });
+    if let Some(text) = last {
+        let name = marker.name.as_str().to_owned();
+        text.extra.push((name, marker.value));
+    }
+}
+
+/// The definition of a function for the model to call, in the form that `dialect` wants.
+///
+/// ```
+/// use trimtab_model::{Dialect, RawJson};
+/// use trimtab_wire::splice::tool_definition;
+///
+/// let schema = RawJson::parse(r#"{"type":"object"}"#).unwrap();
+/// let tool = tool_definition(Dialect::Messages, "look", "Looks.", &schema);
+/// assert_eq!(
+///     tool.as_str(),
+///     r#"{"name":"look","description":"Looks.","input_schema":{"type":"object"}}"#,
+/// );
+/// ```
+pub fn tool_definition(
+    dialect: Dialect,
+    name: &str,
+    description: &str,
+    parameters: &RawJson,
+) -> RawJson {
+    let named = |object: Object| object.text("name", name).text("description", description);
+    let parameters = parameters.as_str();
+    match dialect {
+        Dialect::Messages => named(Object::new()).raw("input_schema", parameters),
+        Dialect::Responses => {
+            named(Object::new().text("type", "function")).raw("parameters", parameters)
+        }
+        Dialect::Chat => {
+            let function = named(Object::new()).raw("parameters", parameters).end();
+            Object::new()
+                .text("type", "function")
+                .raw("function", &function)
+        }
+    }
+    .end_raw()
+}

@@ -1,0 +1,88 @@
+//! The events of Chat Completions, rewritten.
+
+use super::{Edit, Rewriter, Verdict, number, text};
+use crate::json::{elements, pick, quoted};
+
+impl Rewriter {
+    pub(super) fn chat(&mut self, json: &str) -> Verdict {
+        let Some([id, choices, usage]) = pick(json, ["id", "choices", "usage"]) else {
+            return Verdict::Pass;
+        };
+        let mut edit = Edit::new(json);
+        self.keep_id(id, &mut edit);
+        let mut says = usage.is_some_and(|usage| usage != "null");
+        let mut stops = false;
+        let mut hid = false;
+        for choice in choices.into_iter().flat_map(elements) {
+            let Some([delta, stop]) = pick(choice, ["delta", "finish_reason"]) else {
+                continue;
+            };
+            stops |= stop.is_some_and(|stop| stop != "null");
+            let Some(delta) = delta else { continue };
+            hid |= self.calls(delta, &mut edit);
+            says |= says_more(delta);
+        }
+        let nothing_else = choices.is_some_and(|choices| elements(choices).next().is_none());
+        if hid && !says && !stops && !edit.calls_left {
+            return Verdict::Hide;
+        }
+        if (stops || nothing_else) && self.hides && !self.shows {
+            self.hold();
+        }
+        edit.end()
+    }
+
+    /// All chunks carry the id of the first.
+    fn keep_id(&mut self, id: Option<&str>, edit: &mut Edit<'_>) {
+        let Some(json) = id else { return };
+        match &self.id {
+            None => self.id = text(Some(json)),
+            Some(first) if self.goes_on => edit.set(json, &quoted(first)),
+            Some(_) => {}
+        }
+    }
+
+    /// Hides and renumbers the calls of a delta; true if one was hidden.
+    fn calls(&mut self, delta: &str, edit: &mut Edit<'_>) -> bool {
+        let Some([Some(list)]) = pick(delta, ["tool_calls"]) else {
+            return false;
+        };
+        let (mut hid, mut left) = (false, false);
+        for call in elements(list) {
+            let Some([index, function]) = pick(call, ["index", "function"]) else {
+                continue;
+            };
+            let name = function.and_then(|json| pick(json, ["name"]));
+            let name = name.and_then(|[name]| text(name));
+            let name = name.filter(|name| !name.is_empty());
+            let known = self
+                .indices
+                .iter()
+                .any(|(known, _)| *known == number(index));
+            let seen = match name {
+                Some(name) if !known => self.begin(number(index), Some(&name)),
+                _ => self.index(number(index)),
+            };
+            if let (Some(seen), Some(index)) = (seen, index) {
+                left = true;
+                edit.set(index, &seen.to_string());
+            } else {
+                hid = true;
+                edit.drop_element(list, call);
+            }
+        }
+        if hid && !left {
+            edit.drop_field(delta, "tool_calls");
+        }
+        edit.calls_left |= left;
+        hid
+    }
+}
+
+/// True if a delta says something besides its calls.
+fn says_more(delta: &str) -> bool {
+    let names = ["content", "reasoning_content", "reasoning", "refusal"];
+    let fields = pick(delta, names).into_iter().flatten().flatten();
+    let mut said = fields.filter(|json| !matches!(*json, "null" | "\"\""));
+    said.next().is_some()
+}

@@ -1,0 +1,89 @@
+//! The events of Responses, rewritten.
+
+use super::{Edit, Rewriter, Verdict, number, text};
+use crate::json::{elements, pick};
+
+/// The most bytes of parts that are kept for the event that repeats them.
+const MAX_SEEN: usize = 32 << 20;
+
+impl Rewriter {
+    pub(super) fn responses(&mut self, json: &str) -> Verdict {
+        let names = [
+            "type",
+            "output_index",
+            "sequence_number",
+            "item",
+            "response",
+        ];
+        let Some([type_name, index, sequence, item, response]) = pick(json, names) else {
+            return Verdict::Pass;
+        };
+        let type_name = type_name.unwrap_or_default();
+        let mut edit = Edit::new(json);
+        if let Some(index) = index {
+            let seen = if type_name == "\"response.output_item.added\"" {
+                let called = item.and_then(called);
+                self.begin(number(Some(index)), called.as_deref())
+            } else {
+                self.index(number(Some(index)))
+            };
+            let Some(seen) = seen else {
+                return Verdict::Hide;
+            };
+            edit.set(index, &seen.to_string());
+        }
+        match type_name {
+            "\"response.created\"" | "\"response.in_progress\"" | "\"response.queued\""
+                if self.goes_on =>
+            {
+                return Verdict::Hide;
+            }
+            "\"response.output_item.done\"" => self.keep(item.unwrap_or_default()),
+            "\"response.completed\"" | "\"response.incomplete\"" => {
+                if self.hides && !self.shows {
+                    self.hold();
+                }
+                self.repeat(response.unwrap_or_default(), &mut edit);
+            }
+            _ => {}
+        }
+        if let Some(sequence) = sequence {
+            edit.set(sequence, &self.next_sequence.to_string());
+            // What is held back may never be sent.
+            self.next_sequence += u64::from(self.held.is_none());
+        }
+        edit.end()
+    }
+
+    /// Keeps a part that the client saw.
+    fn keep(&mut self, item: &str) {
+        let kept: usize = self.seen.iter().map(String::len).sum();
+        if kept + item.len() <= MAX_SEEN {
+            self.seen.push(item.to_owned());
+        }
+    }
+
+    /// The last event repeats all parts: those that the client saw, and no others.
+    fn repeat(&mut self, response: &str, edit: &mut Edit<'_>) {
+        let output = pick(response, ["output"]).and_then(|[output]| output);
+        let Some(output) = output else { return };
+        if self.goes_on {
+            return edit.set(output, &format!("[{}]", self.seen.join(",")));
+        }
+        for item in elements(output) {
+            if called(item).is_some_and(|name| self.is_hidden(&name)) {
+                edit.drop_element(output, item);
+            }
+        }
+    }
+}
+
+/// The tool that an entry calls, if it is a call.
+fn called(item: &str) -> Option<String> {
+    let [type_name, name] = pick(item, ["type", "name"])?;
+    let is_call = matches!(
+        type_name,
+        Some("\"function_call\"" | "\"custom_tool_call\"")
+    );
+    text(name).filter(|_| is_call)
+}

@@ -1,0 +1,98 @@
+//! The events of Messages.
+
+use serde_json::Value;
+use trimtab_model::Usage;
+
+use super::event::{Delta, Event};
+use super::watcher::{State, error, number, some, text};
+use crate::json::pick;
+
+/// Reads one event; none if it is not an object.
+pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+    let names = [
+        "type",
+        "delta",
+        "index",
+        "content_block",
+        "message",
+        "usage",
+        "error",
+    ];
+    let [type_name, delta, index, part, message, usage, failure] = pick(data, names)?;
+    let index = number(index).unwrap_or(0);
+    match type_name.unwrap_or_default() {
+        "\"content_block_delta\"" => add(state, index, delta?, each)?,
+        "\"content_block_start\"" => begin_part(state, index, part?),
+        "\"content_block_stop\"" => state.end_call(index, each),
+        "\"message_start\"" => {
+            state.start(each);
+            let [usage] = pick(message?, ["usage"])?;
+            report(state, usage, each);
+        }
+        "\"message_delta\"" => {
+            report(state, usage, each);
+            let stop = delta.and_then(|json| pick(json, ["stop_reason"]));
+            if let Some(stop) = stop.and_then(|[stop]| text(stop)) {
+                each(Event::Stop(stop));
+            }
+        }
+        "\"message_stop\"" => state.end(each),
+        "\"error\"" => each(Event::Error(error(failure.unwrap_or(data), data))),
+        _ => {}
+    }
+    Some(())
+}
+
+fn add(state: &mut State, index: u64, delta: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+    let [said, thought, json] = pick(delta, ["text", "thinking", "partial_json"])?;
+    if let Some(delta) = said.and_then(Delta::new) {
+        each(Event::Text(delta));
+    } else if let Some(delta) = thought.and_then(Delta::new) {
+        each(Event::Reasoning(delta));
+    } else if let Some(more) = text(json) {
+        state.add_arguments(index, &more);
+    }
+    Some(())
+}
+
+fn begin_part(state: &mut State, index: u64, part: &str) {
+    let names = ["type", "id", "name", "input"];
+    let Some([type_name, id, name, input]) = pick(part, names) else {
+        return;
+    };
+    if type_name != Some("\"tool_use\"") {
+        return;
+    }
+    if let Some(call) = state.call(index) {
+        call.id = text(id).unwrap_or_default();
+        call.name = text(name).unwrap_or_default();
+        // Usually empty: the arguments follow.
+        let given = input.filter(|input| pick(input, []).is_some_and(|[]| *input != "{}"));
+        given.unwrap_or_default().clone_into(&mut call.arguments);
+    }
+}
+
+/// Figures come twice, the later ones without what has not changed.
+fn report(state: &mut State, usage: Option<&str>, each: &mut impl FnMut(Event<'_>)) {
+    let Some(json) = some(usage) else { return };
+    let Ok(value) = serde_json::from_str::<Value>(json) else {
+        return;
+    };
+    let new = Usage::from_messages(&value);
+    let old = state.usage;
+    let newest = |name: &str, new: u64, old: u64| {
+        let given = value.get(name).is_some_and(|figure| !figure.is_null());
+        if given { new } else { old }
+    };
+    state.usage = Usage {
+        input: newest("input_tokens", new.input, old.input),
+        cache_creation: newest(
+            "cache_creation_input_tokens",
+            new.cache_creation,
+            old.cache_creation,
+        ),
+        cache_read: newest("cache_read_input_tokens", new.cache_read, old.cache_read),
+        output: newest("output_tokens", new.output, old.output),
+    };
+    each(Event::Usage(state.usage));
+}

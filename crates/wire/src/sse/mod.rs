@@ -1,0 +1,41 @@
+//! Streamed answers: watched on their way through, and rewritten where a part of them is
+//! not for the client.
+//!
+//! A [`Watcher`] is given the bytes that pass, in pieces of any size, and tells what they
+//! mean; it never holds a byte back. A [`Filter`] takes the bytes and gives others: it hides
+//! our own retrieval calls and keeps the numbering of what is left dense.
+//!
+//! ```
+//! use trimtab_model::Dialect;
+//! use trimtab_wire::sse::{Event, Watcher};
+//!
+//! let stream = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hel\"}}]}\n\n\
+//!     data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"lo\"}}]}\n\n\
+//!     data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
+//!     data: [DONE]\n\n";
+//! let mut watcher = Watcher::new(Dialect::Chat);
+//! let (mut text, mut ended) = (String::new(), false);
+//! for piece in stream.chunks(7) {
+//!     watcher.push(piece, |event| match event {
+//!         Event::Text(delta) => text.push_str(&delta.text()),
+//!         Event::End => ended = true,
+//!         _ => {}
+//!     });
+//! }
+//! assert_eq!((text.as_str(), ended), ("hello", true));
+//! ```
+
+mod chat;
+mod event;
+mod filter;
+mod frames;
+mod messages;
+mod responses;
+mod watcher;
+
+#[cfg(test)]
+mod tests;
+
+pub use event::{Delta, Event, StreamError};
+pub use filter::Filter;
+pub use watcher::Watcher;

@@ -1,0 +1,78 @@
+//! The events of Responses.
+
+use trimtab_model::{Call, Usage};
+
+use super::event::{Delta, Event};
+use super::watcher::{State, error, some, text};
+use crate::json::pick;
+
+/// Reads one event; none if it is not an object.
+pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+    let [type_name, delta, item, response] = pick(data, ["type", "delta", "item", "response"])?;
+    match type_name.unwrap_or_default() {
+        "\"response.output_text.delta\"" | "\"response.refusal.delta\"" => {
+            each(Event::Text(Delta::new(delta?)?));
+        }
+        "\"response.reasoning_text.delta\"" | "\"response.reasoning_summary_text.delta\"" => {
+            each(Event::Reasoning(Delta::new(delta?)?));
+        }
+        "\"response.created\"" => state.start(each),
+        "\"response.output_item.done\"" => {
+            if let Some(call) = item.and_then(call) {
+                each(Event::Call(call));
+            }
+        }
+        "\"response.completed\"" | "\"response.incomplete\"" => finished(state, response?, each)?,
+        "\"response.failed\"" => failed(state, response?, data, each)?,
+        "\"error\"" => {
+            let [inner] = pick(data, ["error"])?;
+            each(Event::Error(error(some(inner).unwrap_or(data), data)));
+        }
+        _ => {}
+    }
+    Some(())
+}
+
+fn call(item: &str) -> Option<Call> {
+    let names = ["type", "call_id", "name", "arguments", "input"];
+    let [type_name, id, name, arguments, input] = pick(item, names)?;
+    let arguments = match type_name? {
+        "\"function_call\"" => arguments,
+        "\"custom_tool_call\"" => input,
+        _ => return None,
+    };
+    Some(Call::new(
+        text(id).unwrap_or_default(),
+        text(name).unwrap_or_default(),
+        text(arguments).unwrap_or_default(),
+    ))
+}
+
+fn finished(state: &mut State, response: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+    let [status, usage, details] = pick(response, ["status", "usage", "incomplete_details"])?;
+    report(state, usage, each);
+    let why = some(details).and_then(|json| pick(json, ["reason"]));
+    let stop = why.and_then(|[reason]| text(reason)).or(text(status));
+    each(Event::Stop(stop.unwrap_or_else(|| "completed".to_owned())));
+    state.end(each);
+    Some(())
+}
+
+fn failed(
+    state: &mut State,
+    response: &str,
+    data: &str,
+    each: &mut impl FnMut(Event<'_>),
+) -> Option<()> {
+    let [failure, usage] = pick(response, ["error", "usage"])?;
+    report(state, usage, each);
+    each(Event::Error(error(failure.unwrap_or("{}"), data)));
+    Some(())
+}
+
+fn report(state: &mut State, usage: Option<&str>, each: &mut impl FnMut(Event<'_>)) {
+    if let Some(usage) = some(usage).and_then(|json| serde_json::from_str(json).ok()) {
+        state.usage = Usage::from_responses(&usage);
+        each(Event::Usage(state.usage));
+    }
+}

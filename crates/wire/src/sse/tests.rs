@@ -1,0 +1,383 @@
+use trimtab_model::{Call, Dialect, Usage};
+
+use super::*;
+
+const CHAT: &str = r#": keep-alive
+
+data: {"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}
+
+data: {"id":"c1","choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}
+
+data: {"id":"c1","choices":[{"index":0,"delta":{"content":"h\u00e9\n"}},{"index":1,"delta":{"content":"other"}}]}
+
+data: {"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"look","arguments":""}}]}}]}
+
+data: {"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"b","type":"function","function":{"name":"mine","arguments":"{}"}}]}}]}
+
+data: {"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"p\":1}"}}]}}]}
+
+data: {"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
+
+data: {"id":"c1","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}}}
+
+data: [DONE]
+
+"#;
+
+const MESSAGES: &str = r#"event: message_start
+data: {"type":"message_start","message":{"id":"m1","usage":{"input_tokens":10,"cache_read_input_tokens":4,"output_tokens":1}}}
+
+event: ping
+data: {"type":"ping"}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: content_block_start
+data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"b","name":"mine","input":{}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{}"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":1}
+
+event: content_block_start
+data: {"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"h\u00e9\n"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":2}
+
+event: content_block_start
+data: {"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"a","name":"look","input":{}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"p\""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":":1}"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":3}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":3}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+"#;
+
+const RESPONSES: &str = r#"event: response.created
+data: {"type":"response.created","sequence_number":0,"response":{"id":"r1","output":[]}}
+
+event: response.output_item.added
+data: {"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"type":"reasoning","id":"rs","summary":[]}}
+
+event: response.reasoning_summary_text.delta
+data: {"type":"response.reasoning_summary_text.delta","sequence_number":2,"output_index":0,"delta":"hm"}
+
+event: response.output_item.added
+data: {"type":"response.output_item.added","sequence_number":3,"output_index":1,"item":{"type":"function_call","id":"fc_0","call_id":"b","name":"mine","arguments":""}}
+
+event: response.function_call_arguments.done
+data: {"type":"response.function_call_arguments.done","sequence_number":4,"output_index":1,"arguments":"{}"}
+
+event: response.output_item.done
+data: {"type":"response.output_item.done","sequence_number":5,"output_index":1,"item":{"type":"function_call","id":"fc_0","call_id":"b","name":"mine","arguments":"{}"}}
+
+event: response.output_item.added
+data: {"type":"response.output_item.added","sequence_number":6,"output_index":2,"item":{"type":"message","id":"m","content":[]}}
+
+event: response.output_text.delta
+data: {"type":"response.output_text.delta","sequence_number":7,"output_index":2,"delta":"h\u00e9\n"}
+
+event: response.output_item.done
+data: {"type":"response.output_item.done","sequence_number":8,"output_index":2,"item":{"type":"message","id":"m","content":[]}}
+
+event: response.output_item.added
+data: {"type":"response.output_item.added","sequence_number":9,"output_index":3,"item":{"type":"function_call","id":"fc_1","call_id":"a","name":"look","arguments":""}}
+
+event: response.output_item.done
+data: {"type":"response.output_item.done","sequence_number":10,"output_index":3,"item":{"type":"function_call","id":"fc_1","call_id":"a","name":"look","arguments":"{\"p\":1}"}}
+
+event: response.completed
+data: {"type":"response.completed","sequence_number":11,"response":{"id":"r1","status":"completed","output":[{"type":"function_call","call_id":"b","name":"mine"},{"type":"message","id":"m"},{"type":"function_call","call_id":"a","name":"look"}],"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":3}}}
+
+"#;
+
+const STREAMS: [(Dialect, &str); 3] = [
+    (Dialect::Chat, CHAT),
+    (Dialect::Messages, MESSAGES),
+    (Dialect::Responses, RESPONSES),
+];
+
+fn watch<'a>(dialect: Dialect, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+    let mut watcher = Watcher::new(dialect);
+    let mut said = Vec::new();
+    let mut note = |event: Event<'_>| said.push(format!("{event:?}"));
+    for piece in pieces {
+        watcher.push(piece, &mut note);
+    }
+    watcher.finish(&mut note);
+    said
+}
+
+#[test]
+fn all_dialects_tell_the_same() {
+    for (dialect, stream) in STREAMS {
+        let mut watcher = Watcher::new(dialect);
+        let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
+        let (mut stop, mut starts, mut ends) = (String::new(), 0, 0);
+        watcher.push(stream.as_bytes(), |event| match event {
+            Event::Start => starts += 1,
+            Event::Text(delta) => text.push_str(&delta.text()),
+            Event::Reasoning(delta) => thought.push_str(&delta.text()),
+            Event::Call(call) => calls.push(call),
+            Event::Stop(word) => stop = word,
+            Event::End => ends += 1,
+            Event::Usage(_) => {}
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(
+            (text.as_str(), thought.as_str()),
+            ("hé\n", "hm"),
+            "{dialect}"
+        );
+        calls.sort_by(|one, other| one.id.cmp(&other.id));
+        let expected = [
+            Call::new("a", "look", "{\"p\":1}"),
+            Call::new("b", "mine", "{}"),
+        ];
+        assert_eq!(calls, expected, "{dialect}");
+        assert_eq!((starts, ends), (1, 1), "{dialect}");
+        assert!(["tool_calls", "tool_use", "completed"].contains(&stop.as_str()));
+        let usage = watcher.usage();
+        assert_eq!((usage.prompt(), usage.cache_read, usage.output), {
+            // Messages counts what is cached beside the rest.
+            let prompt = if dialect == Dialect::Messages { 14 } else { 10 };
+            (prompt, 4, 3)
+        });
+    }
+}
+
+#[test]
+fn any_split_and_any_line_end_tells_the_same() {
+    for (dialect, stream) in STREAMS {
+        let whole = watch(dialect, [stream.as_bytes()]);
+        for ends in ["\n", "\r\n", "\r"] {
+            let stream = format!("\u{feff}{}", stream.replace('\n', ends));
+            let bytes = stream.as_bytes();
+            assert_eq!(watch(dialect, bytes.chunks(1)), whole, "{dialect}");
+            for at in 0..bytes.len() {
+                let (one, two) = bytes.split_at(at);
+                assert_eq!(watch(dialect, [one, two]), whole, "{dialect} {ends:?} {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn data_over_several_lines_is_one_event() {
+    let stream =
+        "data: {\"choices\":\ndata:[{\"index\":0,\ndata: \"delta\":{\"content\":\"x\"}}]}\n\n";
+    let said = watch(Dialect::Chat, [stream.as_bytes()]);
+    assert_eq!(said, ["Start", "Text(Delta { json: \"\\\"x\\\"\" })"]);
+}
+
+#[test]
+fn errors_are_told_wherever_they_come() {
+    let error = |dialect, stream: &str| {
+        let mut found = None;
+        let mut watcher = Watcher::new(dialect);
+        watcher.push(stream.as_bytes(), |event| {
+            if let Event::Error(error) = event {
+                found = Some((error.code, error.message));
+            }
+        });
+        found.unwrap()
+    };
+    let pair = |code: &str, message: &str| (code.to_owned(), message.to_owned());
+    assert_eq!(
+        error(
+            Dialect::Messages,
+            "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n"
+        ),
+        pair("overloaded_error", "busy")
+    );
+    assert_eq!(
+        error(
+            Dialect::Responses,
+            "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"long\"}}}\n\n"
+        ),
+        pair("context_length_exceeded", "long")
+    );
+    assert_eq!(
+        error(
+            Dialect::Responses,
+            "data: {\"type\":\"error\",\"code\":\"rate_limit\",\"message\":\"slow\"}\n\n"
+        ),
+        pair("rate_limit", "slow")
+    );
+    assert_eq!(
+        error(
+            Dialect::Chat,
+            "data: {\"error\":{\"code\":400,\"message\":\"no\"}}\n\n"
+        ),
+        pair("400", "no")
+    );
+}
+
+#[test]
+fn a_giant_event_passes_unread_and_the_next_is_read() {
+    let mut watcher = Watcher::with_limit(Dialect::Chat, 1000);
+    let mut said = Vec::new();
+    let mut note = |event: Event<'_>| said.push(format!("{event:?}"));
+    watcher.push(b"data: {\"choices\": \"", &mut note);
+    for _ in 0..100 {
+        watcher.push(&[b'a'; 997], &mut note);
+    }
+    watcher.push(b"\"}\n\ndata: [DONE]\n\n", &mut note);
+    assert_eq!(said, ["Overlong", "End"]);
+}
+
+#[test]
+fn nonsense_is_told_and_does_no_harm() {
+    let stream = b"data: {\"choices\n\ndata: \xff\n\nevent: x\nid: 1\n\ndata\n\n:\n\ndata: 1\n\n";
+    let said = watch(Dialect::Chat, [stream.as_slice()]);
+    assert_eq!(said, ["Malformed", "Malformed", "Malformed", "Malformed"]);
+}
+
+fn filtered(filter: &mut Filter, stream: &str, size: usize) -> String {
+    let mut out = Vec::new();
+    for piece in stream.as_bytes().chunks(size) {
+        filter.push(piece, &mut out);
+    }
+    filter.finish(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+fn calls(dialect: Dialect, stream: &str) -> Vec<String> {
+    let mut calls = Vec::new();
+    Watcher::new(dialect).push(stream.as_bytes(), |event| {
+        if let Event::Call(call) = event {
+            calls.push(call.name);
+        }
+    });
+    calls
+}
+
+#[test]
+fn nothing_to_hide_changes_nothing() {
+    for (dialect, stream) in STREAMS {
+        for ends in ["\n", "\r\n", "\r"] {
+            let stream = stream.replace('\n', ends);
+            for size in [1, 2, 3, 50, 100_000] {
+                let mut filter = Filter::new(dialect, ["absent"]);
+                let found = filtered(&mut filter, &stream, size);
+                assert_eq!(found, stream, "{dialect}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hidden_call_leaves_no_gap() {
+    for (dialect, stream) in STREAMS {
+        let mut filter = Filter::new(dialect, ["mine"]);
+        let found = filtered(&mut filter, stream, 33);
+        assert!(!filter.is_waiting());
+        assert!(!found.contains("mine"), "{found}");
+        assert_eq!(calls(dialect, &found), ["look"]);
+        match dialect {
+            Dialect::Chat => assert!(!found.contains("\"index\":1,\"id\"")),
+            Dialect::Messages => {
+                assert!(found.contains("\"index\":2,\"content_block\":{\"type\":\"tool_use\""));
+                assert!(!found.contains("\"index\":3"));
+            }
+            Dialect::Responses => {
+                let numbers: Vec<&str> = found
+                    .match_indices("sequence_number\":")
+                    .filter_map(|(at, name)| found.get(at + name.len()..)?.split([',', '}']).next())
+                    .collect();
+                let expected: Vec<String> = (0..9).map(|number| number.to_string()).collect();
+                assert_eq!(numbers, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_of_hidden_calls_goes_on_with_the_next() {
+    for (dialect, stream) in STREAMS {
+        let mut filter = Filter::new(dialect, ["mine", "look"]);
+        let mut first = filtered(&mut filter, stream, 41);
+        assert!(filter.is_waiting(), "{dialect}");
+        let mut said = Vec::new();
+        filter.say("[looking]", &mut said);
+        first.push_str(std::str::from_utf8(&said).unwrap());
+        filter.go_on();
+        let second = stream.replace("\"look\"", "\"other\"");
+        let whole = format!("{first}{}", filtered(&mut filter, &second, 17));
+        let mut watcher = Watcher::new(dialect);
+        let (mut text, mut ends, mut starts) = (String::new(), 0, 0);
+        watcher.push(whole.as_bytes(), |event| match event {
+            Event::Text(delta) => text.push_str(&delta.text()),
+            Event::Start => starts += 1,
+            Event::End => ends += 1,
+            _ => {}
+        });
+        assert_eq!(
+            (text.as_str(), starts, ends),
+            ("hé\n[looking]hé\n", 1, 1),
+            "{dialect}"
+        );
+        assert_eq!(calls(dialect, &whole), ["other"]);
+        check_dense(dialect, &whole);
+    }
+}
+
+/// Parts are numbered from 0, without gaps, in the order in which they begin.
+fn check_dense(dialect: Dialect, stream: &str) {
+    let (begin, name) = match dialect {
+        Dialect::Chat => return,
+        Dialect::Messages => ("\"content_block_start\"", "\"index\":"),
+        Dialect::Responses => ("\"response.output_item.added\"", "\"output_index\":"),
+    };
+    let mut numbers = Vec::new();
+    for (at, _) in stream.match_indices(begin) {
+        let digits = stream.get(at..).unwrap().split(name).nth(1).unwrap();
+        numbers.push(digits.split(|c: char| !c.is_ascii_digit()).next().unwrap());
+    }
+    let expected: Vec<String> = (0..numbers.len()).map(|at| at.to_string()).collect();
+    assert_eq!(numbers, expected, "{stream}");
+}
+
+#[test]
+fn the_end_that_was_held_back_can_be_had() {
+    for (dialect, stream) in STREAMS {
+        let mut filter = Filter::new(dialect, ["mine", "look"]);
+        let mut whole = filtered(&mut filter, stream, 41).into_bytes();
+        filter.release(&mut whole);
+        assert!(!filter.is_waiting());
+        let mut watcher = Watcher::new(dialect);
+        watcher.push(&whole, |_| {});
+        assert!(watcher.is_ended());
+        let usage = Usage {
+            input: if dialect == Dialect::Messages { 10 } else { 6 },
+            cache_creation: 0,
+            cache_read: 4,
+            output: 3,
+        };
+        assert_eq!(watcher.usage(), usage);
+    }
+}
