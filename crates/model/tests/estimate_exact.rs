@@ -72,6 +72,18 @@ proptest! {
         assert_like_reference(&format!("{before}{run}{after}"));
     }
 
+    /// Newlines and slashes may belong to the punctuation before them.
+    #[test]
+    fn long_runs_behind_punctuation_are_exact(
+        before in "[-/|>. ]{0,3}[\\r\\n/]{0,3}",
+        unit in prop_oneof!["\n", "\r\n", "/", "//\n", "[-/]{1,2}"],
+        length in 2000_usize..5000,
+        after in "[\\r\\n/]{0,3}[-/a ]{0,3}",
+    ) {
+        let run = unit.repeat(length / unit.len());
+        assert_like_reference(&format!("{before}{run}{after}"));
+    }
+
     /// The text is longer than a chunk, so it is cut at safe places.
     #[test]
     fn safe_cuts_add_up(pieces in prop::collection::vec(mixed_text(), 2..5)) {

@@ -72,6 +72,7 @@ pub(super) fn reasoning(mut fields: Fields<'_>, raw: &RawValue) -> Part {
         });
     }
     fields.take("type");
+    let has_summary = summary.is_some();
     let thoughts = [summary, fields.list("content")];
     let texts: Vec<String> = thoughts
         .into_iter()
@@ -79,10 +80,15 @@ pub(super) fn reasoning(mut fields: Fields<'_>, raw: &RawValue) -> Part {
         .flatten()
         .filter_map(|raw| json::fields(raw)?.text("text").map(Into::into))
         .collect();
+    let seal = fields.take_string("encrypted_content");
+    let mut extra = fields.into_extra();
+    if !has_summary {
+        marks::set_text(&mut extra, marks::CONTENT, marks::ABSENT);
+    }
     Part::Reasoning(Reasoning {
         text: texts.join("\n\n"),
-        seal: fields.take_string("encrypted_content"),
-        extra: fields.into_extra(),
+        seal,
+        extra,
     })
 }
 

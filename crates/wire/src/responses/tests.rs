@@ -33,6 +33,7 @@ fn every_spelling_comes_back() {
         {"type": "reasoning", "id": "r1", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "gAAA"},
         {"type": "reasoning", "id": "r2", "summary": [], "content": [{"type": "reasoning_text", "text": "x"}]},
         {"type": "reasoning", "summary": [], "encrypted_content": null},
+        {"type": "reasoning", "id": "r4", "encrypted_content": "gAAA"},
         {"type": "message", "role": "assistant", "id": "m1", "status": "completed", "phase": "commentary",
          "content": [{"type": "output_text", "text": "a", "annotations": []}, {"type": "output_text", "text": "b"}]},
         {"role": "assistant", "content": "easy"},

@@ -107,7 +107,8 @@ fn write_text(text: &Text, usual: &str) -> String {
 }
 
 fn write_reasoning(reasoning: &Reasoning) -> RawJson {
-    let given = reasoning.extra.iter().any(|(name, _)| name == "summary");
+    let given = reasoning.extra.iter().any(|(name, _)| name == "summary")
+        || marks::is_absent(&reasoning.extra);
     let summary = (!given).then(|| {
         let thought = Object::new()
             .text("type", "summary_text")

@@ -174,7 +174,9 @@ fn run_at(vocabulary: Vocabulary, bytes: &[u8], sample: usize) -> Option<(Run, b
     let end = sample + right.iter().take_while(same).count();
     let before = start.checked_sub(1).and_then(|at| bytes.get(at)).copied();
     let behind = bytes.get(end).copied();
-    let usable = starts_alike(vocabulary, wanted, before, behind);
+    let first = bytes.get(start).copied();
+    let usable = starts_alike(vocabulary, wanted, before, behind)
+        && ends_alike(wanted, before, first, behind);
     Some((Run { start, end }, usable))
 }
 
@@ -196,6 +198,17 @@ fn starts_alike(
                 && behind.is_some_and(|byte| byte.is_ascii() && !byte.is_ascii_whitespace())
         }
         (Kind::Blank, Some(before)) => before.is_ascii() && !is_space(before),
+    }
+}
+
+/// True if the piece that holds the run ends at the same place when the text begins within
+/// the run. Punctuation, then newlines, then slashes are one piece; without the punctuation
+/// before them the slashes are a piece of their own, and go on with other punctuation.
+fn ends_alike(kind: Kind, before: Option<u8>, first: Option<u8>, behind: Option<u8>) -> bool {
+    match kind {
+        Kind::Newline => behind != Some(b'/'),
+        Kind::Punctuation => first != Some(b'/') || !matches!(before, Some(b'\n' | b'\r')),
+        Kind::Lower | Kind::Upper | Kind::Blank => true,
     }
 }
 
