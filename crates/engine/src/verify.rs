@@ -51,6 +51,8 @@ pub enum FaultKind {
     },
     /// A thought stands in a message that is not the assistant's.
     MisplacedReasoning,
+    /// A thought at the end of a message leads to nothing.
+    DanglingReasoning,
     /// A tool message holds something other than outputs.
     ForeignPart,
     /// A message has nothing in it.
@@ -86,6 +88,7 @@ impl fmt::Display for FaultKind {
             Self::MisplacedCall { id } => write!(f, "call {id:?} is not in an assistant message"),
             Self::MisplacedOutput { id } => write!(f, "output {id:?} is not in a tool message"),
             Self::MisplacedReasoning => f.write_str("a thought outside an assistant message"),
+            Self::DanglingReasoning => f.write_str("a thought is followed by nothing"),
             Self::ForeignPart => f.write_str("a tool message with something besides outputs"),
             Self::EmptyMessage => f.write_str("the message is empty"),
             Self::BlankPart => f.write_str("a text part is blank"),
@@ -227,6 +230,11 @@ impl<'a> Verifier<'a> {
             self.fault(index, FaultKind::EmptyMessage);
         } else if self.dialect == Dialect::Messages && message.parts.iter().any(Part::is_blank) {
             self.fault(index, FaultKind::BlankPart);
+        }
+        let last = message.parts.iter().rfind(|part| !part.is_blank());
+        let ends_in_thought = matches!(last, Some(Part::Reasoning(_)));
+        if self.dialect != Dialect::Chat && ends_in_thought && !message.is_empty() {
+            self.fault(index, FaultKind::DanglingReasoning);
         }
         for part in &message.parts {
             match part {

@@ -90,7 +90,8 @@ impl<'a> Emitter<'a> {
             Part::Reasoning(_) => message.role == Role::Assistant,
             _ => !is_refused_blank(part, dialect),
         };
-        if message.parts.iter().all(kept) && message.role != Role::Tool {
+        let whole = message.parts.iter().all(kept) && dangling(message, dialect) == 0;
+        if whole && message.role != Role::Tool {
             return self.push_as_it_came(at);
         }
         let mut rest = Vec::new();
@@ -177,7 +178,15 @@ impl<'a> Emitter<'a> {
     }
 
     /// The message of a slot after a change, unless nothing is left of it.
-    pub(super) fn push_or_drop(&mut self, slot: &Slot, changed: Message) {
+    pub(super) fn push_or_drop(&mut self, slot: &Slot, mut changed: Message) {
+        for _ in 0..dangling(&changed, self.options.dialect) {
+            let last = changed
+                .parts
+                .iter()
+                .rposition(|part| matches!(part, Part::Reasoning(_)));
+            last.map(|at| changed.parts.remove(at));
+            self.repair(slot.source, RepairKind::PartStripped);
+        }
         if changed.is_empty() {
             self.repair(slot.source, RepairKind::EmptyDropped);
         } else {
@@ -219,6 +228,20 @@ impl<'a> Emitter<'a> {
     pub(super) fn repair(&mut self, source: Source, kind: RepairKind) {
         self.out.repairs.push(Repair { source, kind });
     }
+}
+
+/// How many thoughts at the end of a message lead to nothing, in a dialect that refuses that.
+pub(super) fn dangling(message: &Message, dialect: Dialect) -> usize {
+    if dialect == Dialect::Chat || message.is_empty() {
+        return 0;
+    }
+    let thought = |part: &&Part| matches!(part, Part::Reasoning(_));
+    let end = message
+        .parts
+        .iter()
+        .rev()
+        .take_while(|part| thought(part) || part.is_blank());
+    end.filter(thought).count()
 }
 
 /// True for a blank text part in a dialect that refuses one even beside other parts.

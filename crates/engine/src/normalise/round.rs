@@ -3,7 +3,7 @@
 use trimtab_model::rounds::{Answer, Place, Round};
 use trimtab_model::{Call, Kind, Message, Output, Part, Role};
 
-use super::emit::{Emitter, is_refused_blank};
+use super::emit::{Emitter, dangling, is_refused_blank};
 use super::{ABORTED, ARCHIVED, Habit, RepairKind, Slot, Source, Touch};
 
 /// How a call of a round will be answered.
@@ -98,7 +98,7 @@ impl<'a> Emitter<'a> {
                 .parts
                 .iter()
                 .any(|part| is_refused_blank(part, dialect) || part.as_output().is_some());
-        if same {
+        if same && dangling(message, dialect) == 0 {
             return self.push_as_it_came(at);
         }
         let mut ids = ids.iter();
