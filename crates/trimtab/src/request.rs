@@ -37,7 +37,7 @@ pub fn changes(log: &Log, window: &Window, dialect: Dialect) -> Vec<Change> {
     for batch in batches(window.entries(), dialect).into_iter().rev() {
         let places = places(batch, before);
         let first = places.iter().flatten().next().copied();
-        if places.len() > 1 && places.contains(&None) {
+        if places.len() > 1 {
             changes.push(one_message(batch, first, before));
             mark(&mut kept, first);
         } else {
@@ -59,8 +59,8 @@ pub fn changes(log: &Log, window: &Window, dialect: Dialect) -> Vec<Change> {
     changes
 }
 
-/// The entries in runs that must be changed together: the outputs of one round where the
-/// dialect wants them in one message, and every other entry by itself.
+/// The entries in runs that must be one message: the outputs of a round, where the dialect
+/// wants all of them in the message behind the calls. Every other entry is by itself.
 fn batches(entries: &[Entry], dialect: Dialect) -> Vec<&[Entry]> {
     let together = |one: &Entry, next: &Entry| {
         let tool = |entry: &Entry| entry.message.role == Role::Tool;
@@ -95,7 +95,7 @@ fn put_in(before: usize, message: &Arc<Message>) -> Change {
     }
 }
 
-/// A batch some of which is new, as one message.
+/// A batch of several messages as one.
 fn one_message(batch: &[Entry], place: Option<usize>, before: usize) -> Change {
     let parts = batch.iter().flat_map(|entry| entry.message.parts.clone());
     let message = Arc::new(Message::new(Role::Tool, parts.collect()));
