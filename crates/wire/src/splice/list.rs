@@ -217,7 +217,7 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// An input that is one text becomes a list.
+    /// An input that is one text becomes a list, if anything in it changes.
     fn rewrite_text_input(&mut self) {
         let span = self.scan.request().list;
         let user = usize::from(self.scan.has_head());
@@ -243,6 +243,8 @@ impl Splicer<'_, '_, '_> {
             self.containers
                 .drop_element(request.body, request.system_field);
         }
-        self.edits.replace(span, format!("[{}]", jsons.join(",")));
+        if self.draft.removed.contains(&user) || !self.draft.inserted.is_empty() {
+            self.edits.replace(span, format!("[{}]", jsons.join(",")));
+        }
     }
 }

@@ -250,3 +250,11 @@ fn tools_are_added_on_either_side() {
         r#"{"messages": [],"tools":[{"name":"z"}]}"#
     );
 }
+
+#[test]
+fn an_input_that_is_one_text_stays_one_when_only_the_system_goes() {
+    let body = br#"{"instructions":"be brief","input":"hello"}"#;
+    let scan = Scan::new(body, Dialect::Responses).unwrap();
+    let spliced = splice(&scan, &[Change::Remove { message: 0 }]).unwrap();
+    assert_eq!(spliced.body.as_ref(), br#"{"input":"hello"}"#);
+}
