@@ -147,11 +147,16 @@ pub fn check_view(body: &str, dialect: Dialect) {
             // Where it came from is noted on it.
             found.meta.extra.clone_from(&message.meta.extra);
         }
-        assert_eq!(&found, message);
+        assert_eq!(&found, message, "{body}");
         assert_eq!(scan.role(at), Some(message.role));
         let kinds: Vec<PartKind> = scan.parts(at).iter().map(|part| part.kind).collect();
         let expected: Vec<PartKind> = message.parts.iter().map(kind).collect();
-        assert_eq!(kinds, expected);
+        assert_eq!(kinds.len(), expected.len(), "{body}");
+        for (found, expected) in kinds.iter().zip(&expected) {
+            // A part where it does not belong is opaque to a reader; the scanner names it.
+            let agree = found == expected || *expected == PartKind::Opaque;
+            assert!(agree, "{found:?} {expected:?} {body}");
+        }
         for (span, part) in scan.parts(at).iter().zip(&message.parts) {
             let id = scan.string(span.id).unwrap_or_default();
             match part {
