@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
 
@@ -186,7 +185,7 @@ fn ripgrep() -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .map(|folder| folder.join("rg"))
-        .find(|rg| Path::exists(rg))
+        .find(|rg| rg.is_file())
 }
 
 /// Highest memory use so far, in mebibytes; 0 where the system does not say.
