@@ -4,6 +4,7 @@
 
 pub mod budget;
 pub mod compaction;
+pub mod facts;
 pub mod journal;
 pub mod log;
 pub mod normalise;
