@@ -41,24 +41,6 @@ impl<'w> Room<'w> {
         self.with(self.tokens.saturating_mul(percent) / 100)
     }
 
-    /// The longest head of `lines` that is within the budget as one text.
-    pub(super) fn lines<'l>(&self, lines: &[&'l str]) -> Vec<&'l str> {
-        let mut taken: Vec<&str> = Vec::new();
-        let mut left = self.tokens;
-        for line in lines {
-            // The line end may be a token of its own.
-            let Some(rest) = left.checked_sub(self.weight(line) + 1) else {
-                break;
-            };
-            left = rest;
-            taken.push(line);
-        }
-        while !taken.is_empty() && !self.holds(&taken.join("\n")) {
-            taken.pop();
-        }
-        taken
-    }
-
     /// As much of the head of `text` as is within the budget, in whole characters.
     pub(super) fn head<'t>(&self, text: &'t str) -> &'t str {
         let (mut fits, mut over) = (0usize, text.len() + 1);
@@ -94,12 +76,5 @@ mod tests {
             [0, 1, 2, 3, 6, 7].map(head),
             ["", "a", "a", "aä", "aä中", "aä中b"]
         );
-    }
-
-    #[test]
-    fn lines_are_taken_while_they_fit() {
-        let bytes = |text: &str| text.len() as u64;
-        let lines = |tokens| Room::new(tokens, &bytes).lines(&["ab", "cd", "e"]).len();
-        assert_eq!([2, 3, 5, 6, 8].map(lines), [0, 1, 1, 2, 3]);
     }
 }

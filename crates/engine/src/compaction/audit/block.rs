@@ -51,7 +51,7 @@ pub(super) fn render(
     let facts = facts_within(missing, &inner.with(tokens.saturating_sub(first.weight)));
     let used: u64 = facts.iter().map(|line| line.weight).sum();
     let listed = outputs_within(&outputs.all, &inner.with(tokens.saturating_sub(used)));
-    let mut block = assemble(facts, listed, outputs);
+    let mut block = assemble(facts, &listed, outputs);
     // Texts may weigh more together than one by one.
     let mut less = tokens;
     while !room.holds(&block.text) && less > 0 {
@@ -59,7 +59,7 @@ pub(super) fn render(
         let half = inner.with(less);
         let listed = outputs_within(&outputs.all, &half.share(OUTPUTS_FIRST));
         let facts = facts_within(missing, &half.with(less.saturating_sub(listed.weight)));
-        block = assemble(facts, listed, outputs);
+        block = assemble(facts, &listed, outputs);
     }
     if room.holds(&block.text) {
         block
@@ -75,6 +75,9 @@ fn nothing(outputs: &StoredOutputs<'_>) -> FactBlock {
     }
 }
 
+/// Facts as they are shown, each with its weight, by the ref of the output they came from.
+type ByRef<'m> = BTreeMap<&'m str, Vec<(String, u64)>>;
+
 /// One line of facts.
 struct FactLine {
     text: String,
@@ -85,7 +88,7 @@ struct FactLine {
 /// The facts that matter most, as many as there is room for, one line for each kind.
 fn facts_within(missing: &[Missing<'_>], room: &Room<'_>) -> Vec<FactLine> {
     let mut left = room.tokens;
-    let mut kinds: BTreeMap<FactKind, BTreeMap<&str, Vec<(String, u64)>>> = BTreeMap::new();
+    let mut kinds: BTreeMap<FactKind, ByRef<'_>> = BTreeMap::new();
     for fact in missing {
         let shown = shown(fact);
         let by_ref = kinds.get(&fact.kind);
@@ -112,7 +115,7 @@ fn facts_within(missing: &[Missing<'_>], room: &Room<'_>) -> Vec<FactLine> {
 }
 
 /// `paths: a, b (ref1); c`.
-fn line(kind: FactKind, groups: BTreeMap<&str, Vec<(String, u64)>>) -> FactLine {
+fn line(kind: FactKind, groups: ByRef<'_>) -> FactLine {
     let facts = groups.values().map(Vec::len).sum();
     let weight = groups.values().flatten().map(|(_, weight)| weight).sum();
     let between = match kind {
@@ -186,7 +189,7 @@ fn outputs_within(outputs: &[StoredOutput<'_>], room: &Room<'_>) -> Listed {
     listed
 }
 
-fn assemble(facts: Vec<FactLine>, listed: Listed, outputs: &StoredOutputs<'_>) -> FactBlock {
+fn assemble(facts: Vec<FactLine>, listed: &Listed, outputs: &StoredOutputs<'_>) -> FactBlock {
     let added = facts.iter().map(|line| line.facts).sum();
     let named = listed.labelled + listed.bare;
     let unnamed = outputs.all.len() - named;

@@ -45,13 +45,13 @@ impl<'m> StoredOutputs<'m> {
         let calls = calls_of_outputs(replaced);
         let mut all: Vec<StoredOutput<'m>> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
-        let mut add = |output: StoredOutput<'m>| match places.get(output.id) {
-            Some(at) => {
-                if let Some(known) = all.get_mut(*at).filter(|known| known.stored.is_none()) {
+        let mut add = |output: StoredOutput<'m>| {
+            let known = places.get(output.id).and_then(|at| all.get_mut(*at));
+            if let Some(known) = known {
+                if known.stored.is_none() {
                     *known = output;
                 }
-            }
-            None => {
+            } else {
                 places.insert(output.id, all.len());
                 all.push(output);
             }

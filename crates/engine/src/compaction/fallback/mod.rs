@@ -81,13 +81,13 @@ pub fn summarise<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Determi
 fn within<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Deterministic {
     let carried = Carried::of(replaced);
     let mut left = room.tokens.saturating_sub(room.weight(OPENING) + 1);
-    let mut spare = 0;
+    let mut unused = 0;
     let mut sections = Vec::new();
     for (title, percent) in SHARES {
-        let share = room.share(percent).tokens.saturating_add(spare).min(left);
+        let share = room.share(percent).tokens.saturating_add(unused).min(left);
         let section = write(title, replaced, &carried, &room.with(share));
         let used = section.weight(room).min(share);
-        spare = share - used;
+        unused = share - used;
         left -= used;
         sections.push(section);
     }
