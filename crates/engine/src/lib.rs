@@ -9,6 +9,8 @@ pub mod journal;
 pub mod log;
 pub mod normalise;
 pub mod plan;
+pub mod planner;
+pub mod policy;
 pub mod removal;
 pub mod trigger;
 pub mod verify;
