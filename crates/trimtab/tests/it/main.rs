@@ -7,6 +7,7 @@
 )]
 
 mod lossless;
+mod presets;
 mod request;
 mod session;
 mod tidy;
