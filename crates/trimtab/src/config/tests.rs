@@ -309,7 +309,7 @@ fn the_file_to_begin_with_is_read_as_the_preset() {
             .lines()
             .map(|line| setting(line).unwrap_or_else(|| line.to_owned()))
             .collect();
-        fs::write(&path, all.join("\n").replace("tokens = 0\n", "\n")).unwrap();
+        fs::write(&path, all.join("\n").replace("\ntokens = 0\n", "\n")).unwrap();
         assert_eq!(
             Config::load(&inputs).unwrap().policy,
             Policy::preset(preset.name).unwrap()
