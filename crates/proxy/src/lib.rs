@@ -1,0 +1,35 @@
+//! HTTP in, HTTP out: any agent, any language, one base URL.
+//!
+//! A [`Proxy`] stands between agents and model servers. It passes everything, and of the
+//! requests that it understands it manages the window: outputs are stored whole and shown
+//! short, old rounds are compacted before they overflow, an overflow is recovered from. What
+//! it does not understand, what is too large, and whatever goes wrong on our side passes as it
+//! came.
+
+mod aside;
+mod asked;
+mod body;
+mod client;
+mod config;
+mod decode;
+mod guard;
+mod headers;
+mod hints;
+mod manage;
+mod noted;
+mod own;
+mod policy;
+mod prints;
+mod record;
+mod route;
+mod server;
+mod service;
+mod settings;
+mod tenant;
+
+pub use config::{
+    BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, PORT, ProxyConfig, Secret,
+    Summariser, Upstream,
+};
+pub use record::{Action, Record, Report, Sink};
+pub use server::{Proxy, Running, StartError};
