@@ -6,15 +6,18 @@
 //! it does not understand, what is too large, and whatever goes wrong on our side passes as it
 //! came.
 
+mod answer;
 mod aside;
 mod asked;
 mod body;
 mod client;
 mod config;
 mod decode;
+mod events;
 mod guard;
 mod headers;
 mod hints;
+mod look;
 mod manage;
 mod noted;
 mod own;
