@@ -1,8 +1,12 @@
 //! The settings that hold now.
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use trimtab_engine::policy::{PRESETS, Policy};
+
 use crate::config::ProxyConfig;
+use crate::policy;
 use crate::route::Routes;
 
 /// Settings with what is made from them once.
@@ -11,13 +15,31 @@ pub(crate) struct Settings {
     pub(crate) config: ProxyConfig,
     /// Where requests go.
     pub(crate) routes: Routes,
+    /// All policies by name.
+    policies: HashMap<String, Policy>,
 }
 
 impl Settings {
     /// Settings that were checked.
     pub(crate) fn new(config: ProxyConfig) -> Self {
         let routes = Routes::new(&config);
-        Self { config, routes }
+        let names = PRESETS.iter().map(|preset| preset.name);
+        let names = names.chain(config.policies.keys().map(String::as_str));
+        let found = names.filter_map(|name| {
+            let policy = policy::find(name, &config.policies).ok()?;
+            Some((name.to_owned(), policy))
+        });
+        let policies = found.collect();
+        Self {
+            config,
+            routes,
+            policies,
+        }
+    }
+
+    /// The policy of that name.
+    pub(crate) fn policy(&self, name: &str) -> Option<&Policy> {
+        self.policies.get(name)
     }
 }
 

@@ -6,6 +6,7 @@ use globset::Glob;
 use http::Uri;
 
 use super::{ProxyConfig, Upstream};
+use crate::policy::{self, Policies};
 
 /// A setting whose value is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,10 +32,14 @@ impl fmt::Display for BadSetting {
 
 /// Everything that is wrong.
 pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
-    let mut bad = Bad(Vec::new());
+    let mut bad = Bad::default();
     bad.exposure(config);
     if !(0.0..=1.0).contains(&config.holdout) {
         bad.add("holdout", &config.holdout, "0 to 1");
+    }
+    bad.presets = config.policies.clone();
+    for name in config.policies.keys() {
+        bad.preset(&format!("policies.{name}"), name);
     }
     bad.preset("preset", &config.preset);
     for (at, upstream) in config.upstreams.iter().enumerate() {
@@ -58,14 +63,18 @@ pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
             );
         }
     }
-    bad.0
+    bad.found
 }
 
-struct Bad(Vec<BadSetting>);
+#[derive(Default)]
+struct Bad {
+    found: Vec<BadSetting>,
+    presets: Policies,
+}
 
 impl Bad {
     fn add(&mut self, setting: &str, value: &dyn fmt::Display, allowed: &str) {
-        self.0.push(BadSetting {
+        self.found.push(BadSetting {
             setting: setting.to_owned(),
             value: value.to_string(),
             allowed: allowed.to_owned(),
@@ -122,7 +131,7 @@ impl Bad {
     }
 
     fn preset(&mut self, setting: &str, preset: &str) {
-        if let Err(allowed) = crate::policy::known(preset) {
+        if let Err(allowed) = policy::find(preset, &self.presets) {
             self.add(setting, &preset, &allowed);
         }
     }

@@ -8,6 +8,7 @@ mod limits;
 mod secret;
 mod upstream;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
@@ -74,8 +75,10 @@ pub struct ProxyConfig {
     pub hosts: Vec<String>,
     /// What is done with requests that are understood.
     pub mode: Mode,
-    /// The preset that decides what goes into the window.
+    /// The preset that decides what goes into the window, or a policy of `policies`.
     pub preset: String,
+    /// Policies by name: `preset` says what each begins as, the rest what is different.
+    pub policies: BTreeMap<String, toml::Table>,
     /// Share of sessions that is left unmanaged, to compare with: 0 to 1.
     pub holdout: f64,
     /// Whether the model is offered the retrieval tools where its window contains a ref.
@@ -100,6 +103,7 @@ impl Default for ProxyConfig {
             hosts: Vec::new(),
             mode: Mode::On,
             preset: "steady".to_owned(),
+            policies: BTreeMap::new(),
             holdout: 0.0,
             retrieval: true,
             compaction: Compaction::Background,
