@@ -14,6 +14,7 @@ use crate::record::{Action, Note};
 use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
+use crate::watch::UsageWatch;
 
 /// A request on its way.
 pub(crate) struct Asked {
@@ -27,6 +28,8 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
     /// What will be written about it.
     pub(crate) note: Note,
+    /// Reads the usage of an answer that passes.
+    pub(crate) usage: Option<UsageWatch>,
 }
 
 impl Asked {
@@ -48,7 +51,11 @@ impl Asked {
         };
         let client = self.shared.client.clone();
         match client.send(request).await {
-            Ok(answer) => self.hand_on(answer.map(body::passing), None),
+            Ok(answer) => {
+                let watch = self.usage.take().map(|usage| usage.of(answer.headers()));
+                let watch = watch.map(|watch| Box::new(watch) as Box<dyn Watch>);
+                self.hand_on(answer.map(body::passing), watch)
+            }
             Err(failed) => self.unreachable(&failed),
         }
     }

@@ -10,10 +10,13 @@ mod answer;
 mod aside;
 mod asked;
 mod body;
+mod branch;
 mod client;
 mod config;
 mod decode;
 mod events;
+mod exchange;
+mod family;
 mod guard;
 mod headers;
 mod hidden;
@@ -24,14 +27,18 @@ mod manage;
 mod models;
 mod noted;
 mod own;
+mod plan;
 mod policy;
 mod prints;
 mod record;
+mod retrieve;
 mod route;
 mod server;
 mod service;
 mod settings;
+mod summary;
 mod tenant;
+mod watch;
 
 pub use config::{
     BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, PORT, ProxyConfig, Secret,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use trimtab_model::estimate::Calibration;
 use trimtab_wire::catalogue::{Catalogue, Limits, Model};
 
 use crate::config::ModelRule;
@@ -18,6 +19,8 @@ struct State {
     /// What errors taught, by upstream and model.
     learned: HashMap<(String, String), Limits>,
     found: HashMap<String, Option<Model>>,
+    /// What was learned of the models' counts, by upstream and model.
+    calibrations: HashMap<(String, String), Calibration>,
 }
 
 /// The limits of a model at an upstream.
@@ -37,6 +40,7 @@ impl Models {
             catalogue: Catalogue::embedded(),
             learned: HashMap::new(),
             found: HashMap::new(),
+            calibrations: HashMap::new(),
         }))
     }
 
@@ -67,6 +71,24 @@ impl Models {
         if state.learned.len() < REMEMBERED {
             let key = (upstream.to_owned(), model.to_owned());
             state.learned.insert(key, Limits::window(window));
+        }
+    }
+}
+
+impl Models {
+    /// What was learned of a model's counts.
+    pub(crate) fn calibration(&self, upstream: &str, model: &str) -> Calibration {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (upstream.to_owned(), model.to_owned());
+        state.calibrations.get(&key).cloned().unwrap_or_default()
+    }
+
+    /// Keeps what was learned of a model's counts.
+    pub(crate) fn keep_calibration(&self, upstream: &str, model: &str, learned: &Calibration) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (upstream.to_owned(), model.to_owned());
+        if state.calibrations.len() < REMEMBERED || state.calibrations.contains_key(&key) {
+            state.calibrations.insert(key, learned.clone());
         }
     }
 }

@@ -14,11 +14,16 @@ use crate::asked::Asked;
 use crate::body::{self, Body, Collected, collect, rejoined};
 use crate::client::Client;
 use crate::config::Mode;
+use crate::family::Families;
+use crate::models::Models;
 use crate::record::{Book, Note, Report};
 use crate::route::dialect_of_client;
 use crate::settings::Current;
 use crate::tenant::Keys;
 use crate::{aside, guard, headers, own};
+
+/// How many bytes the conversations in memory may take, about; the store has all of them.
+const SESSION_MEMORY: usize = 512 << 20;
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -32,6 +37,10 @@ pub(crate) struct Shared {
     pub(crate) plans: Arc<Semaphore>,
     /// What tells tenants apart.
     pub(crate) keys: Keys,
+    /// The conversations in memory.
+    pub(crate) families: Families,
+    /// What is known of models.
+    pub(crate) models: Models,
     book: Arc<Book>,
 }
 
@@ -51,13 +60,18 @@ impl Shared {
             client,
             plans: Arc::new(Semaphore::new(plans)),
             keys,
+            families: Families::new(SESSION_MEMORY),
+            models: Models::new(),
             book,
         }
     }
 
     /// Figures of all requests so far.
     pub(crate) fn report(&self) -> Report {
-        self.book.report()
+        Report {
+            sessions: self.families.len() as u64,
+            ..self.book.report()
+        }
     }
 }
 
@@ -86,6 +100,7 @@ pub(crate) async fn handle(
         path,
         headers: parts.headers,
         note,
+        usage: None,
     };
     let body = body::passing(incoming);
     Ok(match allowed {

@@ -30,11 +30,17 @@ use trimtab_wire::splice::Change;
 /// assert!(String::from_utf8_lossy(&spliced.body).contains("aborted"));
 /// ```
 pub fn changes(log: &Log, window: &Window, dialect: Dialect) -> Vec<Change> {
+    changes_to(log, window.entries(), dialect)
+}
+
+/// The same for the entries of a window, where their positions were brought in line with a
+/// body that holds only some of the log's messages.
+pub fn changes_to(log: &Log, entries: &[Entry], dialect: Dialect) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut kept = vec![false; log.len()];
     // From the end, so that what is put in knows the position it stands before.
     let mut before = log.len();
-    for batch in batches(window.entries(), dialect).into_iter().rev() {
+    for batch in batches(entries, dialect).into_iter().rev() {
         let places = places(batch, before);
         let first = places.iter().flatten().next().copied();
         if places.len() > 1 {
