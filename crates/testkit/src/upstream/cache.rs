@@ -57,11 +57,8 @@ impl Fronts {
             let mut hasher = blake3::Hasher::new();
             hasher.update(&chain).update(step);
             chain = *hasher.finalize().as_bytes();
-            let [a, b, c, d, e, f, g, h, ..] = chain;
-            let new = self
-                .seen
-                .insert(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
-            broken |= new;
+            let key = chain.first_chunk().copied().map(u64::from_le_bytes);
+            broken |= self.seen.insert(key.unwrap_or_default());
             if !broken {
                 known += step.len();
             }

@@ -18,8 +18,8 @@ pub(super) fn decode(body: Bytes, encoding: Option<&str>) -> Option<Bytes> {
     }
 }
 
-fn read(decoder: impl Read) -> Option<Bytes> {
+fn read(packed: impl Read) -> Option<Bytes> {
     let mut decoded = Vec::new();
-    decoder.take(LARGEST).read_to_end(&mut decoded).ok()?;
+    packed.take(LARGEST).read_to_end(&mut decoded).ok()?;
     Some(decoded.into())
 }

@@ -4,6 +4,10 @@ use super::{Cache, Count, OverflowForm, Schedule, Source};
 
 /// How an upstream behaves.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, and always set by name"
+)]
 pub struct Options {
     /// Where the replies come from.
     pub source: Source,

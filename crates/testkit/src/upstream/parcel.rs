@@ -16,8 +16,8 @@ use tokio::time::sleep;
 use super::answer::Event;
 use super::socket::Fuse;
 
-/// How long the client has to read what came before a reset.
-const BEFORE_RESET: Duration = Duration::from_millis(20);
+/// How long the client has to read what came before a connection breaks.
+pub(super) const BEFORE_BREAK: Duration = Duration::from_millis(20);
 
 /// An answer as it is sent.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ impl Parcel {
 
     /// Sends it; the body follows from a task of its own where it takes time.
     pub(super) async fn deliver(self, fuse: Fuse) -> io::Result<Response<Body>> {
-        sleep(self.late).await;
+        pause(self.late).await;
         if self.end == End::Nothing {
             fuse.blow();
             return Err(io::Error::from(io::ErrorKind::ConnectionReset));
@@ -107,7 +107,7 @@ impl Parcel {
         tokio::spawn(async move {
             for piece in self.pieces {
                 match piece {
-                    Piece::Wait(time) => sleep(time).await,
+                    Piece::Wait(time) => pause(time).await,
                     Piece::Bytes(bytes) => {
                         if sender.send(Ok(bytes)).await.is_err() {
                             return;
@@ -116,13 +116,22 @@ impl Parcel {
                 }
             }
             if self.end == End::Reset {
-                sleep(BEFORE_RESET).await;
+                sleep(BEFORE_BREAK).await;
                 fuse.blow();
                 let error = io::Error::from(io::ErrorKind::ConnectionReset);
                 let _ = sender.send(Err(error)).await;
             }
         });
         Body::Pieces(receiver)
+    }
+}
+
+/// Waits; no time at all only lets others run, since a timer would take a millisecond.
+async fn pause(time: Duration) {
+    if time.is_zero() {
+        tokio::task::yield_now().await;
+    } else {
+        sleep(time).await;
     }
 }
 

@@ -59,7 +59,7 @@ impl Schedule {
     }
 }
 
-/// Spreads the bits of `number` (the finaliser of SplitMix64).
+/// Spreads the bits of `number` (the finaliser of `SplitMix64`).
 fn mixed(number: u64) -> u64 {
     let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

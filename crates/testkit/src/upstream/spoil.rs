@@ -11,7 +11,7 @@ use trimtab_model::Dialect;
 
 use super::answer::{Answer, Event, Rendered};
 use super::overflow::error_event;
-use super::parcel::{End, Parcel, Piece};
+use super::parcel::{BEFORE_BREAK, End, Parcel, Piece};
 use super::refusal::Refusal;
 use crate::script::{Coding, Fault};
 
@@ -184,6 +184,8 @@ fn spoil(parcel: &mut Parcel, fault: Fault) {
             let length: usize = bytes(parcel).map(Bytes::len).sum();
             let claimed = (length as u64).saturating_add_signed(off_by);
             parcel.headers.push(("content-length", claimed.to_string()));
+            // The connection breaks at the end: what is there must be out before.
+            parcel.pieces.push(Piece::Wait(BEFORE_BREAK));
         }
         Fault::Encoding { coding } => encode(parcel, coding),
         Fault::Drip { bytes, ms } => drip(parcel, bytes.max(1), Duration::from_millis(ms)),

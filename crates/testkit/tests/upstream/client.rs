@@ -88,6 +88,13 @@ impl Client {
         }
     }
 
+    /// The same client over HTTP/2.
+    pub(crate) fn http2(mut self) -> Self {
+        let mut builder = Http::builder(TokioExecutor::new());
+        self.http = builder.http2_only(true).build_http();
+        self
+    }
+
     /// Sends bytes; an error if no answer begins.
     pub(crate) async fn send(
         &self,
@@ -150,7 +157,7 @@ pub(crate) async fn start(options: Options) -> (Upstream, Client) {
     (upstream, client)
 }
 
-pub(crate) fn scripted(replies: Value) -> Options {
+pub(crate) fn scripted(replies: &Value) -> Options {
     Options::new(Source::script(Script::parse(&replies.to_string()).unwrap()))
 }
 

@@ -15,7 +15,7 @@ const TEXT: &str = "a text that is long enough to be streamed in several pieces,
 fn options(fault: Fault) -> Options {
     Options {
         faults: Schedule::list([Some(fault)]),
-        ..scripted(json!([{"text": TEXT}, {"text": "next"}]))
+        ..scripted(&json!([{"text": TEXT}, {"text": "next"}]))
     }
 }
 
@@ -217,7 +217,7 @@ async fn odd_streams_say_the_same() {
         Fault::Crlf,
     ];
     for dialect in Dialect::ALL {
-        let (_upstream, client) = start(scripted(json!([{"text": TEXT}]))).await;
+        let (_upstream, client) = start(scripted(&json!([{"text": TEXT}]))).await;
         let plain = client.post(dialect, &talk(dialect, true).body).await;
         for fault in odd {
             let got = faulty(fault, dialect, true).await.unwrap();
@@ -259,7 +259,7 @@ async fn every_fault_of_the_catalogue_can_be_survived() {
 
 #[tokio::test]
 async fn pieces_can_be_slow() {
-    let (_upstream, client) = start(scripted(json!([{"text": TEXT, "delay_ms": 5}]))).await;
+    let (_upstream, client) = start(scripted(&json!([{"text": TEXT, "delay_ms": 5}]))).await;
     let start = Instant::now();
     let got = client
         .post(Dialect::Chat, &talk(Dialect::Chat, true).body)

@@ -1,17 +1,19 @@
 //! Conversations with tool rounds, as clients lead them.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use trimtab_model::{Dialect, Role};
-use trimtab_testkit::upstream::{Options, Outcome};
+use trimtab_testkit::script::{Reply, Script};
+use trimtab_testkit::upstream::{Options, Outcome, Source};
 
 use crate::client::{Talk, events, gathered, scripted, start};
 
 fn rounds() -> Options {
-    scripted(json!([
+    scripted(&json!([
         {"reasoning": "first I look", "text": "looking",
          "calls": [{"name": "read", "arguments": {"path": "a.txt"}},
                    {"name": "read", "arguments": {"path": "b.txt"}}]},
@@ -168,7 +170,7 @@ async fn the_answer_can_end_at_its_limit() {
         (Dialect::Responses, "max_output_tokens"),
         (Dialect::Messages, "max_tokens"),
     ] {
-        let (_upstream, client) = start(scripted(json!([{"text": "t", "stop": "length"}]))).await;
+        let (_upstream, client) = start(scripted(&json!([{"text": "t", "stop": "length"}]))).await;
         let got = client
             .post(dialect, &Talk::new(dialect, "go").streaming().body)
             .await;
@@ -227,4 +229,41 @@ async fn models_counts_and_unknown_paths() {
     let outcomes: Vec<Outcome> = upstream.requests().iter().map(|r| r.outcome).collect();
     let lost = Outcome::Refused(404);
     assert_eq!(outcomes, [Outcome::Listed, Outcome::Counted, lost, lost]);
+}
+
+#[tokio::test]
+async fn http2_is_spoken_too() {
+    let (_upstream, client) = start(rounds()).await;
+    let client = client.http2();
+    for dialect in Dialect::ALL {
+        let got = client
+            .post(dialect, &Talk::new(dialect, "go").streaming().body)
+            .await;
+        assert!(got.said(dialect).ended, "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn many_talk_at_once() {
+    let source = Source::by_header("x-session", [], Script::new([Reply::text("one")]));
+    let (upstream, client) = start(Options::new(source)).await;
+    let client = Arc::new(client);
+    let ask = |number: usize| {
+        let client = Arc::clone(&client);
+        tokio::spawn(async move {
+            let dialect = Dialect::ALL[number % 3];
+            let talk = Talk::new(dialect, &"many words ".repeat(1000)).streaming();
+            let got = client.post(dialect, &talk.body).await;
+            got.said(dialect).text
+        })
+    };
+    let asked: Vec<_> = (0..60).map(ask).collect();
+    let mut ones = 0;
+    for asked in asked {
+        ones += usize::from(asked.await.unwrap() == "one");
+    }
+    assert_eq!(ones, 1, "a reply is given once in a conversation");
+    let mut serials: Vec<usize> = upstream.requests().iter().map(|r| r.serial).collect();
+    serials.sort_unstable();
+    assert_eq!(serials, (0..60).collect::<Vec<_>>());
 }

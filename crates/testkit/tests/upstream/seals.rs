@@ -9,7 +9,7 @@ use crate::client::{Client, Talk, scripted, start};
 /// A talk of three rounds with a thought in each, the last one open for the model.
 async fn talk(dialect: Dialect, sign: bool) -> (Upstream, Client, Talk) {
     let round = json!({"reasoning": "hm", "calls": [{"name": "read"}]});
-    let options = scripted(json!([round, round, round]));
+    let options = scripted(&json!([round, round, round]));
     let (upstream, client) = start(Options { sign, ..options }).await;
     let mut talk = Talk::new(dialect, "go");
     for number in 0..3 {
@@ -24,8 +24,9 @@ fn first_output(talk: &mut Talk) -> &mut Value {
     let messages = talk.dialect == Dialect::Messages;
     let list = talk.list().iter_mut();
     if messages {
-        let mut outputs = list.map(|message| &mut message["content"][0]);
-        return &mut outputs.find(|part| part["type"] == "tool_result").unwrap()["content"];
+        let parts = list.filter_map(|message| message["content"].get_mut(0));
+        let mut outputs = parts.filter(|part| part["type"] == "tool_result");
+        return &mut outputs.next().unwrap()["content"];
     }
     let mut items = list.filter(|item| item["type"] == "function_call_output");
     &mut items.next().unwrap()["output"]

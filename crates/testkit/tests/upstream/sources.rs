@@ -65,7 +65,7 @@ async fn a_closure_sees_the_request() {
 async fn the_same_place_has_the_same_ids_in_every_run() {
     let mut bodies = Vec::new();
     for _ in 0..2 {
-        let (_upstream, client) = start(scripted(json!([{"calls": [{"name": "read"}]}]))).await;
+        let (_upstream, client) = start(scripted(&json!([{"calls": [{"name": "read"}]}]))).await;
         let talk = Talk::new(Dialect::Chat, "go");
         bodies.push(client.post(Dialect::Chat, &talk.body).await.json());
     }
@@ -76,7 +76,7 @@ async fn the_same_place_has_the_same_ids_in_every_run() {
 async fn usage_can_be_scripted() {
     let usage = json!({"input": 5, "cache_read": 6, "cache_creation": 0, "output": 8});
     for dialect in Dialect::ALL {
-        let (_upstream, client) = start(scripted(json!([{"text": "t", "usage": usage}]))).await;
+        let (_upstream, client) = start(scripted(&json!([{"text": "t", "usage": usage}]))).await;
         let got = client
             .post(dialect, &Talk::new(dialect, "go").streaming().body)
             .await;

@@ -9,7 +9,7 @@ use crate::client::{Talk, start};
 /// Sends a talk with other messages; what the provider says.
 async fn refused(dialect: Dialect, messages: Value) -> String {
     changed(dialect, |talk| {
-        *talk.list() = messages.as_array().unwrap().clone()
+        talk.list().clone_from(messages.as_array().unwrap());
     })
     .await
 }
@@ -100,7 +100,7 @@ async fn chat_checks_fields() {
     assert!(said.await.contains("tools[0].function.name"));
     let tool = json!({"type": "function", "function": {"name": "f"}});
     let said = changed(Dialect::Chat, |talk| {
-        talk.body["tools"] = json!(vec![tool; 129])
+        talk.body["tools"] = json!(vec![tool; 129]);
     });
     assert!(said.await.contains("array too long"));
 }
@@ -211,7 +211,7 @@ async fn messages_checks_shape_and_fields() {
         "A maximum of 4 blocks with cache_control may be provided. Found 5."
     );
     let said = changed(Dialect::Messages, |talk| {
-        talk.body["max_tokens"] = json!(null)
+        talk.body["max_tokens"] = json!(null);
     })
     .await;
     assert_eq!(said, "max_tokens: Field required");
@@ -220,7 +220,7 @@ async fn messages_checks_shape_and_fields() {
     assert!(said.starts_with("`max_tokens` must be greater than `thinking.budget_tokens`"));
     let tool = json!({"name": "read", "input_schema": {"type": "object"}});
     let said = changed(Dialect::Messages, |talk| {
-        talk.body["tools"] = json!([tool, tool])
+        talk.body["tools"] = json!([tool, tool]);
     });
     assert_eq!(said.await, "tools: Tool names must be unique.");
 }

@@ -43,7 +43,7 @@ pub(super) fn events(answer: &Answer) -> Vec<Event> {
     if !answer.reply.text.is_empty() {
         let deltas = pieces(&answer.reply.text).into_iter();
         let deltas = deltas.map(|piece| json!({"type": "text_delta", "text": piece}));
-        writer.part(json!({"type": "text", "text": ""}), deltas.collect());
+        writer.part(&json!({"type": "text", "text": ""}), deltas.collect());
     }
     for (id, call) in answer.calls() {
         let start = json!({"type": "tool_use", "id": id, "name": call.name, "input": {}});
@@ -51,7 +51,7 @@ pub(super) fn events(answer: &Answer) -> Vec<Event> {
         let empty = std::iter::once("");
         let deltas = empty.chain(pieces(&arguments));
         let deltas = deltas.map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
-        writer.part(start, deltas.collect());
+        writer.part(&start, deltas.collect());
     }
     let delta = json!({"stop_reason": stop(answer), "stop_sequence": null});
     let figures = usage(answer, answer.usage.output);
@@ -86,10 +86,10 @@ impl Writer {
             deltas.push(json!({"type": "signature_delta", "signature": seal}));
         }
         let start = json!({"type": "thinking", "thinking": "", "signature": ""});
-        self.part(start, deltas);
+        self.part(&start, deltas);
     }
 
-    fn part(&mut self, start: Value, deltas: Vec<Value>) {
+    fn part(&mut self, start: &Value, deltas: Vec<Value>) {
         let index = self.index;
         let begin = json!({"index": index, "content_block": start});
         self.event("content_block_start", begin);

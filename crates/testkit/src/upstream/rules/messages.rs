@@ -9,18 +9,18 @@ use crate::upstream::refusal::Refusal;
 
 pub(super) fn judge(body: &Value, received: &Received, prefill: bool) -> Vec<Broken> {
     let mut broken = Vec::new();
-    let mut broke = |rule: &str, message: String| {
+    let mut note = |rule: &str, message: String| {
         broken.push(Broken::new(rule, Refusal::anthropic(message)));
     };
     if received.header("anthropic-version").is_none() {
         let message = "anthropic-version: header is required";
-        broke("no anthropic-version", message.to_owned());
+        note("no anthropic-version", message.to_owned());
     }
     let counting = received.path.contains("count_tokens");
     let required = ["model", "max_tokens"].into_iter();
     for name in required.filter(|name| !(counting && *name == "max_tokens")) {
         if body.get(name).is_none_or(Value::is_null) {
-            broke(
+            note(
                 &format!("there is no {name}"),
                 format!("{name}: Field required"),
             );
@@ -28,23 +28,23 @@ pub(super) fn judge(body: &Value, received: &Received, prefill: bool) -> Vec<Bro
     }
     if body.get("max_tokens").and_then(Value::as_u64) == Some(0) {
         let message = "max_tokens: Input should be greater than or equal to 1";
-        broke("max_tokens is 0", message.to_owned());
+        note("max_tokens is 0", message.to_owned());
     }
     if let Some(message) = thinking(body) {
-        broke("the thinking budget is too large", message);
+        note("the thinking budget is too large", message);
     }
     for (at, message) in entries(body, "messages") {
         let role = text(message, "role");
         if !matches!(role, "user" | "assistant") {
-            let rule = format!("message {at} has the role {role:?}");
-            broke(&rule, bad_role(role));
+            let broken = format!("message {at} has the role {role:?}");
+            note(&broken, bad_role(role));
         }
     }
     let last = entries(body, "messages").last();
     if last.is_some_and(|(_, message)| text(message, "role") == "assistant") && !prefill {
         let message = "This model does not support assistant message prefill. The conversation \
                        must end with a user message.";
-        broke("the model speaks last", message.to_owned());
+        note("the model speaks last", message.to_owned());
     }
     broken
 }
