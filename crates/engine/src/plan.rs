@@ -18,6 +18,15 @@ pub enum Edit {
         /// What is shown instead.
         output: Output,
     },
+    /// A part that is no output is shown as text: an image as what says where it is.
+    ShowAsText {
+        /// Position of the message.
+        message: usize,
+        /// Index of the part in it.
+        part: usize,
+        /// What is shown instead.
+        text: String,
+    },
     /// A run of rounds is hidden. System messages stay.
     Hide {
         /// The first position that is hidden.
@@ -64,6 +73,8 @@ pub enum Reason {
         /// The trigger, in words.
         trigger: String,
     },
+    /// The window would not have fit.
+    Fit,
     /// The provider said that the window was too large.
     Overflow,
     /// Somebody asked for it.
@@ -85,6 +96,9 @@ pub struct Plan {
     pub tokens_after: u64,
     /// Where everything is that it takes out.
     pub refs: Vec<Ref>,
+    /// How long the log was when it was made.
+    #[serde(default)]
+    pub at: usize,
 }
 
 impl Plan {
@@ -96,6 +110,7 @@ impl Plan {
             tokens_before: tokens,
             tokens_after: tokens,
             refs: Vec::new(),
+            at: 0,
         }
     }
 
@@ -108,14 +123,18 @@ impl Plan {
             tokens_before: 0,
             tokens_after: 0,
             refs,
+            at: 0,
         }
     }
 
     /// The same plan for a log of `length`: an edit never reaches messages that are yet to come.
     #[must_use]
     pub fn within(mut self, length: usize) -> Self {
+        self.at = length;
         self.edits.retain_mut(|edit| match edit {
-            Edit::Show { message, .. } | Edit::Archive { message } => *message < length,
+            Edit::Show { message, .. }
+            | Edit::ShowAsText { message, .. }
+            | Edit::Archive { message } => *message < length,
             Edit::Hide { from, to } => {
                 *to = length.min(*to);
                 from < to
@@ -127,6 +146,12 @@ impl Plan {
             Edit::Withdraw { .. } => true,
         });
         self
+    }
+
+    /// True if it replaces messages: a compaction, or a step that drops some.
+    pub fn compacts(&self) -> bool {
+        let hides = |edit: &Edit| matches!(edit, Edit::Hide { .. });
+        self.edits.iter().any(hides)
     }
 
     /// True if it may be taken back: everything but the views that outputs came in with.
