@@ -14,7 +14,7 @@ const CRATES: [(&str, &[&str]); 8] = [
     ("trimtab", &["engine", "model", "store", "wire"]),
     ("cli", &["engine", "model", "store", "trimtab", "wire"]),
     ("proxy", &["engine", "model", "store", "trimtab", "wire"]),
-    ("testkit", &["model"]),
+    ("testkit", &["model", "wire"]),
 ];
 
 /// Largest file that may be committed, in bytes: larger ones are data that somebody forgot.
