@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 
 /// The crates there are, and which of them each may use. A new one needs a reason in
 /// `ARCHITECTURE.md`.
-const CRATES: [(&str, &[&str]); 7] = [
+const CRATES: [(&str, &[&str]); 8] = [
     ("model", &[]),
     ("engine", &["model"]),
     ("wire", &["model"]),
     ("store", &["model"]),
     ("trimtab", &["engine", "model", "store", "wire"]),
+    (
+        "agent",
+        &["engine", "model", "store", "testkit", "trimtab", "wire"],
+    ),
     ("cli", &["engine", "model", "store", "trimtab", "wire"]),
     ("testkit", &["model"]),
 ];

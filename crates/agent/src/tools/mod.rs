@@ -1,0 +1,5 @@
+//! What the model can do.
+
+mod definition;
+
+pub use definition::Definition;
