@@ -8,6 +8,7 @@ pub mod journal;
 pub mod log;
 pub mod normalise;
 pub mod plan;
+pub mod policy;
 pub mod removal;
 pub mod trigger;
 pub mod verify;

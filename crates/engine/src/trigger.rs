@@ -1,13 +1,16 @@
 //! Triggers: when to act, as data.
 
+mod text;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use trimtab_model::Usage;
 
+pub use text::BadTrigger;
+
 /// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// Everything the provider reported for the last call, its answer included.
     UsageTotal,
@@ -22,19 +25,16 @@ pub enum Metric {
 }
 
 /// How it is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// At least.
-    #[serde(rename = ">=")]
     AtLeast,
     /// More than.
-    #[serde(rename = ">")]
     MoreThan,
 }
 
 /// What it is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
     /// A fixed figure. Zero switches the trigger off.
     Fixed(u64),
@@ -48,8 +48,10 @@ pub enum Threshold {
     Window,
 }
 
-/// One condition.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// One condition. Written as text, in settings and reports alike: see [`Trigger::from_str`].
+///
+/// [`Trigger::from_str`]: std::str::FromStr::from_str
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trigger {
     /// What is measured.
     pub metric: Metric,
@@ -115,7 +117,7 @@ impl Triggers {
     ///     }],
     /// };
     /// let situation = Situation { window: Some(32_768), log_tokens: 24_577, ..Situation::default() };
-    /// assert_eq!(triggers.fired(&situation).unwrap().to_string(), "log > 75 % of the window");
+    /// assert_eq!(triggers.fired(&situation).unwrap().to_string(), "log > 75 % of window");
     /// ```
     pub fn fired(&self, situation: &Situation) -> Option<Trigger> {
         if !self.enabled || !self.auto {
@@ -225,30 +227,6 @@ impl Threshold {
 )]
 fn share(window: u64, ratio: f64) -> u64 {
     (window as f64 * ratio).floor() as u64
-}
-
-impl fmt::Display for Trigger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let metric = match self.metric {
-            Metric::UsageTotal => "usage",
-            Metric::UsageInput => "input usage",
-            Metric::Log => "log",
-            Metric::Call => "call",
-            Metric::Messages => "messages",
-        };
-        let is = match self.is {
-            Comparison::AtLeast => ">=",
-            Comparison::MoreThan => ">",
-        };
-        write!(f, "{metric} {is} ")?;
-        match self.value {
-            Threshold::Fixed(value) => write!(f, "{value}"),
-            Threshold::WindowRatio(ratio) => write!(f, "{ratio} x the window"),
-            Threshold::WindowPercent(percent) => write!(f, "{percent} % of the window"),
-            Threshold::WindowLess(reserve) => write!(f, "the window less {reserve}"),
-            Threshold::Window => f.write_str("the window"),
-        }
-    }
 }
 
 #[cfg(test)]

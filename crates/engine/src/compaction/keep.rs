@@ -7,7 +7,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Message, Part, Role, rounds, turns};
 
-use crate::removal::with_counterparts;
+use crate::removal::{unsplit, with_counterparts};
 use crate::view::{Given, Middle, Shape, view};
 
 /// Marks a user message that says a turn was broken off; both spellings are in use.
@@ -30,6 +30,12 @@ pub enum Keep {
     /// The newest messages, behind the summary.
     RecentMessages {
         /// How many.
+        messages: usize,
+    },
+    /// The newest messages in whole turns, behind the summary: from the turn boundary nearest
+    /// to a number of messages before the end (design `turns`).
+    RecentTurns {
+        /// How many messages, about.
         messages: usize,
     },
     /// What the user said, newest first up to a number of tokens, before the summary.
@@ -91,6 +97,9 @@ pub fn kept<M: Borrow<Message>>(
             Keep::RecentMessages { messages: newest } => {
                 (messages.len().saturating_sub(*newest)..messages.len()).collect()
             }
+            Keep::RecentTurns { messages: newest } => {
+                (recent_turns(messages, *newest)..messages.len()).collect()
+            }
             Keep::ProtectedTools { tools } => protected_rounds(messages, tools),
             Keep::OpenCalls => open_rounds(messages),
         };
@@ -118,6 +127,14 @@ fn last_turns<M: Borrow<Message>>(
         (_, None) => 0,
     };
     from..messages.len()
+}
+
+/// Where whole turns begin that hold about the newest `number` messages; 0 if all do.
+pub(super) fn recent_turns<M: Borrow<Message>>(messages: &[M], number: usize) -> usize {
+    let Some(target) = messages.len().checked_sub(number).filter(|at| *at > 0) else {
+        return 0;
+    };
+    unsplit(messages, turns::nearest_safe_boundary(messages, target))
 }
 
 /// Where the newest messages begin that fit into `budget` tokens. The last message always

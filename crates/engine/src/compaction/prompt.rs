@@ -15,13 +15,14 @@ error texts and decisions that later work depends on. One item a line.";
 
 /// What to ask of the summariser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Prompt {
     /// What to write.
     pub summary: String,
     /// Further wishes for the summary.
     pub summary_directives: Vec<String>,
-    /// What to keep word for word; none to ask for no such part.
+    /// What to keep word for word; none, in a file the empty text, to ask for no such part.
+    #[serde(with = "empty_is_none")]
     pub retain: Option<String>,
     /// Further wishes for what is kept.
     pub retain_directives: Vec<String>,
@@ -81,4 +82,24 @@ fn section(title: &str, prompt: &str, directives: &[String]) -> Vec<String> {
         .into_iter()
         .chain(bullets)
         .collect()
+}
+
+/// Files have no null: there the empty text means none.
+mod empty_is_none {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde gives it so")]
+    pub(super) fn serialize<S: Serializer>(
+        text: &Option<String>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        text.as_deref().unwrap_or_default().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<String>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Ok(Some(text).filter(|text| !text.is_empty()))
+    }
 }

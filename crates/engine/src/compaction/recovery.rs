@@ -11,6 +11,8 @@ use crate::removal::unsplit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rung {
+    /// Show outputs that nobody was sent yet shorter.
+    ShortenNew,
     /// Reserve less for the answer.
     LowerAnswer,
     /// Trim old outputs.
@@ -25,11 +27,21 @@ pub enum Rung {
 
 /// What to try, and how often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct RecoveryPolicy {
     /// The ways, in the order in which they are tried. The last one is tried again.
     pub ladder: Vec<Rung>,
     /// How many further calls are made.
     pub retries: u32,
+}
+
+impl Default for RecoveryPolicy {
+    fn default() -> Self {
+        Self {
+            ladder: vec![Rung::LowerAnswer, Rung::Trim, Rung::Compact],
+            retries: 2,
+        }
+    }
 }
 
 /// One call's recovery.

@@ -1,0 +1,233 @@
+//! Settings that cannot be right.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use super::Policy;
+use crate::compaction::keep::Keep;
+use crate::trigger::{Threshold, Trigger};
+use crate::view::policy::{ToolGlobs, Views};
+
+/// A setting whose value cannot be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadSetting {
+    /// Its key, as in a config file: `compaction.when[0]`.
+    pub setting: String,
+    /// The value it has.
+    pub value: String,
+    /// What it may be.
+    pub allowed: String,
+}
+
+impl fmt::Display for BadSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            setting,
+            value,
+            allowed,
+        } = self;
+        write!(f, "{setting} = {value} cannot be right; allowed: {allowed}")
+    }
+}
+
+impl std::error::Error for BadSetting {}
+
+impl Policy {
+    /// Every setting that cannot be right, with what is allowed; `window` is the model's, where
+    /// it is known.
+    ///
+    /// ```
+    /// # use trimtab_engine::policy::Policy;
+    /// let mut policy = Policy::preset("refs")?;
+    /// policy.compaction.when = vec!["usage >= 1.5 x window".parse()?];
+    /// let bad = policy.check(None).unwrap_err();
+    /// assert_eq!(bad[0].setting, "compaction.when[0]");
+    /// assert!(bad[0].allowed.contains("0 to 1"));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check(&self, window: Option<u64>) -> Result<(), Vec<BadSetting>> {
+        let mut found = Found::default();
+        self.check_views(&mut found);
+        self.check_ageing(&mut found);
+        self.check_triggers(window, &mut found);
+        self.check_compaction(window, &mut found);
+        self.check_recovery(&mut found);
+        if found.0.is_empty() {
+            Ok(())
+        } else {
+            Err(found.0)
+        }
+    }
+
+    fn check_views(&self, found: &mut Found) {
+        if let Err(bad) = Views::new(&self.views) {
+            found.add("views", &bad.glob, "globs of tool names");
+        }
+    }
+
+    fn check_ageing(&self, found: &mut Found) {
+        let budget = &self.ageing.placeholder.budget;
+        let key = "ageing.placeholder.budget";
+        found.within(
+            &format!("{key}.window_percent"),
+            budget.window_percent,
+            1..=100,
+        );
+        if budget.min > budget.max {
+            let value = format!("{} (min), {} (max)", budget.min, budget.max);
+            found.add(key, &value, "min no larger than max");
+        }
+        let prefix = &self.ageing.prefix;
+        if prefix.enabled {
+            found.at_least("ageing.prefix.chars", prefix.chars as u64, 1);
+            found.at_least("ageing.prefix.input_budget", prefix.input_budget, 1);
+        }
+        if self.ageing.archive.enabled {
+            let cutoff = self.ageing.archive.cutoff as u64;
+            found.at_least("ageing.archive.cutoff", cutoff, 1);
+        }
+    }
+
+    fn check_triggers(&self, window: Option<u64>, found: &mut Found) {
+        for (at, trigger) in self.compaction.when.iter().enumerate() {
+            if let Some(allowed) = wrong(trigger, window) {
+                let key = format!("compaction.when[{at}]");
+                found.add(&key, &format!("\"{trigger}\""), &allowed);
+            }
+        }
+        if !self.compaction.when.is_empty() && self.compaction.moments.is_empty() {
+            let allowed = "at least one moment, or an empty compaction.when";
+            found.add("compaction.moments", "[]", allowed);
+        }
+    }
+
+    fn check_compaction(&self, window: Option<u64>, found: &mut Found) {
+        let compaction = &self.compaction;
+        found.within("compaction.keep_percent", compaction.keep_percent, 1..=90);
+        found.at_least("compaction.summary_tokens", compaction.summary_tokens, 64);
+        let gain = compaction.thrash.gain_percent;
+        found.within("compaction.thrash.gain_percent", gain, 0..=99);
+        if let Some(window) = window.filter(|window| *window <= compaction.summary_tokens) {
+            let allowed = format!("less than the window of {window} tokens");
+            let value = compaction.summary_tokens.to_string();
+            found.add("compaction.summary_tokens", &value, &allowed);
+        }
+        for (at, keep) in compaction.keep.iter().enumerate() {
+            if let Keep::ProtectedTools { tools } = keep
+                && let Err(bad) = ToolGlobs::new(tools)
+            {
+                let key = format!("compaction.keep[{at}].tools");
+                found.add(&key, &bad.glob, "globs of tool names");
+            }
+        }
+        if compaction.digest.enabled {
+            let cutoff = compaction.digest.cutoff as u64;
+            found.at_least("compaction.digest.cutoff", cutoff, 1);
+        }
+    }
+
+    fn check_recovery(&self, found: &mut Found) {
+        let retries = u64::from(self.recovery.retries);
+        found.within("recovery.retries", retries, 0..=10);
+        if retries > 0 && self.recovery.ladder.is_empty() {
+            let allowed = "at least one way, or recovery.retries = 0";
+            found.add("recovery.ladder", "[]", allowed);
+        }
+        if self.fit && self.ladder.is_empty() {
+            found.add("ladder", "[]", "at least one way, or fit = false");
+        }
+    }
+}
+
+/// What is allowed instead, if a condition can never be right.
+fn wrong(trigger: &Trigger, window: Option<u64>) -> Option<String> {
+    match trigger.value {
+        Threshold::WindowRatio(ratio) if !(ratio > 0.0 && ratio <= 1.0) => {
+            Some("a share of the window above 0 and up to 1 (0 to 1)".to_owned())
+        }
+        Threshold::WindowPercent(percent) if !(1..=100).contains(&percent) => {
+            Some("1 to 100 % of the window".to_owned())
+        }
+        Threshold::WindowLess(reserve) => {
+            let window = window.filter(|window| reserve >= *window)?;
+            Some(format!("a reserve below the window of {window} tokens"))
+        }
+        _ => None,
+    }
+}
+
+/// The settings that were found wanting.
+#[derive(Default)]
+struct Found(Vec<BadSetting>);
+
+impl Found {
+    fn add(&mut self, setting: &str, value: &str, allowed: &str) {
+        self.0.push(BadSetting {
+            setting: setting.to_owned(),
+            value: value.to_owned(),
+            allowed: allowed.to_owned(),
+        });
+    }
+
+    fn within(&mut self, setting: &str, value: u64, allowed: RangeInclusive<u64>) {
+        if !allowed.contains(&value) {
+            let allowed = format!("{} to {}", allowed.start(), allowed.end());
+            self.add(setting, &value.to_string(), &allowed);
+        }
+    }
+
+    fn at_least(&mut self, setting: &str, value: u64, least: u64) {
+        if value < least {
+            self.add(setting, &value.to_string(), &format!("{least} or more"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bad(change: impl Fn(&mut Policy)) -> Vec<String> {
+        let mut policy = Policy::preset("refs").unwrap();
+        change(&mut policy);
+        let found = policy.check(Some(10_000)).unwrap_err();
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_reserve_above_the_window_is_named() {
+        let found = bad(|policy| {
+            policy.compaction.when = vec!["log >= window - 16384".parse().unwrap()];
+        });
+        assert_eq!(
+            found,
+            [
+                "compaction.when[0] = \"log >= window - 16384\" cannot be right; \
+              allowed: a reserve below the window of 10000 tokens"
+            ]
+        );
+    }
+
+    #[test]
+    fn limits_that_contradict_each_other_are_named() {
+        let found = bad(|policy| policy.ageing.placeholder.budget.min = 70_000);
+        assert_eq!(
+            found,
+            [
+                "ageing.placeholder.budget = 70000 (min), 60000 (max) cannot be right; \
+              allowed: min no larger than max"
+            ]
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_told_at_once() {
+        let found = bad(|policy| {
+            policy.compaction.keep_percent = 0;
+            policy.recovery.retries = 99;
+            policy.views.protected = vec!["[a".to_owned()];
+            policy.compaction.summary_tokens = 10_000;
+        });
+        assert_eq!(found.len(), 4, "{found:?}");
+    }
+}

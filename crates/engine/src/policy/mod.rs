@@ -1,0 +1,61 @@
+//! A policy: every setting that decides what goes into a window, and the presets.
+//!
+//! The five designs and our own policy are data for the same engine: a [`Policy`] says what an
+//! output is shown as when it comes in ([`views`](Policy::views)), what happens to old outputs
+//! ([`ageing`](Policy::ageing)), when old rounds become a summary and what survives
+//! ([`compaction`](Policy::compaction)), and what to do when the provider says that the window
+//! was too large ([`recovery`](Policy::recovery)). A preset is a policy with a name.
+
+mod ageing;
+mod check;
+mod compaction;
+mod estimate;
+mod presets;
+
+use serde::{Deserialize, Serialize};
+
+use crate::compaction::recovery::{RecoveryPolicy, Rung};
+use crate::normalise::Habit;
+use crate::view::policy::ViewPolicy;
+
+pub use ageing::{Ageing, Archiving, Placeholders, Prefixes};
+pub use check::BadSetting;
+pub use compaction::{
+    Audit, BoundReasoning, Compaction, Form, Moment, Strategy, Thrash, ToolDigest,
+};
+pub use estimate::EstimateBy;
+pub use presets::{PRESETS, Preset, UnknownPreset, preset_file};
+
+/// Everything that decides what goes into a window.
+///
+/// ```
+/// use trimtab_engine::policy::Policy;
+///
+/// let policy = Policy::preset("refs")?;
+/// assert!(policy.ageing.placeholder.enabled);
+/// assert_eq!(policy.compaction.when[0].to_string(), "usage >= 0.8 x window");
+/// # Ok::<_, trimtab_engine::policy::UnknownPreset>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// The preset it began as.
+    pub preset: String,
+    /// True to make every window fit its budget, whatever else is said; false to send what
+    /// comes, as the preset `none` does.
+    pub fit: bool,
+    /// What to do with a call that has no output.
+    pub repair: Habit,
+    /// How tokens are estimated for the triggers and budgets of this policy.
+    pub estimate: EstimateBy,
+    /// What to do before a call where the window would not fit, in this order.
+    pub ladder: Vec<Rung>,
+    /// What an output is shown as when it comes in.
+    pub views: ViewPolicy,
+    /// What happens to old outputs.
+    pub ageing: Ageing,
+    /// When old rounds become a summary, and what survives.
+    pub compaction: Compaction,
+    /// What to do when the provider says that the window was too large.
+    pub recovery: RecoveryPolicy,
+}

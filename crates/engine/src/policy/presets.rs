@@ -1,0 +1,135 @@
+//! The presets: policies with a name, as data files.
+
+use std::fmt;
+
+use super::Policy;
+
+/// A named policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// Its settings as TOML.
+    pub toml: &'static str,
+}
+
+macro_rules! presets {
+    ($(($name:literal, $about:literal)),* $(,)?) => {
+        /// All presets, the default one first.
+        pub const PRESETS: &[Preset] = &[
+            $(Preset {
+                name: $name,
+                about: $about,
+                toml: include_str!(concat!("../../presets/", $name, ".toml")),
+            }),*
+        ];
+    };
+}
+
+presets![
+    (
+        "steady",
+        "ours: cut once when an output comes in, rewrite rarely and in one batch"
+    ),
+    (
+        "refs",
+        "design 000: outputs behind refs, retain and summary at 0.8 of the window"
+    ),
+    (
+        "checkpoint",
+        "design 001: middle cut, user messages and a checkpoint summary"
+    ),
+    (
+        "turns",
+        "design 002: whole turns, the summary in the system part"
+    ),
+    (
+        "archive",
+        "design 003: old outputs archived, recent messages by tokens"
+    ),
+    (
+        "retention",
+        "design 004: old outputs cut to 500 chars above 40,000 input tokens"
+    ),
+    (
+        "none",
+        "no management: what comes is sent, repaired where it is not valid"
+    ),
+];
+
+/// There is no preset of that name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPreset(pub String);
+
+impl fmt::Display for UnknownPreset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        write!(f, "preset = '{}' is not known", self.0)?;
+        write!(f, "\nhint: one of {}", names.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownPreset {}
+
+/// The data of a preset.
+pub fn preset_file(name: &str) -> Result<&'static Preset, UnknownPreset> {
+    PRESETS
+        .iter()
+        .find(|preset| preset.name == name)
+        .ok_or_else(|| UnknownPreset(name.to_owned()))
+}
+
+impl Policy {
+    /// The preset of that name.
+    ///
+    /// ```
+    /// # use trimtab_engine::policy::Policy;
+    /// assert!(Policy::preset("archive")?.ageing.archive.enabled);
+    /// assert!(Policy::preset("tidy").is_err());
+    /// # Ok::<_, trimtab_engine::policy::UnknownPreset>(())
+    /// ```
+    pub fn preset(name: &str) -> Result<Self, UnknownPreset> {
+        let file = preset_file(name)?;
+        // The files are part of the program, and a test reads every one of them.
+        let policy: Self = toml::from_str(file.toml).unwrap_or_default();
+        Ok(Self {
+            preset: name.to_owned(),
+            ..policy
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_can_be_read_and_passes_its_own_check() {
+        for preset in PRESETS {
+            let policy: Policy = toml::from_str(preset.toml)
+                .unwrap_or_else(|error| panic!("{}: {error}", preset.name));
+            assert_eq!(policy.preset, preset.name);
+            assert_eq!(policy.check(Some(200_000)), Ok(()), "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for preset in PRESETS {
+            let policy = Policy::preset(preset.name).unwrap();
+            let written = toml::to_string(&policy).unwrap();
+            assert_eq!(toml::from_str::<Policy>(&written).unwrap(), policy);
+        }
+    }
+
+    #[test]
+    fn an_unknown_preset_is_named_with_those_that_are() {
+        let error = Policy::preset("tidy").unwrap_err().to_string();
+        assert!(
+            error.contains("'tidy'") && error.contains("steady"),
+            "{error}"
+        );
+    }
+}
