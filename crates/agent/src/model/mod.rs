@@ -30,6 +30,15 @@ use trimtab_model::Message;
 
 use crate::tools::Definition;
 
+/// A model: who serves it, and its name there.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Who serves it.
+    pub client: Client,
+    /// Its name there.
+    pub name: String,
+}
+
 /// What a model is asked.
 #[derive(Clone, Debug, Default)]
 pub struct Request {

@@ -82,13 +82,14 @@ fn whole(place: &Path) -> std::io::Result<String> {
     let size = file.metadata()?.len();
     let mut bytes = Vec::new();
     file.take(MOST).read_to_end(&mut bytes)?;
-    let mut text = readable(bytes);
-    if size > MOST {
-        text.push_str(&format!(
-            "\n[the first {MOST} of {size} bytes; use offset and limit for the rest]"
-        ));
+    let text = readable(bytes);
+    if size <= MOST {
+        return Ok(text);
     }
-    Ok(text)
+    let note = "use offset and limit for the rest";
+    Ok(format!(
+        "{text}\n[the first {MOST} of {size} bytes; {note}]"
+    ))
 }
 
 fn lines(place: &Path, offset: usize, limit: Option<usize>) -> std::io::Result<String> {

@@ -213,7 +213,7 @@ struct Ran {
 
 impl Ran {
     fn outcome(self) -> Outcome {
-        let mut text = readable(self.written);
+        let text = readable(self.written);
         let (is_error, note) = match self.end {
             End::Exited(status) if status.success() => (false, None),
             End::Exited(status) => (true, Some(ended(status))),
@@ -229,14 +229,12 @@ impl Ran {
                 Some(format!("ended because it wrote more than {most} bytes")),
             ),
         };
-        if let Some(note) = note {
-            if !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
-            }
-            text.push_str(&format!("[{note}]"));
-        } else if text.is_empty() {
-            text.push_str("[no output]");
-        }
+        let text = match note {
+            Some(note) if text.is_empty() || text.ends_with('\n') => format!("{text}[{note}]"),
+            Some(note) => format!("{text}\n[{note}]"),
+            None if text.is_empty() => "[no output]".to_owned(),
+            None => text,
+        };
         Outcome { text, is_error }
     }
 }
