@@ -69,7 +69,11 @@ impl Agent {
         }
         let broken = || Outcome::error("error: the tool broke down; this is a fault in the tool");
         let outcomes = outcomes.into_iter();
-        Some(outcomes.map(|outcome| outcome.unwrap_or_else(broken)).collect())
+        Some(
+            outcomes
+                .map(|outcome| outcome.unwrap_or_else(broken))
+                .collect(),
+        )
     }
 
     /// Tells what the model will see of the outputs.

@@ -232,10 +232,7 @@ impl Agent {
         let Some(usage) = answer.usage() else {
             return Ok(());
         };
-        turn.usage.input += usage.input;
-        turn.usage.cache_creation += usage.cache_creation;
-        turn.usage.cache_read += usage.cache_read;
-        turn.usage.output += usage.output;
+        turn.usage = turn.usage + usage;
         self.session.record(&usage)?;
         self.teller.tell(Event::Usage(usage));
         self.tell_session();
@@ -271,7 +268,10 @@ impl Agent {
             .flat_map(|message| message.outputs())
             .map(|output| output.call_id.as_str())
             .collect();
-        let later = behind.iter().skip(1).any(|message| message.outputs().next().is_none());
+        let later = behind
+            .iter()
+            .skip(1)
+            .any(|message| message.outputs().next().is_none());
         let calls = behind.iter().take(1).flat_map(|message| message.calls());
         let open: Vec<String> = calls
             .filter(|call| !later && !answered.contains(&call.id.as_str()))
@@ -289,3 +289,6 @@ impl Agent {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

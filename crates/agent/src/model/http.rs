@@ -241,6 +241,10 @@ impl Call<'_> {
             return Err(Failed::new(status, &parts.headers, &bytes).at(&place));
         }
         let answer = self.whole(&bytes).await?;
+        if answer.is_none() && is_cut(&bytes) {
+            let why = "it is not a whole JSON text".to_owned();
+            return Err(ModelError::Cut { why });
+        }
         answer.ok_or_else(|| Failed::new(200, &parts.headers, &bytes).at(&place))
     }
 
@@ -354,6 +358,13 @@ impl Call<'_> {
         }
         Ok(())
     }
+}
+
+/// True for JSON that ends too early.
+fn is_cut(bytes: &[u8]) -> bool {
+    let read: Result<serde_json::Value, _> = serde_json::from_slice(bytes);
+    let begins = bytes.trim_ascii_start().first() == Some(&b'{');
+    begins && read.is_err_and(|error| error.is_eof())
 }
 
 /// What lies at the bottom of an error: the words of the system or of the TLS library.
