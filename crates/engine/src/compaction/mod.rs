@@ -6,9 +6,12 @@
 
 pub mod answer;
 pub mod archive;
+pub mod audit;
+pub mod fallback;
 pub mod keep;
 pub mod prompt;
 pub mod rebuild;
 pub mod recovery;
 pub mod request;
+pub mod room;
 mod text;

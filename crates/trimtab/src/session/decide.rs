@@ -145,13 +145,15 @@ impl Session {
         let thrash = self.setup.policy.compaction.thrash;
         let gained = before.saturating_sub(after);
         let enough = gained.saturating_mul(100) >= before.saturating_mul(thrash.gain_percent);
-        self.write(&JournalEntry::Judged { enough })?;
+        let at = self.projection.log().len();
+        self.write(&JournalEntry::Judged { enough, at })?;
         self.projection.judge(enough);
+        self.changed = false;
         if !enough && self.is_suspended() {
             let mut event = Event::new(EventKind::Suspended, Reason::Nothing);
             event.note = Some(format!(
                 "{} compactions in a row freed less than {} % of the window: none is made \
-                 by itself until one is asked for by hand or taken back",
+                 by itself until something changes",
                 thrash.passes, thrash.gain_percent
             ));
             self.events.push(event);
@@ -159,9 +161,18 @@ impl Session {
         Ok(())
     }
 
+    /// True if compaction did not help so often that it is not tried again by itself, until
+    /// something changes: the user says something, the limits or the policy are others, or
+    /// somebody compacts by hand or takes a plan back.
     fn is_suspended(&self) -> bool {
         let passes = self.setup.policy.compaction.thrash.passes;
-        passes > 0 && self.projection.journal().compactions_in_vain() >= passes
+        let (in_vain, since) = self.projection.journal().compactions_in_vain();
+        if passes == 0 || in_vain < passes || self.changed {
+            return false;
+        }
+        let log = self.projection.log().messages();
+        let later = log.get(since..).unwrap_or_default();
+        !later.iter().any(|message| message.is_real_user())
     }
 
     fn warn_after_many(&mut self) {
