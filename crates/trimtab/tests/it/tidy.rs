@@ -12,6 +12,10 @@ const CRATES: [(&str, &[&str]); 8] = [
     ("wire", &["model"]),
     ("store", &["model"]),
     ("trimtab", &["engine", "model", "store", "wire"]),
+    (
+        "agent",
+        &["engine", "model", "store", "testkit", "trimtab", "wire"],
+    ),
     ("cli", &["engine", "model", "store", "trimtab", "wire"]),
     ("proxy", &["engine", "model", "store", "trimtab", "wire"]),
     ("testkit", &["model", "wire"]),
