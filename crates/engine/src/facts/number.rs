@@ -1,7 +1,9 @@
 //! Numbers that mean something: with a unit, versions, ports, line numbers.
 
 use super::FactKind;
-use super::class::{FirstLetters, COLON, Class, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, class, only};
+use super::class::{
+    COLON, Class, DASH, DIGIT, DOT, FirstLetters, LETTER, SIGN, UNDER, class, only,
+};
 use super::scan::Found;
 
 /// Units, in small letters.

@@ -1,7 +1,8 @@
 //! The pass over the bytes.
 
 use super::class::{
-    COLON, Class, DASH, DIGIT, DOT, HIGH, LETTER, LOWER, SIGN, SLASH, UNDER, UPPER, class, classes_in,
+    COLON, Class, DASH, DIGIT, DOT, HIGH, LETTER, LOWER, SIGN, SLASH, UNDER, UPPER, class,
+    classes_in,
 };
 use super::{Fact, FactKind, failure, name, number, place};
 
