@@ -10,6 +10,7 @@ pub mod normalise;
 pub mod plan;
 pub mod policy;
 pub mod removal;
+pub mod steady;
 pub mod trigger;
 pub mod verify;
 pub mod view;
