@@ -8,7 +8,7 @@ use trimtab_model::{Kind, Message, Output, Part, Role};
 
 use crate::log::Log;
 use crate::normalise::{Slot, Source};
-use crate::plan::{Edit, Plan};
+use crate::plan::{Edit, Plan, Reason};
 
 /// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,11 @@ pub enum JournalEntry {
     Plan(Plan),
     /// The newest plan that still held was taken back.
     Undo,
+    /// What a compaction brought, by the usage of the next call.
+    Judged {
+        /// True if it was enough.
+        enough: bool,
+    },
 }
 
 /// The plans that were carried out, oldest first.
@@ -50,6 +55,7 @@ impl Journal {
         for entry in &self.entries {
             match entry {
                 JournalEntry::Plan(plan) => plans.push(plan),
+                JournalEntry::Judged { .. } => {}
                 JournalEntry::Undo => {
                     if let Some(newest) = plans.iter().rposition(|plan| plan.can_be_undone()) {
                         plans.remove(newest);
@@ -58,6 +64,21 @@ impl Journal {
             }
         }
         plans
+    }
+
+    /// How many automatic compactions in a row did not bring enough: what somebody did by
+    /// hand or took back begins a new count.
+    pub fn compactions_in_vain(&self) -> u32 {
+        let mut in_vain = 0;
+        for entry in &self.entries {
+            match entry {
+                JournalEntry::Judged { enough: false } => in_vain += 1,
+                JournalEntry::Judged { enough: true } | JournalEntry::Undo => in_vain = 0,
+                JournalEntry::Plan(plan) if plan.reason == Reason::ByHand => in_vain = 0,
+                JournalEntry::Plan(_) => {}
+            }
+        }
+        in_vain
     }
 
     /// The log with every plan that holds applied, not yet normalised.

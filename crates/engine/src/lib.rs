@@ -4,10 +4,12 @@
 
 pub mod budget;
 pub mod compaction;
+pub mod facts;
 pub mod journal;
 pub mod log;
 pub mod normalise;
 pub mod plan;
+pub mod planner;
 pub mod policy;
 pub mod removal;
 pub mod steady;

@@ -64,6 +64,8 @@ pub enum Reason {
         /// The trigger, in words.
         trigger: String,
     },
+    /// The window would not have fit.
+    Fit,
     /// The provider said that the window was too large.
     Overflow,
     /// Somebody asked for it.
@@ -85,6 +87,9 @@ pub struct Plan {
     pub tokens_after: u64,
     /// Where everything is that it takes out.
     pub refs: Vec<Ref>,
+    /// How long the log was when it was made.
+    #[serde(default)]
+    pub at: usize,
 }
 
 impl Plan {
@@ -96,6 +101,7 @@ impl Plan {
             tokens_before: tokens,
             tokens_after: tokens,
             refs: Vec::new(),
+            at: 0,
         }
     }
 
@@ -108,12 +114,14 @@ impl Plan {
             tokens_before: 0,
             tokens_after: 0,
             refs,
+            at: 0,
         }
     }
 
     /// The same plan for a log of `length`: an edit never reaches messages that are yet to come.
     #[must_use]
     pub fn within(mut self, length: usize) -> Self {
+        self.at = length;
         self.edits.retain_mut(|edit| match edit {
             Edit::Show { message, .. } | Edit::Archive { message } => *message < length,
             Edit::Hide { from, to } => {
@@ -127,6 +135,12 @@ impl Plan {
             Edit::Withdraw { .. } => true,
         });
         self
+    }
+
+    /// True if it replaces messages: a compaction, or a step that drops some.
+    pub fn compacts(&self) -> bool {
+        let hides = |edit: &Edit| matches!(edit, Edit::Hide { .. });
+        self.edits.iter().any(hides)
     }
 
     /// True if it may be taken back: everything but the views that outputs came in with.

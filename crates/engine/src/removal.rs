@@ -26,18 +26,8 @@ pub fn with_counterparts<M: Borrow<Message>>(
     messages: &[M],
     chosen: impl IntoIterator<Item = usize>,
 ) -> BTreeSet<usize> {
-    let groups = Groups::new(&rounds::pair(messages));
-    let mut together = BTreeSet::new();
-    let mut waiting: Vec<usize> = chosen
-        .into_iter()
-        .filter(|at| *at < messages.len())
-        .collect();
-    while let Some(at) = waiting.pop() {
-        if together.insert(at) {
-            waiting.extend(groups.neighbours(at));
-        }
-    }
-    together
+    let chosen = chosen.into_iter().filter(|at| *at < messages.len());
+    Groups::of(messages).together(chosen)
 }
 
 /// The oldest message that may go, with its counterparts. System messages never go.
@@ -101,12 +91,29 @@ pub fn unsplit<M: Borrow<Message>>(messages: &[M], cut: usize) -> usize {
 }
 
 /// Which rounds a message belongs to, and which messages a round has.
-struct Groups {
+pub(crate) struct Groups {
     rounds_of: HashMap<usize, Vec<usize>>,
     messages_of: Vec<Vec<usize>>,
 }
 
 impl Groups {
+    /// The rounds of `messages`, for more than one question about them.
+    pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
+        Self::new(&rounds::pair(messages))
+    }
+
+    /// The messages that must go, or stay, together with `chosen`.
+    pub(crate) fn together(&self, chosen: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+        let mut together = BTreeSet::new();
+        let mut waiting: Vec<usize> = chosen.into_iter().collect();
+        while let Some(at) = waiting.pop() {
+            if together.insert(at) {
+                waiting.extend(self.neighbours(at));
+            }
+        }
+        together
+    }
+
     fn new(pairing: &Pairing) -> Self {
         let mut groups = Self {
             rounds_of: HashMap::new(),

@@ -94,6 +94,8 @@ pub struct Projection {
     slots: Vec<Slot>,
     /// The measure of each slot: a message is counted once.
     measured: Vec<Measure>,
+    /// The measure of each message of the log, as it came.
+    came: Vec<Measure>,
     front: Front,
     window: Window,
 }
@@ -121,10 +123,17 @@ impl Projection {
 
     /// A log and journal that were kept.
     pub fn restore(options: Options, log: Log, journal: Journal) -> Self {
+        let came = log.messages().iter().map(|message| Measure::of(message));
+        let came = came.collect();
+        Self::with_measures(options, log, journal, came)
+    }
+
+    fn with_measures(options: Options, log: Log, journal: Journal, came: Vec<Measure>) -> Self {
         let mut projection = Self {
             options,
             log,
             journal,
+            came,
             ..Self::default()
         };
         projection.apply_journal();
@@ -146,11 +155,18 @@ impl Projection {
         &self.slots
     }
 
+    /// Adds a line to the journal that changes nothing in the window.
+    pub fn judge(&mut self, enough: bool) {
+        self.journal.append(JournalEntry::Judged { enough });
+    }
+
     /// Appends a message to the log and gives its position.
     pub fn admit(&mut self, message: impl Into<Arc<Message>>) -> usize {
         let message = message.into();
         let at = self.log.append(Arc::clone(&message));
-        self.measured.push(Measure::of(&message));
+        let measure = Measure::of(&message);
+        self.measured.push(measure);
+        self.came.push(measure);
         self.slots.push(Slot {
             message,
             source: Source::Log(at),
@@ -211,7 +227,8 @@ impl Projection {
         plan.tokens_before = tokens(&self.window()?.measures().total());
         let mut journal = self.journal.clone();
         journal.append(JournalEntry::Plan(plan.clone()));
-        let mut after = Self::restore(self.options, self.log.clone(), journal);
+        let (log, came) = (self.log.clone(), self.came.clone());
+        let mut after = Self::with_measures(self.options, log, journal, came);
         plan.tokens_after = tokens(&after.window()?.measures().total());
         Ok((plan.tokens_after < plan.tokens_before).then_some(plan))
     }
@@ -266,12 +283,18 @@ impl Projection {
 
     fn apply_journal(&mut self) {
         self.slots = self.journal.apply(&self.log);
-        self.measured = self
-            .slots
-            .iter()
-            .map(|slot| Measure::of(&slot.message))
-            .collect();
+        let measure = |slot: &Slot| match slot.source {
+            Source::Log(at) if self.is_as_it_came(slot, at) => self.came.get(at).copied(),
+            _ => None,
+        };
+        let measured = |slot| measure(slot).unwrap_or_else(|| Measure::of(&slot.message));
+        self.measured = self.slots.iter().map(measured).collect();
         self.front = Front::default();
+    }
+
+    fn is_as_it_came(&self, slot: &Slot, at: usize) -> bool {
+        let came = self.log.get(at);
+        came.is_some_and(|came| Arc::ptr_eq(came, &slot.message))
     }
 
     /// The window as it would be sent now.
@@ -282,6 +305,11 @@ impl Projection {
         } else {
             Err(Invalid { faults })
         }
+    }
+
+    /// The window as it was built last.
+    pub fn built(&self) -> &Window {
+        &self.window
     }
 
     fn build(&mut self) -> Vec<Fault> {

@@ -1,5 +1,7 @@
 //! What a provider reports for one call.
 
+use std::ops::Add;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,6 +23,19 @@ pub struct Usage {
     pub cache_read: u64,
     /// Tokens of the answer, reasoning included.
     pub output: u64,
+}
+
+impl Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            cache_creation: self.cache_creation.saturating_add(other.cache_creation),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            output: self.output.saturating_add(other.output),
+        }
+    }
 }
 
 impl Usage {

@@ -1,6 +1,7 @@
 //! Admission: an output is stored whole and shown short, before anybody was sent it.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::view::policy::Views;
@@ -18,6 +19,7 @@ const PARTS: &str = "application/vnd.trimtab.parts+json";
 /// that fails leaves nothing behind: the message is not admitted, and the error says why.
 ///
 /// ```
+/// use std::sync::Arc;
 /// use trimtab::admission::Admission;
 /// use trimtab::engine::normalise::Options;
 /// use trimtab::engine::view::policy::{ViewPolicy, Views};
@@ -26,12 +28,12 @@ const PARTS: &str = "application/vnd.trimtab.parts+json";
 /// use trimtab::model::{Call, Message};
 /// use trimtab::store::{MemoryStore, SessionId, Store};
 ///
-/// let (store, session) = (MemoryStore::new(), SessionId::new("demo")?);
+/// let (store, session) = (Arc::new(MemoryStore::new()), SessionId::new("demo")?);
 /// let policy = ViewPolicy {
 ///     default: Shape::HeadLines(HeadLines { max_bytes: 8, ..HeadLines::default() }),
 ///     ..ViewPolicy::default()
 /// };
-/// let admission = Admission::new(&store, session.clone(), Views::new(&policy).unwrap());
+/// let admission = Admission::new(store.clone(), session.clone(), Views::new(&policy).unwrap());
 ///
 /// let mut projection = Projection::new(Options::default());
 /// admission.admit(&mut projection, Message::user("what is in it?"))?;
@@ -45,8 +47,8 @@ const PARTS: &str = "application/vnd.trimtab.parts+json";
 /// assert_eq!(store.get(&session, shown.stored.unwrap().id())?, b"one\ntwo\nthree");
 /// # Ok::<_, trimtab::store::Error>(())
 /// ```
-pub struct Admission<'s> {
-    store: &'s dyn Store,
+pub struct Admission {
+    store: Arc<dyn Store>,
     session: SessionId,
     views: Views,
 }
@@ -60,9 +62,9 @@ pub struct Admitted {
     pub shown: Vec<(usize, Output)>,
 }
 
-impl<'s> Admission<'s> {
+impl Admission {
     /// Admission to `session`, whose outputs are shown as `views` say.
-    pub fn new(store: &'s dyn Store, session: SessionId, views: Views) -> Self {
+    pub fn new(store: Arc<dyn Store>, session: SessionId, views: Views) -> Self {
         Self {
             store,
             session,

@@ -15,6 +15,13 @@ pub struct Preset {
     pub toml: &'static str,
 }
 
+impl Preset {
+    /// True if it makes every window fit.
+    pub fn fit(&self) -> bool {
+        Policy::preset(self.name).is_ok_and(|policy| policy.fit)
+    }
+}
+
 macro_rules! presets {
     ($(($name:literal, $about:literal)),* $(,)?) => {
         /// All presets, the default one first.

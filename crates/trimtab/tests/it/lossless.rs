@@ -1,5 +1,7 @@
 //! The promise *Lossless*: what a window leaves out is had back by its ref, byte for byte.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use trimtab::admission::Admission;
 use trimtab::engine::normalise::Options;
@@ -34,12 +36,12 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 /// A session in which each output answered a call, and old ones were trimmed at the end.
-fn session(store: &dyn Store, id: &SessionId, shape: Shape, outputs: &[String]) -> Projection {
+fn session(store: &Arc<dyn Store>, id: &SessionId, shape: Shape, outputs: &[String]) -> Projection {
     let policy = ViewPolicy {
         default: shape,
         ..ViewPolicy::default()
     };
-    let admission = Admission::new(store, id.clone(), Views::new(&policy).unwrap());
+    let admission = Admission::new(Arc::clone(store), id.clone(), Views::new(&policy).unwrap());
     let mut projection = Projection::new(Options::default());
     admission
         .admit(&mut projection, Message::user("go"))
@@ -82,7 +84,8 @@ proptest! {
 
     #[test]
     fn every_output_is_had_back(shape in shape(), outputs in prop::collection::vec(text(), 1..8)) {
-        let (store, id) = (MemoryStore::new(), SessionId::new("s").unwrap());
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let id = SessionId::new("s").unwrap();
         // The memory store has no folder to spill to.
         prop_assume!(!matches!(shape, Shape::Limits(_)));
         let mut projection = session(&store, &id, shape, &outputs);
@@ -105,11 +108,11 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let (path, id) = (folder.path().join("store"), SessionId::new("s").unwrap());
         let before = {
-            let store = FolderStore::open(&path).unwrap();
+            let store: Arc<dyn Store> = Arc::new(FolderStore::open(&path).unwrap());
             let mut projection = session(&store, &id, shape.clone(), &outputs);
             shown(&mut projection)
         };
-        let store = FolderStore::open(&path).unwrap();
+        let store: Arc<dyn Store> = Arc::new(FolderStore::open(&path).unwrap());
         for (output, whole) in before.iter().zip(&outputs) {
             let stored = output.stored.as_ref().unwrap();
             prop_assert_eq!(store.get(&id, stored.id()).unwrap(), whole.as_bytes());

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod lossless;
+mod presets;
 mod request;
 mod session;
 mod tidy;

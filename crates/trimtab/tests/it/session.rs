@@ -1,30 +1,38 @@
 //! Sessions outlive their process.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
-use trimtab::engine::normalise::Options;
 use trimtab::engine::plan::{Edit, Plan, Reason};
-use trimtab::engine::view::policy::{ViewPolicy, Views};
+use trimtab::engine::policy::Policy;
+use trimtab::engine::view::policy::ViewPolicy;
 use trimtab::engine::view::{HeadLines, Shape};
 use trimtab::model::{Dialect, Message, estimate::Measure};
-use trimtab::session::{Session, SessionError};
+use trimtab::session::{Session, SessionError, Setup};
 use trimtab::store::{FolderStore, MemoryStore, SessionId, Store};
 use trimtab_testkit::{cases, history::any_history};
 
-fn views() -> Views {
+fn views() -> ViewPolicy {
     let shape = Shape::HeadLines(HeadLines {
         max_bytes: 40,
         max_line_chars: 20,
     });
-    Views::new(&ViewPolicy {
+    ViewPolicy {
         default: shape,
         ..ViewPolicy::default()
-    })
-    .unwrap()
+    }
 }
 
-fn open(store: &dyn Store) -> Session<'_> {
-    let options = Options::for_dialect(Dialect::Messages);
-    Session::open(store, SessionId::new("s").unwrap(), options, views()).unwrap()
+fn open<S: Store + 'static>(store: &Arc<S>) -> Session {
+    let setup = Setup {
+        dialect: Dialect::Messages,
+        ..Setup::new(Policy {
+            views: views(),
+            ..Policy::default()
+        })
+    };
+    let store: Arc<dyn Store> = Arc::clone(store) as _;
+    Session::open(store, SessionId::new("s").unwrap(), setup).unwrap()
 }
 
 /// What is done to a session.
@@ -53,7 +61,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         })
 }
 
-fn take(session: &mut Session<'_>, step: Step) {
+fn take(session: &mut Session, step: Step) {
     match step {
         Step::Admit(message) => {
             session.admit(message).unwrap();
@@ -73,14 +81,14 @@ proptest! {
 
     #[test]
     fn a_session_opened_again_gives_the_same_window(steps in steps()) {
-        let store = MemoryStore::new();
+        let store = Arc::new(MemoryStore::new());
         let mut session = open(&store);
         for step in steps {
             take(&mut session, step);
         }
         let mut again = open(&store);
         prop_assert_eq!(again.window().unwrap(), session.window().unwrap());
-        let log = |session: &Session<'_>| session.projection().log().messages().to_vec();
+        let log = |session: &Session| session.projection().log().messages().to_vec();
         prop_assert_eq!(log(&again), log(&session));
     }
 }
@@ -93,14 +101,14 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let before = {
-            let store = FolderStore::open(&path).unwrap();
+            let store = Arc::new(FolderStore::open(&path).unwrap());
             let mut session = open(&store);
             for step in steps {
                 take(&mut session, step);
             }
             session.window().unwrap().clone()
         };
-        let store = FolderStore::open(&path).unwrap();
+        let store = Arc::new(FolderStore::open(&path).unwrap());
         let mut again = open(&store);
         prop_assert_eq!(again.window().unwrap(), &before);
     }
@@ -108,7 +116,7 @@ proptest! {
 
 #[test]
 fn two_writers_cannot_corrupt_a_session() {
-    let store = MemoryStore::new();
+    let store = Arc::new(MemoryStore::new());
     let (mut one, mut other) = (open(&store), open(&store));
     one.admit(Message::user("first")).unwrap();
     let conflict = other.admit(Message::user("also first")).unwrap_err();
@@ -131,7 +139,7 @@ fn two_writers_cannot_corrupt_a_session() {
 
 #[test]
 fn undo_gives_the_window_of_before_and_survives() {
-    let store = MemoryStore::new();
+    let store = Arc::new(MemoryStore::new());
     let mut session = open(&store);
     session
         .admit(Message::user("a long question ".repeat(20)))

@@ -1,0 +1,70 @@
+//! What each byte may be part of.
+
+/// The classes of the bytes of a word, one bit each; none for a byte between words.
+pub(super) type Class = u16;
+
+pub(super) const LOWER: Class = 1;
+pub(super) const UPPER: Class = 1 << 1;
+pub(super) const DIGIT: Class = 1 << 2;
+pub(super) const UNDER: Class = 1 << 3;
+pub(super) const SLASH: Class = 1 << 4;
+pub(super) const DOT: Class = 1 << 5;
+pub(super) const COLON: Class = 1 << 6;
+pub(super) const DASH: Class = 1 << 7;
+/// One of `@ ~ # % $`.
+pub(super) const SIGN: Class = 1 << 8;
+/// A byte of a character beyond ASCII.
+pub(super) const HIGH: Class = 1 << 9;
+
+pub(super) const LETTER: Class = LOWER | UPPER | HIGH;
+
+static CLASSES: [Class; 256] = classes();
+
+const fn classes() -> [Class; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0u8;
+    loop {
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "a byte is a valid index, and the table is made at compile time"
+        )]
+        {
+            table[byte as usize] = class_of(byte);
+        }
+        if byte == u8::MAX {
+            return table;
+        }
+        byte += 1;
+    }
+}
+
+const fn class_of(byte: u8) -> Class {
+    match byte {
+        b'a'..=b'z' => LOWER,
+        b'A'..=b'Z' => UPPER,
+        b'0'..=b'9' => DIGIT,
+        b'_' => UNDER,
+        b'/' => SLASH,
+        b'.' => DOT,
+        b':' => COLON,
+        b'-' => DASH,
+        b'@' | b'~' | b'#' | b'%' | b'$' => SIGN,
+        0x80.. => HIGH,
+        _ => 0,
+    }
+}
+
+/// The class of `byte`.
+pub(super) fn class(byte: u8) -> Class {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
+}
+
+/// The classes in `text`.
+pub(super) fn classes_in(text: &str) -> Class {
+    text.bytes().fold(0, |classes, byte| classes | class(byte))
+}
+
+/// True if there is nothing in `text` but bytes of `allowed`, and at least one byte.
+pub(super) fn only(text: &str, allowed: Class) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| class(byte) & allowed != 0)
+}

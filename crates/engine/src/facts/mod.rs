@@ -1,0 +1,133 @@
+//! What summaries lose: paths, URLs, ids, numbers with units, commands, errors, constraints.
+//!
+//! A summary keeps conclusions and drops the evidence for them. [`extract`] finds the evidence
+//! in one forward pass over the bytes, without copying: the pass gathers the classes of the
+//! bytes of a word, and only a word that has something but letters in it is looked at closer.
+//! What only one kind of text can hold has a function of its own: [`commands`] reads the
+//! arguments of a call, [`constraints`] what a user said.
+//!
+//! ```
+//! use trimtab_engine::facts::{self, FactKind};
+//!
+//! let mut found = Vec::new();
+//! facts::extract("see src/main.rs:88, it took 1.5 GB", &mut |fact| found.push(fact));
+//! assert_eq!((found[0].kind, found[0].text), (FactKind::Path, "src/main.rs:88"));
+//! assert_eq!((found[1].kind, found[1].text), (FactKind::Number, "1.5 GB"));
+//! ```
+
+mod class;
+mod command;
+mod constraint;
+mod failure;
+mod name;
+mod number;
+mod place;
+mod scan;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Message, Part};
+
+pub use command::{commands, unescaped};
+pub use constraint::constraints;
+
+/// What a fact is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactKind {
+    /// A sentence in which the user says what must or must not be.
+    Constraint,
+    /// A line that looks like an error.
+    Error,
+    /// A path or a file name, with its line number where it has one.
+    Path,
+    /// A URL or a host name.
+    Url,
+    /// A command line.
+    Command,
+    /// An identifier: a name from code, a hash, a ticket number, an option.
+    Id,
+    /// A number with its unit, a version, a port, a line number.
+    Number,
+}
+
+impl FactKind {
+    /// Every kind, the ones that are missed most first.
+    pub const ALL: [Self; 7] = [
+        Self::Constraint,
+        Self::Error,
+        Self::Path,
+        Self::Url,
+        Self::Command,
+        Self::Id,
+        Self::Number,
+    ];
+
+    /// The kind in words, for more than one of them.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Constraint => "constraints",
+            Self::Error => "errors",
+            Self::Path => "paths",
+            Self::Url => "urls",
+            Self::Command => "commands",
+            Self::Id => "ids",
+            Self::Number => "numbers",
+        }
+    }
+}
+
+impl fmt::Display for FactKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.plural())
+    }
+}
+
+/// One thing that a text says and a summary of it may not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fact<'t> {
+    /// What it is.
+    pub kind: FactKind,
+    /// The text itself.
+    pub text: &'t str,
+    /// The byte of the text that it begins at.
+    pub at: usize,
+}
+
+/// Finds every path, URL, id, number with a unit and error line of `text`.
+///
+/// They come in the order in which they begin, except that an error line comes when the word
+/// that gives it away is met: behind the facts before that word. A fact that occurs twice
+/// comes twice.
+pub fn extract<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
+    scan::Scanner::new(text, sink).run();
+}
+
+/// Finds every fact of a message: of its text, its calls and its outputs. The constraints
+/// are those of real user messages. Reasoning is not read.
+pub fn of_message<'t>(message: &'t Message, sink: &mut impl FnMut(Fact<'t>)) {
+    let said_by_user = message.is_real_user();
+    for part in &message.parts {
+        match part {
+            Part::Text(text) => {
+                extract(&text.text, sink);
+                if said_by_user {
+                    constraints(&text.text, sink);
+                }
+            }
+            Part::Call(call) => {
+                extract(&call.arguments, sink);
+                commands(&call.name, &call.arguments, sink);
+            }
+            Part::Output(output) => {
+                let texts = output.content.iter().filter_map(Part::as_text);
+                texts.for_each(|text| extract(text, sink));
+            }
+            Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

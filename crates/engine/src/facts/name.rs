@@ -1,0 +1,72 @@
+//! Identifiers.
+
+use super::class::{COLON, Class, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, UPPER};
+
+/// Letters and digits together are a name from this length on; `i32` and `h1` are none.
+const SHORTEST: usize = 4;
+/// Longer words are keys and blobs, not names.
+const LONGEST: usize = 128;
+
+/// True for the long name of a command's option.
+pub(super) fn option(text: &str) -> bool {
+    let Some(name) = text.strip_prefix("--") else {
+        return false;
+    };
+    name.len() > 1 && name.starts_with(|c: char| c.is_ascii_lowercase())
+}
+
+/// True if a word is an identifier: it mixes letters with digits or underscores, has capitals
+/// inside, or is qualified.
+pub(super) fn is_name(text: &str, classes: Class) -> bool {
+    if classes & LETTER == 0 {
+        return classes & SIGN != 0 && is_ticket(text);
+    }
+    if option(text) {
+        return true;
+    }
+    let shortest = if classes & UNDER == 0 { SHORTEST } else { 2 };
+    if text.len() < shortest || text.len() > LONGEST {
+        return false;
+    }
+    if classes & COLON != 0 {
+        return is_qualified(text);
+    }
+    if classes & DOT != 0 && is_prose(text) {
+        return false;
+    }
+    classes & (DIGIT | UNDER) != 0
+        || (classes & UPPER != 0 && has_hump(text))
+        || (classes & (SIGN | DASH) != 0 && is_marked(text))
+}
+
+/// `#123`.
+fn is_ticket(text: &str) -> bool {
+    text.strip_prefix('#')
+        .is_some_and(|digits| digits.len() < 12 && super::class::only(digits, DIGIT))
+}
+
+/// `std::fmt`.
+fn is_qualified(text: &str) -> bool {
+    let mut parts = text.split("::");
+    text.contains("::") && parts.all(|part| !part.is_empty() && !part.contains(':'))
+}
+
+/// A sentence that ends where the next begins, without a space: `done.Then`.
+fn is_prose(text: &str) -> bool {
+    let mut parts = text.split('.');
+    parts.all(|part| part.bytes().skip(1).all(|byte| byte.is_ascii_lowercase()))
+        && text.bytes().filter(|byte| *byte == b'.').count() == 1
+}
+
+/// A capital behind a small letter.
+fn has_hump(text: &str) -> bool {
+    let pairs = text.as_bytes().windows(2);
+    pairs
+        .into_iter()
+        .any(|pair| matches!(pair, [b'a'..=b'z', b'A'..=b'Z']))
+}
+
+/// `@scope`, `$HOME`, `user@host`.
+fn is_marked(text: &str) -> bool {
+    text.bytes().any(|byte| matches!(byte, b'@' | b'$'))
+}

@@ -1,0 +1,242 @@
+//! The pass over the bytes.
+
+use super::class::{
+    COLON, Class, DIGIT, DOT, HIGH, LETTER, LOWER, SIGN, SLASH, UNDER, UPPER, class, classes_in,
+};
+use super::{Fact, FactKind, failure, name, number, place};
+
+/// Words longer than this are data, not names.
+const LONGEST: usize = 256;
+
+pub(super) struct Scanner<'t, 's, S> {
+    text: &'t str,
+    bytes: &'t [u8],
+    sink: &'s mut S,
+    /// Where the error line ends that was found last.
+    error_end: usize,
+}
+
+/// What a word turned out to be, and the first byte behind it.
+pub(super) struct Found {
+    pub(super) kind: FactKind,
+    pub(super) end: usize,
+}
+
+impl Found {
+    pub(super) fn new(kind: FactKind, end: usize) -> Self {
+        Self { kind, end }
+    }
+}
+
+impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
+    pub(super) fn new(text: &'t str, sink: &'s mut S) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            sink,
+            error_end: 0,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        let mut at = 0;
+        while let Some(byte) = self.bytes.get(at) {
+            let mut classes = class(*byte);
+            if classes == 0 {
+                at += if *byte == b'\\' { self.escape(at) } else { 1 };
+                continue;
+            }
+            let start = at;
+            at += 1;
+            while let Some(byte) = self.bytes.get(at) {
+                let class = class(*byte);
+                if class == 0 {
+                    break;
+                }
+                classes |= class;
+                at += 1;
+            }
+            at = self.word(start, at, classes);
+        }
+    }
+
+    /// How many bytes an escape takes: those that JSON writes for a line end or a character
+    /// belong to no word.
+    fn escape(&self, at: usize) -> usize {
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
+        match rest.get(slashes..) {
+            Some([b'n' | b'r' | b't', ..]) => slashes + 1,
+            Some([b'u', a, b, c, d, ..])
+                if [a, b, c, d].iter().all(|byte| byte.is_ascii_hexdigit()) =>
+            {
+                slashes + 5
+            }
+            _ => slashes,
+        }
+    }
+
+    /// Looks at one word and gives where to go on.
+    #[inline]
+    fn word(&mut self, start: usize, end: usize, classes: Class) -> usize {
+        if classes & !(LOWER | HIGH) == 0 {
+            self.plain(start, end);
+            return end;
+        }
+        self.marked(start, end, classes)
+    }
+
+    /// A word of letters: a word of an error, the name of a function that is called, or nothing.
+    #[inline]
+    fn plain(&mut self, start: usize, end: usize) {
+        if failure::may_be(self.bytes, start, end) {
+            self.failure(start, end);
+        }
+        if self.bytes.get(end) == Some(&b'(') && self.bytes.get(end + 1) == Some(&b')') {
+            self.emit(FactKind::Id, start, end + 2);
+        }
+    }
+
+    fn failure(&mut self, start: usize, end: usize) {
+        if start < self.error_end {
+            return;
+        }
+        if let Some((from, to)) = failure::line(self.text, start, end) {
+            self.error_end = to;
+            self.emit(FactKind::Error, from, to);
+        }
+    }
+
+    /// A word with more than small letters in it.
+    #[inline(never)]
+    fn marked(&mut self, start: usize, end: usize, classes: Class) -> usize {
+        if classes & (SLASH | COLON) == SLASH | COLON
+            && let Some((from, to)) = place::url(self.text, start, end)
+        {
+            self.emit(FactKind::Url, from, to);
+            return to;
+        }
+        if classes & COLON != 0
+            && let Some(to) = place::drive(self.bytes, start, end)
+        {
+            self.emit(FactKind::Path, start, to);
+            return to;
+        }
+        if end - start > LONGEST {
+            return end;
+        }
+        if classes & HIGH == 0 {
+            self.piece(start, end);
+        } else {
+            self.pieces(start, end);
+        }
+        end
+    }
+
+    /// Splits a word where a character beyond ASCII ends one: at punctuation, and at the
+    /// scripts that put no spaces between words.
+    fn pieces(&mut self, start: usize, end: usize) {
+        let Some(text) = self.text.get(start..end) else {
+            return;
+        };
+        let mut from = start;
+        for (at, found) in text.char_indices() {
+            if !found.is_ascii() && !belongs(found) {
+                self.piece(from, start + at);
+                from = start + at + found.len_utf8();
+            }
+        }
+        self.piece(from, end);
+    }
+
+    fn piece(&mut self, start: usize, end: usize) {
+        let Some(text) = self.text.get(start..end) else {
+            return;
+        };
+        let (start, text) = trimmed(start, text);
+        let end = start + text.len();
+        if text.is_empty() || number::is_date(text) {
+            return;
+        }
+        match self.judge(start, text) {
+            Some(found) => self.emit(found.kind, start, found.end),
+            None if text.contains(':') => self.split_at_colons(start, text),
+            None => self.plain(start, end),
+        }
+        if failure::names_an_error(text) {
+            self.failure(start, end);
+        }
+    }
+
+    fn split_at_colons(&mut self, start: usize, text: &'t str) {
+        let mut from = start;
+        for part in text.split(':') {
+            let (start, trimmed) = trimmed(from, part);
+            let end = start + trimmed.len();
+            match self.judge(start, trimmed) {
+                Some(found) => self.emit(found.kind, start, found.end),
+                None if !trimmed.is_empty() => self.plain(start, end),
+                None => {}
+            }
+            from += part.len() + 1;
+        }
+    }
+
+    /// What the word `text` at `start` is.
+    fn judge(&self, start: usize, text: &str) -> Option<Found> {
+        let classes = classes_in(text);
+        let end = start + text.len();
+        if classes & (UPPER | DIGIT | UNDER | SLASH | DOT | COLON | SIGN) == 0 {
+            return name::option(text).then_some(Found {
+                kind: FactKind::Id,
+                end,
+            });
+        }
+        if classes & (SLASH | DOT) != 0
+            && let Some(kind) = place::place(self.bytes, start, text, classes)
+        {
+            return Some(Found::new(kind, end));
+        }
+        if classes & DIGIT != 0
+            && let Some(found) = number::number(self.text, start, text, classes)
+        {
+            return Some(found);
+        }
+        if classes & (LETTER | DIGIT) == 0 || !name::is_name(text, classes) {
+            return None;
+        }
+        let call = self.bytes.get(end) == Some(&b'(') && self.bytes.get(end + 1) == Some(&b')');
+        Some(Found::new(FactKind::Id, if call { end + 2 } else { end }))
+    }
+
+    fn emit(&mut self, kind: FactKind, start: usize, end: usize) {
+        if let Some(text) = self.text.get(start..end) {
+            (self.sink)(Fact {
+                kind,
+                text,
+                at: start,
+            });
+        }
+    }
+}
+
+/// True for a character beyond ASCII that words with spaces around them are written in.
+fn belongs(found: char) -> bool {
+    let accent = ('\u{300}'..='\u{36f}').contains(&found);
+    accent || (found < '\u{e00}' && found.is_alphanumeric())
+}
+
+/// `text` without the punctuation around it, and where it then starts.
+fn trimmed(start: usize, text: &str) -> (usize, &str) {
+    let text = text.trim_end_matches(['.', ':', '-', '#', '@', '$', '~']);
+    let inner = text.trim_start_matches([':', '.', '-', '/', '%']);
+    // A few beginnings mean something: a root, a folder, an option, a hidden file.
+    let led = text.len() - inner.len();
+    let before = text.get(..led).unwrap_or_default();
+    let kept = ["../", "./", "--", "/", "."]
+        .iter()
+        .find(|meant| before.ends_with(**meant))
+        .map_or(0, |meant| meant.len());
+    let cut = led - kept;
+    (start + cut, text.get(cut..).unwrap_or_default())
+}

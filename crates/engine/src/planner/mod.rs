@@ -1,0 +1,93 @@
+//! Planning: what to do before a call, as a pure function of values.
+//!
+//! [`State`] is the conversation as it stands, [`Now`] is what is known beside it, a
+//! [`Policy`](crate::policy::Policy) says what is wanted. Out comes nothing, a [`Plan`], or a
+//! [`Draft`]: a plan that would be better with a summary, together with the request for it and
+//! with what to do when there is no answer.
+//!
+//! - [`age`] decides about old outputs;
+//! - [`time_to_compact`] asks the triggers, [`draft`](draft()) says what a compaction would be;
+//! - [`rung`] is one step of the ladder that makes a window fit.
+
+mod ageing;
+mod draft;
+mod now;
+mod rungs;
+mod survivors;
+
+pub use ageing::{Aged, age};
+pub use draft::{Asked, Draft, Finished, draft, time_to_compact};
+pub use now::{Now, State};
+pub use rungs::{Need, Step, rung};
+
+use trimtab_model::{Kind, Message, Part, Ref};
+
+use crate::normalise::{Slot, Source};
+use crate::plan::{Edit, Plan, Reason};
+use crate::policy::BoundReasoning;
+
+/// A plan of `edits`, which take out the slots at `gone`: it names every ref among them, and
+/// leaves out reasoning that a provider would refuse behind a change.
+fn plan(
+    reason: Reason,
+    mut edits: Vec<Edit>,
+    slots: &[Slot],
+    gone: &[usize],
+    bound: BoundReasoning,
+) -> Plan {
+    if bound == BoundReasoning::Strip
+        && let Some(before) = bound_behind(&edits, slots)
+    {
+        edits.push(Edit::StripReasoning { before });
+    }
+    let mut plan = Plan::new(reason, edits);
+    let hidden = gone.iter().filter_map(|at| slots.get(*at));
+    for stored in hidden.flat_map(|slot| refs(&slot.message)) {
+        if !plan.refs.contains(stored) {
+            plan.refs.push(stored.clone());
+        }
+    }
+    plan
+}
+
+fn refs(message: &Message) -> impl Iterator<Item = &Ref> {
+    message
+        .outputs()
+        .filter_map(|output| output.stored.as_ref())
+}
+
+/// The position behind the last bound reasoning that stands behind the first change; none if
+/// there is no such reasoning.
+fn bound_behind(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
+    let first = edits.iter().map(first_changed).min()?;
+    slots.iter().rev().find_map(|slot| match slot.source {
+        Source::Log(at) if at > first && has_bound_reasoning(&slot.message) => Some(at + 1),
+        _ => None,
+    })
+}
+
+fn first_changed(edit: &Edit) -> usize {
+    match edit {
+        Edit::Show { message, .. } | Edit::Archive { message } => *message,
+        Edit::Hide { from, .. } => *from,
+        Edit::Insert { before, .. } => *before,
+        // What it takes out stands somewhere before; what matters is that it changes bytes.
+        Edit::Withdraw { .. } => 0,
+        Edit::StripReasoning { .. } => usize::MAX,
+    }
+}
+
+fn has_bound_reasoning(message: &Message) -> bool {
+    message
+        .parts
+        .iter()
+        .any(|part| matches!(part, Part::Reasoning(thought) if thought.is_sealed()))
+}
+
+/// True for what we put in ourselves, in this or an earlier compaction.
+fn is_ours(message: &Message) -> bool {
+    matches!(
+        message.meta.kind,
+        Some(Kind::Summary | Kind::Retain | Kind::ToolSummary | Kind::Note)
+    )
+}

@@ -1,0 +1,227 @@
+//! What survives a compaction: what the policy says, and what must.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use trimtab_model::{Kind, Message, Role, rounds};
+
+use super::{Now, State, is_ours};
+use crate::budget::effective_keep;
+use crate::compaction::keep::{self, Keep, Kept, kept};
+use crate::normalise::Slot;
+use crate::policy::{Compaction, Policy, Strategy};
+
+/// How few messages a deletion is enough for.
+const FEW_MESSAGES: usize = 5;
+
+/// What survives, and what is replaced, by index of the slots.
+#[derive(Clone, Debug)]
+pub(super) struct Survivors {
+    /// The slots, with the summaries of other tools marked as such.
+    pub(super) slots: Vec<Slot>,
+    /// What survives.
+    pub(super) kept: Kept,
+    /// What is replaced, in order.
+    pub(super) replaced: Vec<usize>,
+    /// False if nothing is to stand for what is replaced.
+    pub(super) summary: bool,
+}
+
+/// What of the window survives under `policy`; none if there is nothing to replace but what
+/// we put in ourselves.
+pub(super) fn survivors(
+    state: &State<'_>,
+    policy: &Policy,
+    now: &Now<'_>,
+    keep_turns: Option<usize>,
+) -> Option<Survivors> {
+    let compaction = &policy.compaction;
+    let slots = marked(state.slots, &compaction.summary_prefixes);
+    let strategy = strategy(compaction.strategy, &slots);
+    let rules = rules(compaction, strategy, now, keep_turns);
+    let weigh = |message: &Message| policy.estimate.message(message);
+    let mut chosen = kept(&slots, &rules, weigh);
+    keep_newest_question(&slots, &mut chosen);
+    if keep_turns.is_none() {
+        let room = now
+            .window
+            .map(|window| window * compaction.keep_percent / 100);
+        cut_inside(&slots, &mut chosen, room, weigh);
+    }
+    let replaced = replaced(&slots, &chosen);
+    let ours_only = replaced
+        .iter()
+        .filter_map(|at| slots.get(*at))
+        .all(|slot| is_ours(&slot.message));
+    (!ours_only).then_some(Survivors {
+        slots,
+        kept: chosen,
+        replaced,
+        summary: strategy != Strategy::Deletion,
+    })
+}
+
+/// The slots with what begins like a summary of another tool marked as one.
+fn marked(slots: &[Slot], prefixes: &[String]) -> Vec<Slot> {
+    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+    let mark = |slot: &Slot| {
+        let message = &slot.message;
+        let summary = message.role == Role::User
+            && message.meta.kind.is_none()
+            && keep::begins_like_a_summary(&message.text(), &prefixes);
+        if !summary {
+            return slot.clone();
+        }
+        Slot {
+            message: Arc::new(Message::clone(message).with_kind(Kind::Summary)),
+            source: slot.source,
+        }
+    };
+    slots.iter().map(mark).collect()
+}
+
+fn strategy(wanted: Strategy, slots: &[Slot]) -> Strategy {
+    if wanted != Strategy::Automatic {
+        return wanted;
+    }
+    let said = slots
+        .iter()
+        .filter(|slot| slot.message.role != Role::System);
+    if slots.iter().any(|slot| slot.message.has_calls()) {
+        Strategy::Selective
+    } else if said.count() < FEW_MESSAGES {
+        Strategy::Deletion
+    } else {
+        Strategy::SlidingWindow
+    }
+}
+
+fn rules(
+    compaction: &Compaction,
+    strategy: Strategy,
+    now: &Now<'_>,
+    keep_turns: Option<usize>,
+) -> Vec<Keep> {
+    if strategy == Strategy::Deletion {
+        return vec![Keep::OpenCalls];
+    }
+    let mut rules: Vec<Keep> = compaction.keep.clone();
+    for rule in &mut rules {
+        if let Keep::RecentTokens { tokens } = rule {
+            *tokens = effective_keep(*tokens, now.window);
+        }
+    }
+    if let (Strategy::SlidingWindow, Some(window)) = (strategy, now.window) {
+        let tokens = window * compaction.keep_percent / 100;
+        rules.push(Keep::RecentTokens { tokens });
+    }
+    if let Some(turns) = keep_turns {
+        let recent = |rule: &Keep| {
+            matches!(
+                rule,
+                Keep::LastTurns { .. }
+                    | Keep::RecentTokens { .. }
+                    | Keep::RecentMessages { .. }
+                    | Keep::RecentTurns { .. }
+            )
+        };
+        rules.retain(|rule| !recent(rule));
+        rules.insert(0, Keep::LastTurns { turns });
+    }
+    rules
+}
+
+/// The newest message of the user always survives; behind the summary, if nothing else was
+/// said about it.
+fn keep_newest_question(slots: &[Slot], kept: &mut Kept) {
+    let Some(newest) = slots.iter().rposition(|slot| slot.message.is_real_user()) else {
+        return;
+    };
+    if !kept.before.contains(&newest) && !kept.behind.contains(&newest) {
+        kept.shortened.remove(&newest);
+        let place = kept.behind.iter().position(|at| *at > newest);
+        kept.behind
+            .insert(place.unwrap_or(kept.behind.len()), newest);
+    }
+}
+
+/// Where what is kept behind the summary is more than its room, or is all there is, older
+/// rounds of it go: a turn that is larger is compacted inside, between two rounds.
+fn cut_inside(slots: &[Slot], kept: &mut Kept, room: Option<u64>, weigh: impl Fn(&Message) -> u64) {
+    let weights: Vec<u64> = kept
+        .behind
+        .iter()
+        .map(|at| slots.get(*at).map_or(0, |slot| weigh(&slot.message)))
+        .collect();
+    let total: u64 = weights.iter().sum();
+    let nothing_goes = replaced(slots, kept)
+        .iter()
+        .filter_map(|at| slots.get(*at))
+        .all(|slot| is_ours(&slot.message));
+    let room = match room {
+        Some(room) if total > room => room,
+        None if nothing_goes => total / 2,
+        _ => return,
+    };
+    let must = must_stay(slots);
+    let from = first_within(slots, &kept.behind, &weights, room);
+    let behind = std::mem::take(&mut kept.behind);
+    kept.behind = behind
+        .into_iter()
+        .filter(|at| *at >= from || must.contains(at))
+        .collect();
+}
+
+/// The newest question and the newest round: what the next answer is about.
+pub(super) fn must_stay(slots: &[Slot]) -> BTreeSet<usize> {
+    let pairing = rounds::pair(slots);
+    let question = slots.iter().rposition(|slot| slot.message.is_real_user());
+    let last = slots
+        .iter()
+        .rposition(|slot| slot.message.role != Role::System && !is_ours(&slot.message));
+    let mut must: BTreeSet<usize> = question.into_iter().chain(last).collect();
+    let newest_round = pairing.rounds.last().map(|round| round.start);
+    let open = newest_round.filter(|start| question.is_none_or(|at| at < *start));
+    must.extend(open);
+    crate::removal::with_counterparts(slots, must)
+}
+
+/// The first slot from which the kept ones fit `room`, moved on so that no round is split.
+fn first_within(slots: &[Slot], behind: &[usize], weights: &[u64], room: u64) -> usize {
+    let mut used = 0u64;
+    let mut from = slots.len();
+    for (at, weight) in behind.iter().zip(weights).rev() {
+        used = used.saturating_add(*weight);
+        if used > room {
+            break;
+        }
+        from = *at;
+    }
+    forward_boundary(slots, from)
+}
+
+/// The next place from `from` on at which a cut splits no round.
+fn forward_boundary(slots: &[Slot], from: usize) -> usize {
+    let mut forth = from;
+    loop {
+        let before = crate::removal::with_counterparts(slots, 0..forth);
+        match before.last() {
+            Some(last) if *last >= forth => forth = last + 1,
+            _ => return forth,
+        }
+    }
+}
+
+/// Everything that is neither kept nor of the system part. A summary that stands in the
+/// system part is replaced as well.
+fn replaced(slots: &[Slot], kept: &Kept) -> Vec<usize> {
+    let behind: BTreeSet<usize> = kept.behind.iter().copied().collect();
+    let stays = |at: &usize, slot: &Slot| {
+        let system = slot.message.role == Role::System && !is_ours(&slot.message);
+        system || behind.contains(at) || kept.before.contains(at)
+    };
+    let all = slots.iter().enumerate();
+    all.filter(|(at, slot)| !stays(at, slot))
+        .map(|(at, _)| at)
+        .collect()
+}

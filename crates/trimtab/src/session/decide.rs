@@ -1,0 +1,331 @@
+//! When to do something about the window, and what became of it.
+
+use trimtab_engine::journal::JournalEntry;
+use trimtab_engine::plan::{Plan, Reason};
+use trimtab_engine::planner::{self, Asked, Draft, Now, State};
+use trimtab_engine::policy::Moment;
+use trimtab_model::estimate::Measure;
+use trimtab_model::{RawJson, Usage};
+use trimtab_store::Put;
+
+use super::pending::Wants;
+use super::readable::readable;
+use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError};
+
+/// Media type of messages that a compaction replaced.
+const ROUNDS: &str = "application/vnd.trimtab.messages+json";
+
+impl Session {
+    /// Does what the policy wants done at this moment. What needs no model is carried out at
+    /// once; a summary is asked for.
+    ///
+    /// Pass every moment you come through: the policy says which of them count.
+    pub fn check(&mut self, moment: Moment) -> Result<Option<Pending>, SessionError> {
+        if let Some(pending) = self.age(moment)? {
+            return Ok(Some(pending));
+        }
+        let Some(reason) = self.time_to_compact(moment)? else {
+            return Ok(None);
+        };
+        let asked = Asked {
+            reason,
+            ..Asked::default()
+        };
+        self.draft(&asked)
+    }
+
+    /// Compacts because somebody asked for it; none if there is nothing that it could replace.
+    pub fn compact(&mut self, by_hand: &ByHand) -> Result<Option<Pending>, SessionError> {
+        let wishes = by_hand.instructions.trim();
+        let asked = Asked {
+            reason: Reason::ByHand,
+            instructions: (!wishes.is_empty())
+                .then(|| wishes.to_owned())
+                .into_iter()
+                .collect(),
+            keep_turns: by_hand.keep_turns,
+        };
+        let pending = self.draft(&asked)?;
+        if pending.is_none() {
+            let (tokens, messages) = self.window_tokens()?;
+            let mut event = Event::new(EventKind::NoOp, Reason::ByHand);
+            (event.tokens_before, event.tokens_after) = (tokens, tokens);
+            (event.messages_before, event.messages_after) = (messages, messages);
+            event.note = Some("there is nothing to replace".to_owned());
+            self.events.push(event);
+        }
+        Ok(pending)
+    }
+
+    /// Carries out a plan that waited for its summary. False if it came too late, or would not
+    /// have made the window smaller; an event tells which.
+    pub fn finish(&mut self, pending: Pending) -> Result<bool, SessionError> {
+        if pending.journal != self.journal_position {
+            let mut event = Event::new(EventKind::Stale, Reason::Nothing);
+            event.note = Some("another plan was carried out meanwhile".to_owned());
+            self.events.push(event);
+            return Ok(false);
+        }
+        let usage = used(&pending.answers);
+        let cost = usage.and_then(|usage| {
+            let prices = self.setup.prices.as_ref()?;
+            Some(prices.cost(&usage).dollars())
+        });
+        let about = |mut event: Event| {
+            event.usage = usage;
+            event.cost = cost;
+            event
+        };
+        match pending.wants {
+            Wants::ToolSummaries(aged) => {
+                let written: Vec<Option<String>> = pending.answers.iter().map(written).collect();
+                let plan = aged.with_summaries(&written).plan;
+                self.carry_out(plan, EventKind::Trimmed, about)
+            }
+            Wants::Compaction(draft) => self.finish_compaction(&draft, &pending.answers, about),
+        }
+    }
+
+    fn finish_compaction(
+        &mut self,
+        draft: &Draft,
+        answers: &[Answered],
+        about: impl Fn(Event) -> Event,
+    ) -> Result<bool, SessionError> {
+        let answer = answers.last().and_then(|answer| match answer {
+            Answered::Text { text, ending, .. } => Some((text.as_str(), *ending)),
+            Answered::Failed(_) => None,
+        });
+        let failed = answers.iter().find_map(|answer| match answer {
+            Answered::Failed(why) => Some(format!("the summariser failed: {why}")),
+            Answered::Text { .. } => None,
+        });
+        let finished = draft.finish(answer);
+        let refused = finished.refusal.map(|refusal| refusal.to_string());
+        let by_model = finished.by_model;
+        let about = |event: Event| Event {
+            by_model,
+            note: refused.clone().or(failed.clone()),
+            ..about(event)
+        };
+        let judged = self.judged_by();
+        let done = self.carry_out(finished.plan, EventKind::Compacted, about)?;
+        if done {
+            self.judging = judged;
+            self.warn_after_many();
+        }
+        Ok(done)
+    }
+
+    /// What the window measured by the last true usage: the next one is held against it.
+    fn judged_by(&self) -> Option<u64> {
+        self.usage.as_ref().map(|(usage, _)| usage.prompt())
+    }
+
+    /// Learns from what the provider reported for the window that was handed out last.
+    pub fn record(&mut self, usage: &Usage) -> Result<(), SessionError> {
+        let Some(window) = self.handed_out.take() else {
+            return Ok(());
+        };
+        if let Some((last, then)) = &self.usage {
+            let grown = usage.prompt().saturating_sub(last.prompt());
+            self.setup.calibration.observe(&(window - *then), grown);
+        }
+        self.usage = Some((*usage, window));
+        self.recovered = 0;
+        self.lowered = None;
+        if let Some(before) = self.judging.take() {
+            self.judge(before, usage.prompt())?;
+        }
+        Ok(())
+    }
+
+    /// Was the last compaction worth it, by true figures?
+    fn judge(&mut self, before: u64, after: u64) -> Result<(), SessionError> {
+        let thrash = self.setup.policy.compaction.thrash;
+        let gained = before.saturating_sub(after);
+        let enough = gained.saturating_mul(100) >= before.saturating_mul(thrash.gain_percent);
+        self.write(&JournalEntry::Judged { enough })?;
+        self.projection.judge(enough);
+        if !enough && self.is_suspended() {
+            let mut event = Event::new(EventKind::Suspended, Reason::Nothing);
+            event.note = Some(format!(
+                "{} compactions in a row freed less than {} % of the window: none is made \
+                 by itself until one is asked for by hand or taken back",
+                thrash.passes, thrash.gain_percent
+            ));
+            self.events.push(event);
+        }
+        Ok(())
+    }
+
+    fn is_suspended(&self) -> bool {
+        let passes = self.setup.policy.compaction.thrash.passes;
+        passes > 0 && self.projection.journal().compactions_in_vain() >= passes
+    }
+
+    fn warn_after_many(&mut self) {
+        let after = self.setup.policy.compaction.thrash.warn_after;
+        let plans = self.projection.journal().plans();
+        let compactions = plans.iter().filter(|plan| plan.compacts()).count();
+        if after == 0 || compactions <= after as usize {
+            return;
+        }
+        let mut event = Event::new(EventKind::Warning, Reason::Nothing);
+        event.note = Some(format!(
+            "this conversation was compacted {compactions} times; details fade with every \
+             summary of a summary\nhint: begin a new session for a new task"
+        ));
+        self.events.push(event);
+    }
+
+    fn age(&mut self, moment: Moment) -> Result<Option<Pending>, SessionError> {
+        let policy = self.setup.policy.clone();
+        let aged = self.decide(|state, now| planner::age(state, &policy, now, moment))?;
+        let Some(aged) = aged else {
+            return Ok(None);
+        };
+        if !aged.to_summarise.is_empty() {
+            return Ok(Some(self.pending(Wants::ToolSummaries(Box::new(aged)))));
+        }
+        let note = aged.note.clone();
+        let about = |event: Event| Event {
+            note: note.clone(),
+            ..event
+        };
+        self.carry_out_quietly(aged.plan, EventKind::Trimmed, about)?;
+        Ok(None)
+    }
+
+    fn time_to_compact(&mut self, moment: Moment) -> Result<Option<Reason>, SessionError> {
+        let policy = self.setup.policy.clone();
+        let compaction = &policy.compaction;
+        if !compaction.enabled || !compaction.auto || self.is_suspended() {
+            return Ok(None);
+        }
+        if moment == Moment::BeforeCall && self.needs_compaction()? {
+            return Ok(Some(Reason::Fit));
+        }
+        if compaction.moments.contains(&moment) {
+            let fired = self.decide(|state, now| planner::time_to_compact(state, &policy, now))?;
+            if let Some(trigger) = fired? {
+                return Ok(Some(Reason::Triggered {
+                    trigger: trigger.to_string(),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {
+        let policy = self.setup.policy.clone();
+        let draft = self.decide(|state, now| planner::draft(state, &policy, now, asked))?;
+        let Some(mut draft) = draft else {
+            return Ok(None);
+        };
+        self.keep_replaced(&mut draft)?;
+        Ok(Some(self.pending(Wants::Compaction(Box::new(draft)))))
+    }
+
+    /// Stores what a compaction replaces, so that it can be had back by a ref.
+    pub(super) fn keep_replaced(&self, draft: &mut Draft) -> Result<(), SessionError> {
+        let replaced: Vec<_> = draft.replaced().collect();
+        let messages = RawJson::of(&replaced);
+        let text = readable(&replaced);
+        let call = format!("compaction-{}", draft.length());
+        let put = Put::new(&call, messages.as_str()).media_type(ROUNDS);
+        let stored = self.store.put(&self.id, put.text(&text))?;
+        draft.stored_at(stored);
+        Ok(())
+    }
+
+    fn pending(&self, wants: Wants) -> Pending {
+        Pending {
+            wants,
+            journal: self.journal_position,
+            answers: Vec::new(),
+        }
+    }
+
+    /// A decision about the conversation as it stands.
+    pub(super) fn decide<T>(
+        &mut self,
+        decision: impl FnOnce(&State<'_>, &Now<'_>) -> T,
+    ) -> Result<T, SessionError> {
+        self.projection.window()?;
+        let calibration = &self.setup.calibration;
+        let tokens = |measure: &Measure| calibration.tokens(measure);
+        let limits = &self.setup.limits;
+        let now = Now {
+            window: limits.window,
+            max_output: self.lowered.or(limits.max_output),
+            bytes: limits.bytes,
+            tools: calibration.tokens(&self.setup.tools),
+            usage: self.usage,
+            tokens: &tokens,
+        };
+        let plans = self.projection.journal().plans();
+        let compacted = plans.iter().rev().find(|plan| plan.compacts());
+        let state = State {
+            log: self.projection.log(),
+            slots: self.projection.slots(),
+            window: self.projection.built(),
+            sent: self.sent,
+            compacted_at: compacted.map(|plan| plan.at),
+        };
+        Ok(decision(&state, &now))
+    }
+
+    /// Carries out a plan and tells of it; a plan that would not help is told of as well.
+    pub(super) fn carry_out(
+        &mut self,
+        plan: Plan,
+        kind: EventKind,
+        about: impl Fn(Event) -> Event,
+    ) -> Result<bool, SessionError> {
+        let reason = plan.reason.clone();
+        let done = self.carry_out_quietly(plan, kind, &about)?;
+        if !done {
+            let (tokens, messages) = self.window_tokens()?;
+            let mut event = Event::new(EventKind::NoOp, reason);
+            (event.tokens_before, event.tokens_after) = (tokens, tokens);
+            (event.messages_before, event.messages_after) = (messages, messages);
+            self.events.push(about(event));
+        }
+        Ok(done)
+    }
+
+    /// The same, but nothing is said of a plan that would not help.
+    pub(super) fn carry_out_quietly(
+        &mut self,
+        plan: Plan,
+        kind: EventKind,
+        about: impl Fn(Event) -> Event,
+    ) -> Result<bool, SessionError> {
+        let calibration = self.setup.calibration.clone();
+        let before = self.projection.window()?.messages().len();
+        let Some(plan) = self.shrink(plan, |measure| calibration.tokens(measure))? else {
+            return Ok(false);
+        };
+        let after = self.projection.window()?.messages().len();
+        let event = Event::of(kind, &plan, (before, after));
+        self.events.push(about(event));
+        Ok(true)
+    }
+}
+
+fn written(answer: &Answered) -> Option<String> {
+    match answer {
+        Answered::Text { text, .. } => Some(text.clone()),
+        Answered::Failed(_) => None,
+    }
+}
+
+/// What all calls of the summariser used together.
+fn used(answers: &[Answered]) -> Option<Usage> {
+    let usages = answers.iter().filter_map(|answer| match answer {
+        Answered::Text { usage, .. } => *usage,
+        Answered::Failed(_) => None,
+    });
+    usages.reduce(|sum, usage| sum + usage)
+}

@@ -1,0 +1,93 @@
+//! What a session did, for whoever watches.
+
+use serde::{Deserialize, Serialize};
+use trimtab_engine::plan::{Plan, Reason};
+use trimtab_model::{Ref, Usage};
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// Outputs are shown shorter.
+    Trimmed,
+    /// Old rounds were replaced by a summary.
+    Compacted,
+    /// Messages were dropped with a note.
+    Dropped,
+    /// The answer's reserve was lowered.
+    AnswerLowered,
+    /// A plan was not carried out, because it would not have made the window smaller.
+    NoOp,
+    /// A summary came too late: another plan was carried out since it was asked for.
+    Stale,
+    /// The newest plan was taken back.
+    Undone,
+    /// Automatic compaction stopped, because it does not help.
+    Suspended,
+    /// Something that somebody should know of.
+    Warning,
+}
+
+/// One thing that a session did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// Why.
+    pub reason: Reason,
+    /// Tokens of the window before, by estimate.
+    pub tokens_before: u64,
+    /// Tokens of the window after, by estimate.
+    pub tokens_after: u64,
+    /// Messages of the window before.
+    pub messages_before: usize,
+    /// Messages of the window after.
+    pub messages_after: usize,
+    /// Where everything is that went.
+    pub refs: Vec<Ref>,
+    /// True if a model wrote the summary, false if nobody did.
+    pub by_model: bool,
+    /// What the summariser's calls used.
+    pub usage: Option<Usage>,
+    /// What they cost, in dollars, where the prices are known.
+    pub cost: Option<f64>,
+    /// In words: a warning, an error, the diagnostic line of a design.
+    pub note: Option<String>,
+}
+
+impl Event {
+    /// An event about nothing but itself.
+    pub(super) fn new(kind: EventKind, reason: Reason) -> Self {
+        Self {
+            kind,
+            reason,
+            tokens_before: 0,
+            tokens_after: 0,
+            messages_before: 0,
+            messages_after: 0,
+            refs: Vec::new(),
+            by_model: false,
+            usage: None,
+            cost: None,
+            note: None,
+        }
+    }
+
+    /// What a plan did.
+    pub(super) fn of(kind: EventKind, plan: &Plan, messages: (usize, usize)) -> Self {
+        Self {
+            tokens_before: plan.tokens_before,
+            tokens_after: plan.tokens_after,
+            messages_before: messages.0,
+            messages_after: messages.1,
+            refs: plan.refs.clone(),
+            ..Self::new(kind, plan.reason.clone())
+        }
+    }
+
+    /// How many tokens it freed.
+    pub fn tokens_saved(&self) -> u64 {
+        self.tokens_before.saturating_sub(self.tokens_after)
+    }
+}

@@ -1,0 +1,316 @@
+//! A session: a log and a journal that outlive the process, and what is decided about them.
+//!
+//! The life of a call, as an agent or the proxy goes through it:
+//!
+//! 1. [`Session::admit`] every message that came;
+//! 2. [`Session::check`] at the moments that the caller passes through; it may ask for a
+//!    summary, which [`Session::finish`] takes in, whenever it comes;
+//! 3. [`Session::ready`] gives the window to send, and makes it fit;
+//! 4. [`Session::record`] what the provider reported, or [`Session::recover`] when it said that
+//!    the window was too large.
+
+mod decide;
+mod event;
+mod fitting;
+mod pending;
+mod readable;
+mod recovery;
+mod setup;
+mod stored;
+
+use std::sync::Arc;
+
+use thiserror::Error;
+use trimtab_engine::budget::FloorTooLarge;
+use trimtab_engine::journal::{Journal, JournalEntry};
+use trimtab_engine::log::Log;
+use trimtab_engine::normalise::Options;
+use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::policy::Policy;
+use trimtab_engine::trigger::WindowUnknown;
+use trimtab_engine::view::policy::{BadGlob, Views};
+use trimtab_engine::window::{Invalid, Projection, Window};
+use trimtab_model::estimate::{Calibration, Measure};
+use trimtab_model::{Message, Output, Usage};
+use trimtab_store::{SessionId, Store, Stream};
+
+use crate::admission::{Admission, Admitted};
+use stored::{Entry, fill_in, json, read_all};
+
+pub use event::{Event, EventKind};
+pub use fitting::Ready;
+pub use pending::{Answered, ByHand, Pending, SummaryRequest};
+pub use recovery::Recovered;
+pub use setup::{Limits, Setup};
+pub use trimtab_engine::policy::Moment;
+
+/// Why a session could not do what it was asked to.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The store failed. Another writer to the same session shows as a conflict here: open
+    /// the session again to see what it wrote.
+    #[error(transparent)]
+    Store(#[from] trimtab_store::Error),
+    /// The window is not valid.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// A glob of the policy cannot be read.
+    #[error(transparent)]
+    Glob(#[from] BadGlob),
+    /// The model's window is not known, and the policy needs it.
+    #[error(transparent)]
+    WindowUnknown(#[from] WindowUnknown),
+    /// What must stay is more than the window: no plan can make it fit.
+    #[error(transparent)]
+    TooLarge(#[from] FloorTooLarge),
+    /// The window does not fit, and the policy forbids what would help.
+    #[error(
+        "the window takes {tokens} of {window} tokens, the answer included, and nothing that \
+         preset '{preset}' allows makes it smaller\nhint: compact by hand, or set \
+         compaction.auto = true"
+    )]
+    OverBudget {
+        /// What the window and its answer take.
+        tokens: u64,
+        /// What there is.
+        window: u64,
+        /// The preset.
+        preset: String,
+    },
+    /// An entry of the log or journal cannot be read.
+    #[error("entry {position} of the {stream} of session '{session}' cannot be read: {why}")]
+    Entry {
+        /// The session.
+        session: String,
+        /// `log` or `journal`.
+        stream: &'static str,
+        /// Its position.
+        position: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// A conversation whose log and journal are in a store.
+///
+/// Whatever a method has done is durable. Opening the session again, in any process, gives
+/// the same window, byte for byte.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trimtab::engine::policy::Policy;
+/// use trimtab::model::Message;
+/// use trimtab::session::{Session, Setup};
+/// use trimtab::store::{MemoryStore, SessionId};
+///
+/// let store = Arc::new(MemoryStore::new());
+/// let (id, setup) = (SessionId::new("demo")?, Setup::new(Policy::preset("steady")?));
+/// let mut session = Session::open(store.clone(), id.clone(), setup.clone())?;
+/// session.admit(Message::user("hello"))?;
+///
+/// let mut again = Session::open(store, id, setup)?;
+/// assert_eq!(again.window()?.messages().next().unwrap().text(), "hello");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub struct Session {
+    store: Arc<dyn Store>,
+    id: SessionId,
+    setup: Setup,
+    admission: Admission,
+    projection: Projection,
+    /// Where the next entries go; another writer would have moved them on.
+    log_position: u64,
+    journal_position: u64,
+    /// How many messages of the log have been sent.
+    sent: usize,
+    /// What the provider reported last, and the window it was for, until an edit makes it
+    /// stale.
+    usage: Option<(Usage, Measure)>,
+    /// The window that was handed out last.
+    handed_out: Option<Measure>,
+    /// What the window measured before the compaction that the next usage judges.
+    judging: Option<u64>,
+    /// What is reserved for the answer, where it was lowered for the next call.
+    lowered: Option<u64>,
+    /// How often the current call was recovered.
+    recovered: u32,
+    events: Vec<Event>,
+}
+
+impl Session {
+    /// Opens a session, or begins it if it is new.
+    pub fn open(store: Arc<dyn Store>, id: SessionId, setup: Setup) -> Result<Self, SessionError> {
+        let views = Views::new(&setup.policy.views)?;
+        let admission = Admission::new(Arc::clone(&store), id.clone(), views);
+        let entries: Vec<Entry> = read_all(&*store, &id, Stream::Log)?;
+        let plans: Vec<JournalEntry> = read_all(&*store, &id, Stream::Journal)?;
+        let (log_position, journal_position) = (entries.len() as u64, plans.len() as u64);
+        let mut log = Log::new();
+        let mut journal = Journal::new();
+        for (at, mut entry) in entries.into_iter().enumerate() {
+            fill_in(&*store, &id, &mut entry.message)?;
+            log.append(entry.message);
+            if !entry.shown.is_empty() {
+                let plan = Plan::new(Reason::Admission, edits(at, entry.shown));
+                journal.append(JournalEntry::Plan(plan));
+            }
+        }
+        for plan in plans {
+            journal.append(plan);
+        }
+        let sent = log.len();
+        Ok(Self {
+            projection: Projection::restore(options(&setup), log, journal),
+            store,
+            id,
+            setup,
+            admission,
+            log_position,
+            journal_position,
+            sent,
+            usage: None,
+            handed_out: None,
+            judging: None,
+            lowered: None,
+            recovered: 0,
+            events: Vec::new(),
+        })
+    }
+
+    /// Appends a message: outputs are stored whole and get their view. Gives its position.
+    pub fn admit(&mut self, message: Message) -> Result<usize, SessionError> {
+        let Admitted { message, shown } = self.admission.prepare(&self.projection, message)?;
+        let mut entry = Entry { message, shown };
+        let bytes = entry.bytes();
+        self.log_position =
+            self.store
+                .append(&self.id, Stream::Log, self.log_position, &[&bytes])?;
+        let at = self.projection.admit(entry.message);
+        self.projection
+            .carry_out(Plan::new(Reason::Admission, edits(at, entry.shown)));
+        Ok(at)
+    }
+
+    /// The window as it would be sent now, whether it fits or not.
+    pub fn window(&mut self) -> Result<&Window, SessionError> {
+        Ok(self.projection.window()?)
+    }
+
+    /// The messages as they came, the plans that were carried out.
+    pub fn projection(&self) -> &Projection {
+        &self.projection
+    }
+
+    /// Its name in the store.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The store that it is in.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// What it was opened with, as it stands now.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// What was learned of the model's counts.
+    pub fn calibration(&self) -> &Calibration {
+        &self.setup.calibration
+    }
+
+    /// From now on another policy decides. What was decided stays.
+    pub fn set_policy(&mut self, policy: Policy) -> Result<(), SessionError> {
+        let views = Views::new(&policy.views)?;
+        self.admission = Admission::new(Arc::clone(&self.store), self.id.clone(), views);
+        self.setup.policy = policy;
+        Ok(())
+    }
+
+    /// From now on another model is asked: what was reported for the last one says nothing
+    /// about it, and what did not help then may help now.
+    pub fn set_limits(&mut self, limits: Limits) {
+        if self.setup.limits != limits {
+            self.setup.limits = limits;
+            self.usage = None;
+        }
+    }
+
+    /// The tool definitions of the next call, measured.
+    pub fn set_tools(&mut self, tools: Measure) {
+        self.setup.tools = tools;
+    }
+
+    /// What happened since this was asked last.
+    pub fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Carries out a plan if that makes the window smaller by some estimate. None means that
+    /// it would not have.
+    pub fn shrink(
+        &mut self,
+        plan: Plan,
+        tokens: impl Fn(&Measure) -> u64,
+    ) -> Result<Option<Plan>, SessionError> {
+        let Some(plan) = self.projection.would_shrink(plan, tokens)? else {
+            return Ok(None);
+        };
+        self.write(&JournalEntry::Plan(plan.clone()))?;
+        self.projection.carry_out(plan.clone());
+        self.usage = None;
+        Ok(Some(plan))
+    }
+
+    /// Takes the newest plan back; false if there is none.
+    pub fn undo(&mut self) -> Result<bool, SessionError> {
+        if !self.projection.can_undo() {
+            return Ok(false);
+        }
+        let before = self.window_tokens()?;
+        self.write(&JournalEntry::Undo)?;
+        self.projection.undo();
+        self.usage = None;
+        let mut event = Event::new(EventKind::Undone, Reason::ByHand);
+        (event.tokens_before, event.messages_before) = before;
+        (event.tokens_after, event.messages_after) = self.window_tokens()?;
+        self.events.push(event);
+        Ok(true)
+    }
+
+    /// The tokens of the window by estimate, and its messages.
+    fn window_tokens(&mut self) -> Result<(u64, usize), SessionError> {
+        let window = self.projection.window()?;
+        let tokens = self.setup.calibration.tokens(&window.measures().total());
+        Ok((tokens, window.messages().len()))
+    }
+
+    fn write(&mut self, entry: &JournalEntry) -> Result<(), SessionError> {
+        let bytes = json(entry);
+        let at = self.journal_position;
+        self.journal_position = self
+            .store
+            .append(&self.id, Stream::Journal, at, &[&bytes])?;
+        Ok(())
+    }
+}
+
+fn options(setup: &Setup) -> Options {
+    Options {
+        dialect: setup.dialect,
+        habit: setup.policy.repair,
+        ..Options::default()
+    }
+}
+
+fn edits(message: usize, shown: Vec<(usize, Output)>) -> Vec<Edit> {
+    let show = |(part, output)| Edit::Show {
+        message,
+        part,
+        output,
+    };
+    shown.into_iter().map(show).collect()
+}

@@ -1,0 +1,72 @@
+//! A summary that was asked for and is not there yet.
+
+use trimtab_engine::compaction::answer::Ending;
+use trimtab_engine::planner::{Aged, Draft};
+use trimtab_model::{Message, Usage};
+
+/// What is asked of a compaction by hand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ByHand {
+    /// Further wishes for the summary; empty for none.
+    pub instructions: String,
+    /// How many turns stay, where that is not for the policy to say.
+    pub keep_turns: Option<usize>,
+}
+
+/// What became of a request to a summariser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// It answered.
+    Text {
+        /// What it wrote.
+        text: String,
+        /// How the answer ended.
+        ending: Ending,
+        /// What the call used.
+        usage: Option<Usage>,
+    },
+    /// It did not, and why.
+    Failed(String),
+}
+
+/// What to ask a summariser: these messages, no tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryRequest {
+    /// The messages, the instructions at their end.
+    pub messages: Vec<Message>,
+    /// How long its answer may be, in tokens.
+    pub max_output: u64,
+}
+
+/// A plan that wants a summary. Ask a model for each [`request`](Self::request) in turn, tell
+/// it the [`answer`](Self::answer), and hand it to [`Session::finish`](super::Session::finish);
+/// messages that come meanwhile are kept. Without any answer it is finished all the same.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    pub(super) wants: Wants,
+    /// How many lines the journal had: another plan since makes it stale.
+    pub(super) journal: u64,
+    /// What was asked so far came to this, in order.
+    pub(super) answers: Vec<Answered>,
+}
+
+/// What is pending.
+#[derive(Clone, Debug)]
+pub(super) enum Wants {
+    /// A summary of old rounds.
+    Compaction(Box<Draft>),
+    /// A few words on each archived output.
+    ToolSummaries(Box<Aged>),
+}
+
+impl Pending {
+    /// What to ask a summariser next; none if there is nothing more to ask.
+    pub fn request(&self) -> Option<SummaryRequest> {
+        None
+    }
+
+    /// What the summariser said to the last request.
+    pub fn answer(&mut self, answered: Answered) {
+        self.answers.push(answered);
+    }
+}

@@ -1,0 +1,56 @@
+//! What a session is opened with.
+
+use trimtab_engine::policy::Policy;
+use trimtab_model::Dialect;
+use trimtab_model::estimate::{Calibration, Measure};
+use trimtab_wire::catalogue::Prices;
+
+/// What a model allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Its window in tokens, where it is known.
+    pub window: Option<u64>,
+    /// How long an answer may be, in tokens, where it is known.
+    pub max_output: Option<u64>,
+    /// The most bytes that a request may have, where there is a limit.
+    pub bytes: Option<u64>,
+}
+
+/// What a session is opened with: everything that a decision depends on beside the messages.
+///
+/// ```
+/// use trimtab::engine::policy::Policy;
+/// use trimtab::session::{Limits, Setup};
+///
+/// let setup = Setup {
+///     limits: Limits { window: Some(200_000), ..Limits::default() },
+///     ..Setup::new(Policy::preset("steady").unwrap())
+/// };
+/// assert_eq!(setup.policy.preset, "steady");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// What decides.
+    pub policy: Policy,
+    /// Whose rules the window must meet.
+    pub dialect: Dialect,
+    /// What the model allows.
+    pub limits: Limits,
+    /// What the model costs, where it is known.
+    pub prices: Option<Prices>,
+    /// The tool definitions, measured: `Measure::of_text` of their JSON.
+    pub tools: Measure,
+    /// What was learned of this model's counts. Keep one per model and hand it on: see
+    /// [`Session::calibration`](super::Session::calibration).
+    pub calibration: Calibration,
+}
+
+impl Setup {
+    /// The defaults with this policy.
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! How a session's log and journal lie in the store.
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Message, Output, Part};
+use trimtab_store::{SessionId, Store, Stream};
+
+use super::SessionError;
+use crate::admission::Admission;
+
+/// How many entries of a stream are read at a time.
+const BATCH: usize = 256;
+
+/// An entry of the log as it is stored: stored outputs are not written twice.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) message: Message,
+    /// How outputs are shown that came in longer than their view may be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) shown: Vec<(usize, Output)>,
+}
+
+impl Entry {
+    /// Its bytes in the log: without the contents of stored outputs.
+    pub(super) fn bytes(&mut self) -> Vec<u8> {
+        let contents = empty(&mut self.message);
+        let bytes = json(self);
+        put_back(&mut self.message, contents);
+        bytes
+    }
+}
+
+pub(super) fn json<T: Serialize>(entry: &T) -> Vec<u8> {
+    trimtab_model::RawJson::of(entry)
+        .as_str()
+        .as_bytes()
+        .to_vec()
+}
+
+pub(super) fn read_all<T: for<'de> Deserialize<'de>>(
+    store: &dyn Store,
+    id: &SessionId,
+    stream: Stream,
+) -> Result<Vec<T>, SessionError> {
+    let mut entries = Vec::new();
+    loop {
+        let batch = store.read(id, stream, entries.len() as u64, BATCH)?;
+        let last = batch.len() < BATCH;
+        for bytes in batch {
+            let entry = serde_json::from_slice(&bytes).map_err(|error| SessionError::Entry {
+                session: id.to_string(),
+                stream: if stream == Stream::Log {
+                    "log"
+                } else {
+                    "journal"
+                },
+                position: entries.len(),
+                why: error.to_string(),
+            })?;
+            entries.push(entry);
+        }
+        if last {
+            return Ok(entries);
+        }
+    }
+}
+
+/// Takes the contents of stored outputs out of a message.
+fn empty(message: &mut Message) -> Vec<Vec<Part>> {
+    let stored = message.parts.iter_mut().filter_map(|part| match part {
+        Part::Output(output) if output.stored.is_some() => Some(output),
+        _ => None,
+    });
+    stored
+        .map(|output| std::mem::take(&mut output.content))
+        .collect()
+}
+
+/// Puts contents back where they were taken from.
+fn put_back(message: &mut Message, contents: Vec<Vec<Part>>) {
+    let mut contents = contents.into_iter();
+    for part in &mut message.parts {
+        if let Part::Output(output) = part
+            && output.stored.is_some()
+        {
+            output.content = contents.next().unwrap_or_default();
+        }
+    }
+}
+
+/// Reads the contents of stored outputs back from the store.
+pub(super) fn fill_in(
+    store: &dyn Store,
+    id: &SessionId,
+    message: &mut Message,
+) -> Result<(), SessionError> {
+    for part in &mut message.parts {
+        let Part::Output(output) = part else { continue };
+        if let Some(stored) = &output.stored {
+            output.content = Admission::contents(store, id, stored.id())?;
+        }
+    }
+    Ok(())
+}

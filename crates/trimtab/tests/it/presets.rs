@@ -1,0 +1,233 @@
+//! Every preset, on any history, in every dialect: the four promises hold.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use trimtab::engine::compaction::answer::Ending;
+use trimtab::engine::policy::{PRESETS, Policy};
+use trimtab::engine::verify::verify;
+use trimtab::model::estimate::Measure;
+use trimtab::model::{Call, Dialect, Message, Role, Usage};
+use trimtab::session::{Answered, ByHand, EventKind, Limits, Moment, Pending, Session, Setup};
+use trimtab::store::{MemoryStore, SessionId, Store};
+use trimtab_testkit::{cases, history::any_history};
+
+/// What the summariser does.
+#[derive(Clone, Copy, Debug)]
+enum Summariser {
+    None,
+    Fails,
+    SaysNothing,
+    SaysTooMuch,
+    Summarises,
+}
+
+fn summariser() -> impl Strategy<Value = Summariser> {
+    prop_oneof![
+        Just(Summariser::None),
+        Just(Summariser::Fails),
+        Just(Summariser::SaysNothing),
+        Just(Summariser::SaysTooMuch),
+        Just(Summariser::Summarises),
+    ]
+}
+
+fn text(text: impl Into<String>) -> Answered {
+    Answered::Text {
+        text: text.into(),
+        ending: Ending::Whole,
+        usage: None,
+    }
+}
+
+fn answer(mut pending: Pending, summariser: Summariser) -> Pending {
+    while let Some(request) = pending.request() {
+        let answered = match summariser {
+            Summariser::None => break,
+            Summariser::Fails => Answered::Failed("no such model".to_owned()),
+            Summariser::SaysNothing => text(""),
+            Summariser::SaysTooMuch => text("words ".repeat(100_000)),
+            Summariser::Summarises => text(format!(
+                "<summary>{} messages</summary>",
+                request.messages.len()
+            )),
+        };
+        pending.answer(answered);
+    }
+    pending
+}
+
+const WINDOW: u64 = 6_000;
+
+fn session(store: &Arc<dyn Store>, preset: &str, dialect: Dialect) -> Session {
+    let setup = Setup {
+        dialect,
+        limits: Limits {
+            window: Some(WINDOW),
+            max_output: Some(500),
+            bytes: None,
+        },
+        ..Setup::new(Policy::preset(preset).unwrap())
+    };
+    Session::open(Arc::clone(store), SessionId::new("s").unwrap(), setup).unwrap()
+}
+
+fn preset() -> impl Strategy<Value = &'static str> {
+    let managed = PRESETS.iter().filter(|preset| preset.fit());
+    prop::sample::select(managed.map(|preset| preset.name).collect::<Vec<_>>())
+}
+
+fn dialect() -> impl Strategy<Value = Dialect> {
+    prop::sample::select(vec![Dialect::Chat, Dialect::Messages, Dialect::Responses])
+}
+
+/// A history with a number of rounds whose outputs are large enough to matter.
+fn long_history() -> impl Strategy<Value = Vec<Message>> {
+    let round = (1..4_000usize, "[a-z]{3,9}", any::<bool>());
+    (prop::collection::vec(round, 1..25), any_history(12)).prop_map(|(rounds, tail)| {
+        let mut log = vec![Message::system("be brief"), Message::user("begin the work")];
+        for (at, (size, word, asks)) in rounds.into_iter().enumerate() {
+            let id = format!("call_{at}");
+            let call = Call::new(&id, "read", format!("{{\"path\":\"src/{word}.rs\"}}"));
+            log.push(Message::assistant(format!("reading {word}")).with_call(call));
+            let line = format!("{word} = {at};\n");
+            log.push(Message::output(&id, line.repeat(size / line.len() + 1)));
+            if asks {
+                log.push(Message::assistant(format!("{word} is done")));
+                log.push(Message::user(format!("now {word}{at}")));
+            }
+        }
+        log.extend(tail);
+        log
+    })
+}
+
+fn tokens(session: &mut Session) -> u64 {
+    let total = session.window().unwrap().measures().total();
+    Measure::tokens(&total)
+}
+
+/// Goes through a history as an agent would. At every call of the model the window holds.
+fn drive(
+    session: &mut Session,
+    log: &[Message],
+    summariser: Summariser,
+) -> Result<(), TestCaseError> {
+    for message in log {
+        if message.role == Role::Assistant {
+            check(session, Moment::BeforeCall, summariser)?;
+            // Nothing in these histories is too large by itself.
+            match session.ready() {
+                Ok(ready) => {
+                    let dialect = session.setup().dialect;
+                    let window = session.window().unwrap();
+                    let messages: Vec<&Message> = window.messages().map(|m| &**m).collect();
+                    prop_assert!(verify(&messages, dialect).is_empty());
+                    let answer = ready.max_output.unwrap_or(0);
+                    prop_assert!(ready.tokens + answer <= WINDOW, "{ready:?}");
+                }
+                Err(error) => prop_assert!(false, "{error}"),
+            }
+            let prompt = tokens(session);
+            let usage = Usage {
+                input: prompt,
+                ..Usage::default()
+            };
+            session.record(&usage).unwrap();
+        }
+        session.admit(message.clone()).unwrap();
+        match message.role {
+            Role::Assistant if message.has_calls() => {
+                check(session, Moment::AfterAnswer, summariser)?;
+            }
+            Role::Assistant => {
+                check(session, Moment::BeforeFinal, summariser)?;
+                check(session, Moment::AfterTurn, summariser)?;
+            }
+            Role::Tool => check(session, Moment::AfterOutputs, summariser)?,
+            Role::User | Role::System => {}
+        }
+    }
+    Ok(())
+}
+
+fn check(session: &mut Session, moment: Moment, by: Summariser) -> Result<(), TestCaseError> {
+    let before = tokens(session);
+    if let Some(pending) = session.check(moment).unwrap() {
+        let pending = answer(pending, by);
+        session.finish(pending).unwrap();
+    }
+    prop_assert!(tokens(session) <= before, "never larger");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn every_window_is_valid_and_fits(
+        preset in preset(),
+        dialect in dialect(),
+        log in long_history(),
+        by in summariser(),
+    ) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let mut session = session(&store, preset, dialect);
+        drive(&mut session, &log, by)?;
+        let mut again = self::session(&store, preset, dialect);
+        prop_assert_eq!(again.window().unwrap(), session.window().unwrap());
+    }
+
+    #[test]
+    fn a_second_compaction_right_after_the_first_changes_nothing(
+        preset in preset(),
+        dialect in dialect(),
+        log in long_history(),
+        by in summariser(),
+    ) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let mut session = session(&store, preset, dialect);
+        for message in log {
+            session.admit(message).unwrap();
+        }
+        let first = session.compact(&ByHand::default()).unwrap();
+        let done = first.is_some_and(|first| session.finish(answer(first, by)).unwrap());
+        let once = session.window().unwrap().clone();
+        session.events();
+        if let Some(second) = session.compact(&ByHand::default()).unwrap() {
+            prop_assert!(!done, "nothing came since");
+            prop_assert!(!session.finish(answer(second, by)).unwrap());
+        }
+        prop_assert_eq!(session.window().unwrap(), &once);
+        prop_assert!(session.events().iter().any(|event| event.kind == EventKind::NoOp));
+    }
+
+    #[test]
+    fn what_a_plan_takes_out_comes_back_by_undo_and_by_ref(
+        preset in preset(),
+        dialect in dialect(),
+        log in long_history(),
+        by in summariser(),
+    ) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let mut session = session(&store, preset, dialect);
+        for message in log {
+            session.admit(message).unwrap();
+        }
+        let before = session.window().unwrap().clone();
+        let Some(pending) = session.compact(&ByHand::default()).unwrap() else {
+            return Ok(());
+        };
+        if !session.finish(answer(pending, by)).unwrap() {
+            return Ok(());
+        }
+        let events = session.events();
+        let done = events.iter().find(|event| event.kind == EventKind::Compacted).unwrap();
+        prop_assert!(!done.refs.is_empty());
+        for stored in &done.refs {
+            prop_assert!(store.get(session.id(), stored.id()).is_ok());
+        }
+        prop_assert!(session.undo().unwrap());
+        prop_assert_eq!(session.window().unwrap(), &before);
+    }
+}
