@@ -1,10 +1,14 @@
 //! How an output comes in.
 
-use trimtab_model::{Output, Part, Ref};
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Message, Output, Part, Ref, Role};
 
+use super::card::{self, BYTES_PER_TOKEN};
+use super::names::Known;
 use super::settings::{Steady, percent};
 use crate::normalise::Slot;
 use crate::view::placeholder::read_call;
+use crate::view::structure::{self, Cut};
 
 /// The room that an output comes into, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub struct Room {
 
 /// No view is made shorter than this, in tokens: a marker and a few lines.
 const LEAST: u64 = 100;
+/// What the names of the part that was cut off may take of a view, in percent.
+const NAMES_PERCENT: u64 = 12;
 
 impl Steady {
     /// The most that an output may take when it comes in, in tokens. The outputs of one round
@@ -37,8 +43,70 @@ impl Steady {
         one.min(left / 2).max(LEAST)
     }
 
-    /// An output whose text is whole in the window already, as a back-reference to it.
-    pub fn back_reference(&self, slots: &[Slot], output: &Output) -> Option<Output> {
+    /// What an output is shown as when it comes in; none where it is shown as it came.
+    ///
+    /// `slots` is the window before it. What is whole in it already becomes a back-reference;
+    /// what is over its cap is cut by structure, and the names in it that were cut off are
+    /// listed behind.
+    pub fn admit(
+        &self,
+        slots: &[Slot],
+        output: &Output,
+        room: Room,
+        weigh: &dyn Fn(&Measure) -> u64,
+    ) -> Option<Output> {
+        let [Part::Text(only)] = output.content.as_slice() else {
+            return None;
+        };
+        let text = self
+            .back_reference(slots, output)
+            .or_else(|| self.cut(&only.text, output.stored.as_ref(), self.cap(room), weigh))?;
+        Some(Output {
+            content: vec![Part::text(text)],
+            trimmed: true,
+            ..output.clone()
+        })
+    }
+
+    /// A text cut by structure, with the names of what was cut off.
+    fn cut(
+        &self,
+        text: &str,
+        stored: Option<&Ref>,
+        cap: u64,
+        weigh: &dyn Fn(&Measure) -> u64,
+    ) -> Option<String> {
+        let measure = |text: &str| weigh(&Measure::of_text(text));
+        let cut_to = |cap| {
+            let how = Cut {
+                cap,
+                measure: &measure,
+                stored,
+            };
+            structure::cut(text, &how)
+        };
+        let view = cut_to(cap);
+        if !view.trimmed {
+            return None;
+        }
+        let names = percent(cap, NAMES_PERCENT);
+        if structure::detect(text) == structure::Kind::Json || names < LEAST / 2 {
+            return Some(view.text.into_owned());
+        }
+        let shown = cut_to(cap - names).text.into_owned();
+        let mut known = Known::default();
+        known.add(&shown);
+        let bytes = usize::try_from(names.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
+        let listed = card::chosen(text, bytes, &known);
+        let both = format!("{shown}{}{listed}", card::NAMES);
+        if listed.is_empty() || measure(&both) > cap {
+            return Some(view.text.into_owned());
+        }
+        Some(both)
+    }
+
+    /// The back-reference that an output becomes whose text is whole in the window already.
+    pub fn back_reference(&self, slots: &[Slot], output: &Output) -> Option<String> {
         let stored = output.stored.as_ref()?;
         let text = output.text();
         if text.len() < self.small_bytes {
@@ -46,12 +114,18 @@ impl Steady {
         }
         let mut outputs = slots.iter().flat_map(|slot| slot.message.outputs());
         let first = outputs.find(|shown| !shown.trimmed && shown.text() == text)?;
-        let said = said_before(stored, first.stored.as_ref());
-        Some(Output {
-            content: vec![Part::text(said)],
-            trimmed: true,
-            ..output.clone()
-        })
+        Some(said_before(stored, first.stored.as_ref()))
+    }
+
+    /// True for a long system message that the window has already, word for word: it can be
+    /// archived as it comes in.
+    pub fn repeats_system(&self, slots: &[Slot], message: &Message) -> bool {
+        let long = || message.text().len() >= self.small_bytes;
+        let said = |slot: &Slot| {
+            let system = slot.message.role == Role::System && slot.message.agent_visible();
+            system && slot.message.parts == message.parts
+        };
+        message.role == Role::System && long() && slots.iter().any(said)
     }
 }
 

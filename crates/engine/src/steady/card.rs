@@ -6,6 +6,8 @@ use super::names::{Known, ranked};
 use super::settings::Steady;
 use crate::view::placeholder::placeholder;
 
+/// Bytes of a token in our own texts, which are names for the most part.
+pub(super) const BYTES_PER_TOKEN: u64 = 3;
 /// The line before the names.
 pub(super) const NAMES: &str = "\nin it: ";
 
@@ -48,7 +50,7 @@ fn written(stored: &Ref, text: &str, allowed: usize, known: &Known) -> String {
 pub(super) fn chosen(text: &str, allowed: usize, known: &Known) -> String {
     let mut names = String::new();
     for name in ranked(text, known) {
-        if names.len() + name.len() + 1 > allowed {
+        if names.len() + name.len() + 1 > allowed || names.contains(name) {
             continue;
         }
         if !names.is_empty() {

@@ -28,7 +28,7 @@ pub(super) enum Kind {
 
 /// The kind of a run; none if it is an ordinary word or a number.
 pub(super) fn kind(run: &str) -> Option<Kind> {
-    let inner = run.get(1..run.len().saturating_sub(1)).unwrap_or_default();
+    let inner = run.get(1..run.len().max(2) - 1).unwrap_or_default();
     let letters = run.bytes().filter(u8::is_ascii_alphabetic).count();
     if letters < 3 {
         return None;
@@ -53,7 +53,7 @@ pub(super) struct Known(HashSet<String>);
 
 impl Known {
     pub(super) fn add(&mut self, text: &str) {
-        for run in runs(text).filter(|run| kind(run).is_some()) {
+        for run in runs(text).map(without_place).filter(|run| kind(run).is_some()) {
             if !self.0.contains(run) {
                 self.0.insert(run.to_owned());
             }
@@ -68,29 +68,40 @@ impl Known {
 /// The names of `text` that `known` does not have, most useful first.
 pub(super) fn ranked<'a>(text: &'a str, known: &Known) -> Vec<&'a str> {
     let mut seen: HashMap<&str, (u32, usize)> = HashMap::new();
-    for (at, run) in runs(text).enumerate() {
+    for (at, run) in runs(text).map(without_place).enumerate() {
         seen.entry(run).or_insert((0, at)).0 += 1;
     }
     let mut found: Vec<(i64, usize, &str)> = seen
         .into_iter()
-        .filter(|(run, _)| !known.has(run))
-        .filter_map(|(run, (count, at))| Some((score(run, kind(run)?, count), at, run)))
+        .filter(|(run, _)| run.len() >= LENGTH && !known.has(run))
+        .filter_map(|(run, (_, at))| Some((score(run, kind(run)?), at, run)))
         .collect();
     found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     found.into_iter().map(|(_, _, run)| run).collect()
 }
 
-fn score(run: &str, kind: Kind, count: u32) -> i64 {
+/// A name without the line and column behind it: `src/main.rs:17:5` is `src/main.rs`.
+fn without_place(run: &str) -> &str {
+    if run.contains("://") {
+        return run;
+    }
+    let digit = |rest: &str| rest.bytes().next().is_none_or(|byte| byte.is_ascii_digit());
+    let cut = run
+        .match_indices(':')
+        .find(|(at, _)| run.get(at + 1..).is_some_and(digit));
+    cut.and_then(|(at, _)| run.get(..at)).unwrap_or(run)
+}
+
+fn score(run: &str, kind: Kind) -> i64 {
     let base = match kind {
         Kind::Path => 40,
-        Kind::Qualified => 30,
-        Kind::Joined => 20,
-        Kind::Mixed => 5,
+        Kind::Qualified => 36,
+        Kind::Joined => 22,
+        Kind::Mixed => 14,
     };
     let length = match run.len() {
-        0..=9 => 0,
-        10..=40 => 10,
+        10..=60 => 10,
         _ => 0,
     };
-    base + length + i64::from(count.min(4))
+    base + length
 }

@@ -9,7 +9,7 @@ use trimtab_model::{Message, Output, Part, Ref};
 
 use super::arithmetic::Account;
 use super::block::{self, Line};
-use super::card::card;
+use super::card::{BYTES_PER_TOKEN, card};
 use super::names::Known;
 use super::settings::Steady;
 use super::situation::Situation;
@@ -17,9 +17,6 @@ use super::survey::{Piece, Seen, Segment, Survey};
 use crate::normalise::{Slot, Source};
 use crate::plan::Edit;
 use crate::view::structure::{Cut, cut};
-
-/// Bytes of a token in our own texts, which are names for the most part.
-const BYTES_PER_TOKEN: u64 = 3;
 
 /// A batch of reductions. What it hides has to be stored before it is carried out.
 #[derive(Clone, Debug)]
@@ -68,7 +65,9 @@ impl Steady {
     /// to reduce. `slots` is the window as it is now, not yet normalised.
     pub fn rewrite(&self, slots: &[Slot], situation: &Situation<'_>) -> Option<Rewrite> {
         let survey = Survey::new(slots, situation);
-        let mut draft = Draft::new(self, &survey, situation);
+        let fixed = survey.fixed(self.user(situation.room)).min(situation.room);
+        let flexible = situation.room - fixed;
+        let mut draft = Draft::new(self, &survey, situation, fixed, flexible);
         draft.supersede();
         draft.cards();
         draft.hide();
@@ -84,6 +83,8 @@ struct Draft<'s, 'a> {
     /// Tokens of the window as it would be.
     now: u64,
     low: u64,
+    /// The room beside what always stays.
+    flexible: u64,
     /// The first segment that stays as it is.
     tail: usize,
     /// Outputs to show as cards, by index in the survey, with their share of names.
@@ -95,14 +96,21 @@ struct Draft<'s, 'a> {
 }
 
 impl<'s, 'a> Draft<'s, 'a> {
-    fn new(settings: &'s Steady, survey: &'s Survey<'a>, situation: &'s Situation<'s>) -> Self {
+    fn new(
+        settings: &'s Steady,
+        survey: &'s Survey<'a>,
+        situation: &'s Situation<'s>,
+        fixed: u64,
+        flexible: u64,
+    ) -> Self {
         Self {
             settings,
             survey,
             situation,
             now: survey.total,
-            low: settings.low(situation.room),
-            tail: tail(&survey.segments, settings.tail(situation.room)),
+            low: fixed + settings.low(flexible),
+            flexible,
+            tail: tail(&survey.segments, settings.tail(flexible)),
             carded: HashMap::new(),
             shortened: Vec::new(),
             hidden: BTreeSet::new(),
@@ -184,7 +192,7 @@ impl<'s, 'a> Draft<'s, 'a> {
         if self.now <= self.low {
             return;
         }
-        let block = self.settings.block(self.situation.room);
+        let block = self.settings.block(self.flexible);
         let earlier: u64 = self
             .old()
             .filter(|(_, segment)| segment.piece == Piece::Ours)
@@ -354,7 +362,7 @@ impl<'s, 'a> Draft<'s, 'a> {
                 write_down(&mut archive, slot);
             }
         }
-        let tokens = self.settings.block(self.situation.room);
+        let tokens = self.settings.block(self.flexible);
         let bytes = usize::try_from(tokens * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
         Some(Hides {
             archive,

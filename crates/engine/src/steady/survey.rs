@@ -81,6 +81,15 @@ impl<'a> Survey<'a> {
         }
     }
 
+    /// What always stays: the system part, and what the user said, up to `users` tokens.
+    pub(super) fn fixed(&self, users: u64) -> u64 {
+        let sum = |piece: Piece| -> u64 {
+            let segments = self.segments.iter().filter(|segment| segment.piece == piece);
+            segments.map(|segment| segment.tokens).sum()
+        };
+        sum(Piece::System) + sum(Piece::User).min(users)
+    }
+
     /// The outputs of a segment.
     pub(super) fn outputs_of(&self, segment: &Segment) -> impl Iterator<Item = &Seen<'a>> {
         let (start, end) = (segment.start, segment.end);
