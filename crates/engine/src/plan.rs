@@ -18,6 +18,15 @@ pub enum Edit {
         /// What is shown instead.
         output: Output,
     },
+    /// A part that is no output is shown as text: an image as what says where it is.
+    ShowAsText {
+        /// Position of the message.
+        message: usize,
+        /// Index of the part in it.
+        part: usize,
+        /// What is shown instead.
+        text: String,
+    },
     /// A run of rounds is hidden. System messages stay.
     Hide {
         /// The first position that is hidden.
@@ -123,7 +132,9 @@ impl Plan {
     pub fn within(mut self, length: usize) -> Self {
         self.at = length;
         self.edits.retain_mut(|edit| match edit {
-            Edit::Show { message, .. } | Edit::Archive { message } => *message < length,
+            Edit::Show { message, .. }
+            | Edit::ShowAsText { message, .. }
+            | Edit::Archive { message } => *message < length,
             Edit::Hide { from, to } => {
                 *to = length.min(*to);
                 from < to
