@@ -15,32 +15,36 @@ use crate::view::structure::{self, Cut};
 pub struct Room {
     /// The room for messages: the window without tools and the answer's reserve.
     pub messages: u64,
-    /// What the outputs of the same round take already.
+    /// What the window takes already.
+    pub used: u64,
+    /// What the outputs of the same round take of that.
     pub round: u64,
 }
 
 /// No view is made shorter than this, in tokens: a marker and a few lines.
 const LEAST: u64 = 100;
-/// What the names of the part that was cut off may take of a view, in percent.
-const NAMES_PERCENT: u64 = 12;
 
 impl Steady {
-    /// The most that an output may take when it comes in, in tokens. The outputs of one round
-    /// never take more than what is between the marks, so that a rewrite can make room for
-    /// them.
+    /// The most that an output may take when it comes in, in tokens: less, the nearer the
+    /// high-water mark is. The outputs of one round never take more than what is between the
+    /// marks, so that a rewrite can make room for them.
     ///
     /// ```
     /// # use trimtab_engine::steady::{Room, Steady};
     /// let steady = Steady::default();
-    /// let first = steady.cap(Room { messages: 40_000, round: 0 });
-    /// let tenth = steady.cap(Room { messages: 40_000, round: 15_000 });
-    /// assert!(tenth < first);
+    /// let cap = |used, round| steady.cap(Room { messages: 40_000, used, round });
+    /// assert!(cap(30_000, 0) < cap(5_000, 0));
+    /// assert!(cap(30_000, 15_000) < cap(30_000, 0));
     /// ```
     pub fn cap(&self, room: Room) -> u64 {
-        let one = percent(room.messages, self.cap_percent).min(self.cap_tokens);
-        let between = self.high(room.messages) - self.low(room.messages);
-        let left = between.saturating_sub(room.round);
-        one.min(left / 2).max(LEAST)
+        let most = percent(room.messages, self.cap_percent).min(self.cap_tokens);
+        let least = percent(room.messages, self.near_percent).min(most);
+        let high = self.high(room.messages);
+        let left = high.saturating_sub(room.used);
+        let share = u128::from(most - least) * u128::from(left) / u128::from(high.max(1));
+        let one = least + u64::try_from(share).unwrap_or(u64::MAX);
+        let between = high - self.low(room.messages);
+        one.min(between.saturating_sub(room.round) / 2).max(LEAST)
     }
 
     /// What an output is shown as when it comes in; none where it is shown as it came.
@@ -89,7 +93,7 @@ impl Steady {
         if !view.trimmed {
             return None;
         }
-        let names = percent(cap, NAMES_PERCENT);
+        let names = percent(cap, self.names_percent);
         if structure::detect(text) == structure::Kind::Json || names < LEAST / 2 {
             return Some(view.text.into_owned());
         }

@@ -22,9 +22,11 @@ mod rewrite;
 mod settings;
 mod situation;
 mod survey;
+mod weight;
 
 pub use admission::Room;
 pub use arithmetic::{Account, Rates};
 pub use rewrite::Rewrite;
 pub use settings::Steady;
 pub use situation::{Situation, Switch};
+pub use weight::weight;

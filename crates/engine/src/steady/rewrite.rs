@@ -11,12 +11,15 @@ use super::arithmetic::Account;
 use super::block::{self, Line};
 use super::card::{BYTES_PER_TOKEN, card};
 use super::names::Known;
-use super::settings::Steady;
+use super::settings::{Steady, percent};
 use super::situation::Situation;
 use super::survey::{Piece, Seen, Segment, Survey};
 use crate::normalise::{Slot, Source};
 use crate::plan::Edit;
 use crate::view::structure::{Cut, cut};
+
+/// What a rewrite has to gain, in percent of the room beside what always stays.
+const LEAST_GAIN: u64 = 5;
 
 /// A batch of reductions. What it hides has to be stored before it is carried out.
 #[derive(Clone, Debug)]
@@ -28,6 +31,7 @@ pub struct Rewrite {
 
 #[derive(Clone, Debug)]
 struct Hides {
+    messages: Vec<Arc<Message>>,
     archive: String,
     lines: Vec<Line>,
     bytes: usize,
@@ -38,6 +42,11 @@ impl Rewrite {
     /// What is hidden, as text: to be stored, and its ref given to [`finish`](Self::finish).
     pub fn archive(&self) -> Option<&str> {
         self.hides.as_ref().map(|hides| hides.archive.as_str())
+    }
+
+    /// The messages that are hidden, oldest first.
+    pub fn hidden(&self) -> &[Arc<Message>] {
+        self.hides.as_ref().map_or(&[], |hides| &hides.messages)
     }
 
     /// What it costs and saves.
@@ -265,6 +274,11 @@ impl<'s, 'a> Draft<'s, 'a> {
         if self.carded.is_empty() && self.hidden.is_empty() && self.shortened.is_empty() {
             return None;
         }
+        // A window that fits is not rewritten for next to nothing.
+        let enough = percent(self.flexible, LEAST_GAIN);
+        if self.survey.total <= self.situation.room && self.now + enough > self.survey.total {
+            return None;
+        }
         let mut known = self.known();
         let mut edits = self.card_edits(&mut known);
         for (index, output) in &self.shortened {
@@ -353,6 +367,7 @@ impl<'s, 'a> Draft<'s, 'a> {
         );
         let mut lines = block::earlier(self.survey.slots);
         let mut archive = String::new();
+        let mut messages = Vec::new();
         for segment in self.hidden.iter().filter_map(|index| self.survey.segments.get(*index)) {
             for seen in self.survey.outputs_of(segment) {
                 lines.extend(Line::new(seen.output, seen.call, self.settings, known));
@@ -360,11 +375,13 @@ impl<'s, 'a> Draft<'s, 'a> {
             let slots = self.survey.slots.get(segment.start..segment.end);
             for slot in slots.unwrap_or_default() {
                 write_down(&mut archive, slot);
+                messages.push(Arc::clone(&slot.message));
             }
         }
         let tokens = self.settings.block(self.flexible);
         let bytes = usize::try_from(tokens * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
         Some(Hides {
+            messages,
             archive,
             lines,
             bytes,

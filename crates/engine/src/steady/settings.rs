@@ -16,8 +16,12 @@ pub struct Steady {
     pub tail_percent: u64,
     /// The most one output may take when it comes in.
     pub cap_percent: u64,
-    /// The same, in tokens.
+    /// The same where the window is at its high-water mark.
+    pub near_percent: u64,
+    /// The most one output may take, in tokens.
     pub cap_tokens: u64,
+    /// What the names in the part that was cut off may take of that, in percent.
+    pub names_percent: u64,
     /// The most the block of facts about the oldest rounds may take.
     pub block_percent: u64,
     /// The same, in tokens.
@@ -38,15 +42,17 @@ impl Default for Steady {
     fn default() -> Self {
         Self {
             enabled: false,
-            high_percent: 92,
-            low_percent: 50,
-            tail_percent: 25,
-            cap_percent: 20,
+            high_percent: 96,
+            low_percent: 33,
+            tail_percent: 8,
+            cap_percent: 18,
+            near_percent: 7,
+            names_percent: 25,
             cap_tokens: 20_000,
-            block_percent: 15,
+            block_percent: 14,
             block_tokens: 15_000,
-            card_percent: 15,
-            card_bytes: 1_500,
+            card_percent: 30,
+            card_bytes: 3_000,
             small_bytes: 600,
             user_percent: 10,
             user_tokens: 8_000,
