@@ -4,6 +4,7 @@ pub mod args;
 pub mod catalogue;
 pub mod estimate;
 pub mod exit;
+pub mod model;
 pub mod settings;
 pub mod source;
 pub mod ui;

@@ -1,8 +1,8 @@
 //! temporary
-use http::Response;
 use crate::asked::Asked;
 use crate::body::Body;
 use crate::exchange::Exchange;
+use http::Response;
 
 pub(crate) fn give(exchange: Exchange, asked: Asked, answer: Response<Body>) -> Response<Body> {
     let watch = exchange.watch().of(answer.headers());

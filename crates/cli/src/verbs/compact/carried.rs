@@ -54,6 +54,7 @@ pub(super) struct Carried {
 pub(super) enum Failed {
     Store(trimtab::store::Error),
     Session(SessionError),
+    Runtime(std::io::Error),
 }
 
 impl Failed {
@@ -69,6 +70,10 @@ impl Failed {
                 };
                 Failure::Stuck { message, hint }
             }
+            Self::Runtime(error) => Failure::Stuck {
+                message: format!("cannot ask the model: {error}"),
+                hint: None,
+            },
         }
     }
 }
@@ -116,7 +121,8 @@ pub(super) fn compact(
         keep_turns: wishes.keep_turns,
     };
     if let Some(pending) = session.compact(&by_hand)? {
-        session.finish(summariser.answer(pending))?;
+        let answered = summariser.answer(pending, conversation);
+        session.finish(answered.map_err(Failed::Runtime)?)?;
     }
     let mut notes = Vec::new();
     match session.ready() {
