@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use trimtab::request::changes_to;
 use trimtab::session::{Moment, Pending, Session, SessionError, Setup};
 use trimtab_engine::normalise::Source;
@@ -45,7 +46,7 @@ impl std::fmt::Display for Trouble {
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     /// The body; none if it is sent as it came.
-    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) body: Option<Bytes>,
     /// Estimate of what came, in tokens.
     pub(crate) tokens_before: u64,
     /// Estimate of what is sent, in tokens.
@@ -309,7 +310,7 @@ fn offer(dialect: Dialect) -> Change {
 }
 
 /// The body after the changes, if a provider would accept it.
-fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Vec<u8>>, Trouble> {
+fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Bytes>, Trouble> {
     let mismatch = |why: String| Trouble::Mismatch(why);
     let spliced = splice(scan, changes).map_err(|refused| mismatch(refused.to_string()))?;
     let body = spliced.body;
@@ -320,5 +321,5 @@ fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Vec<u8>>, Troub
     if let Some(fault) = validate(&again).first() {
         return Err(mismatch(format!("the new body is not valid: {fault}")));
     }
-    Ok(Some(body.into_owned()))
+    Ok(Some(Bytes::from(body.into_owned())))
 }

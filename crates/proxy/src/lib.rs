@@ -39,6 +39,7 @@ mod settings;
 mod summary;
 mod tenant;
 mod watch;
+mod whole;
 
 pub use config::{
     BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, PORT, ProxyConfig, Secret,

@@ -1,0 +1,187 @@
+//! What the proxy does with conversations.
+
+use std::sync::Arc;
+
+use trimtab_model::Dialect;
+use trimtab_proxy::{Mode, ModelRule, ProxyConfig};
+use trimtab_store::{MemoryStore, Store};
+
+use crate::fake::{Reply, Upstream, post};
+use crate::talk::{Talk, answer, lines, path, said, streamed};
+use crate::{config, proxy, proxy_with};
+
+fn windowed(config: ProxyConfig, window: u64) -> ProxyConfig {
+    ProxyConfig {
+        models: vec![ModelRule {
+            model: "*".to_owned(),
+            window: Some(window),
+            max_output: None,
+            preset: None,
+            mode: None,
+        }],
+        ..config
+    }
+}
+
+async fn echo(dialect: Dialect) -> Upstream {
+    Upstream::start(move |_, asked| {
+        let whole = answer(dialect, "a fine answer", asked.body.len() as u64 / 4);
+        if asked.json()["stream"] == true {
+            Reply::stream(streamed(dialect, &whole))
+        } else {
+            Reply::json(200, whole)
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn large_outputs_are_shown_short_and_stay_so() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let (running, base) = proxy(config(&upstream.url())).await;
+        let mut talk = Talk::new(dialect, "what is in the file?");
+        talk.round("c1", &lines(5_000));
+        let got = post(&base, path(dialect), &[("x-api-key", "k")], talk.body()).await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        assert_eq!(got.header("x-trimtab-action"), "edited", "{:?}", got.headers);
+        talk.says("a fine answer").user("and now?");
+        post(&base, path(dialect), &[("x-api-key", "k")], talk.body()).await;
+        let seen = upstream.seen();
+        let first = seen[0].text();
+        assert!(first.len() < talk.body().len() / 2, "{dialect}");
+        assert!(first.contains("tool_output_cache"), "{dialect}");
+        // What was sent before is sent again, byte for byte.
+        let list = if dialect == Dialect::Responses { "input" } else { "messages" };
+        let (one, other) = (seen[0].json()[list].clone(), seen[1].json()[list].clone());
+        let (one, other) = (one.as_array().unwrap(), other.as_array().unwrap());
+        assert_eq!(one[..], other[..one.len()]);
+        assert_eq!(seen[0].json()["tools"], seen[1].json()["tools"]);
+        assert_eq!(running.report().edited, 2);
+    }
+}
+
+#[tokio::test]
+async fn what_needs_no_change_is_not_touched() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let (_running, base) = proxy(config(&upstream.url())).await;
+        let mut talk = Talk::new(dialect, "hello");
+        talk.round("c1", "a.txt").says("one file").user("thanks");
+        let body = talk.body().replace(':', " :\t");
+        let got = post(&base, path(dialect), &[], body.clone()).await;
+        assert_eq!(got.header("x-trimtab-action"), "unchanged", "{:?}", got.headers);
+        assert_eq!(upstream.seen()[0].text(), body);
+    }
+}
+
+#[tokio::test]
+async fn observed_requests_go_as_they_came() {
+    let upstream = echo(Dialect::Messages).await;
+    let settings = ProxyConfig {
+        mode: Mode::Observe,
+        ..config(&upstream.url())
+    };
+    let (_running, base) = proxy(settings).await;
+    let mut talk = Talk::new(Dialect::Messages, "what is in it?");
+    talk.round("c1", &lines(5_000));
+    let got = post(&base, "/v1/messages", &[], talk.body()).await;
+    assert_eq!(got.header("x-trimtab-action"), "observed");
+    let figure = |name: &str| got.header(name).parse::<u64>().unwrap();
+    assert!(figure("x-trimtab-tokens-after") < figure("x-trimtab-tokens-before") / 2);
+    assert_eq!(upstream.seen()[0].text(), talk.body());
+}
+
+#[tokio::test]
+async fn a_restart_gives_the_same_bytes() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let mut talk = Talk::new(dialect, "what is in the file?");
+        talk.round("c1", &lines(5_000)).round("c2", &lines(4_000)).says("much").user("more");
+        let (running, base) = proxy_with(config(&upstream.url()), Arc::clone(&store)).await;
+        let got = post(&base, path(dialect), &[], talk.body()).await;
+        let session = got.header("x-trimtab-session").to_owned();
+        running.shutdown().await;
+        let (_running, base) = proxy_with(config(&upstream.url()), store).await;
+        let got = post(&base, path(dialect), &[], talk.body()).await;
+        assert_eq!(got.header("x-trimtab-session"), session);
+        let seen = upstream.seen();
+        assert_eq!(seen[0].text(), seen[1].text());
+    }
+}
+
+#[tokio::test]
+async fn tenants_do_not_share_sessions() {
+    let upstream = echo(Dialect::Chat).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(Dialect::Chat, "what is in the file?");
+    talk.round("c1", &lines(5_000));
+    let mut sessions = Vec::new();
+    for key in ["Bearer one", "Bearer two"] {
+        let headers = [("authorization", key), ("x-trimtab-session", "mine")];
+        let got = post(&base, "/v1/chat/completions", &headers, talk.body()).await;
+        sessions.push(got.header("x-trimtab-session").to_owned());
+    }
+    assert_ne!(sessions[0], sessions[1]);
+    let seen = upstream.seen();
+    // Refs differ, so that one tenant's ref is nothing to the other.
+    assert_ne!(seen[0].text(), seen[1].text());
+    assert!(!seen[0].text().contains("one\""));
+}
+
+#[tokio::test]
+async fn a_fork_and_a_sub_agent_are_branches_of_their_own() {
+    let upstream = echo(Dialect::Messages).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let headers = [("x-claude-code-session-id", "cc-1")];
+    let mut main = Talk::new(Dialect::Messages, "what is in the file?");
+    main.round("c1", &lines(5_000)).says("much").user("go on");
+    let session = |talk: &Talk| {
+        let (base, body) = (base.clone(), talk.body());
+        async move {
+            let got = post(&base, "/v1/messages", &headers, body).await;
+            got.header("x-trimtab-session").to_owned()
+        }
+    };
+    let first = session(&main).await;
+    let mut sub = Talk::new(Dialect::Messages, "you are a sub-agent");
+    sub.round("c1", &lines(3_000));
+    let second = session(&sub).await;
+    let mut fork = main.clone();
+    fork.entries.pop();
+    fork.user("stop");
+    let third = session(&fork).await;
+    assert_ne!(first, second);
+    assert_ne!(first, third);
+    // Each goes on where it was.
+    main.says("done").user("thanks");
+    sub.says("done").user("thanks");
+    assert_eq!(session(&main).await, first);
+    assert_eq!(session(&sub).await, second);
+    // Every window was valid.
+    for asked in upstream.seen() {
+        let scan = trimtab_wire::scan::Scan::new(&asked.body, Dialect::Messages).unwrap();
+        assert!(trimtab_wire::validate::validate(&scan).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_longer_than_the_window_goes_on() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let (_running, base) = proxy(windowed(config(&upstream.url()), 8_000)).await;
+        let mut talk = Talk::new(dialect, "read all files");
+        talk.stream = true;
+        for round in 0..30 {
+            talk.round(&format!("c{round}"), &lines(150));
+            let got = post(&base, path(dialect), &[], talk.body()).await;
+            assert_eq!(got.status, 200);
+            assert_eq!(said(dialect, &got.text()), "a fine answer");
+            let sent = upstream.seen().last().unwrap().body.clone();
+            assert!(sent.len() < 8_000 * 5, "{dialect}: round {round}: {} bytes", sent.len());
+            let scan = trimtab_wire::scan::Scan::new(&sent, dialect).unwrap();
+            assert!(trimtab_wire::validate::validate(&scan).is_empty());
+        }
+    }
+}
