@@ -22,6 +22,8 @@ pub enum JournalEntry {
     Judged {
         /// True if it was enough.
         enough: bool,
+        /// How long the log was then.
+        at: usize,
     },
 }
 
@@ -66,15 +68,15 @@ impl Journal {
         plans
     }
 
-    /// How many automatic compactions in a row did not bring enough: what somebody did by
-    /// hand or took back begins a new count.
-    pub fn compactions_in_vain(&self) -> u32 {
-        let mut in_vain = 0;
+    /// How many compactions in a row did not bring enough, and how long the log was at the last
+    /// of them. What somebody did by hand or took back begins a new count.
+    pub fn compactions_in_vain(&self) -> (u32, usize) {
+        let mut in_vain = (0, 0);
         for entry in &self.entries {
             match entry {
-                JournalEntry::Judged { enough: false } => in_vain += 1,
-                JournalEntry::Judged { enough: true } | JournalEntry::Undo => in_vain = 0,
-                JournalEntry::Plan(plan) if plan.reason == Reason::ByHand => in_vain = 0,
+                JournalEntry::Judged { enough: false, at } => in_vain = (in_vain.0 + 1, *at),
+                JournalEntry::Judged { enough: true, .. } | JournalEntry::Undo => in_vain = (0, 0),
+                JournalEntry::Plan(plan) if plan.reason == Reason::ByHand => in_vain = (0, 0),
                 JournalEntry::Plan(_) => {}
             }
         }
@@ -95,6 +97,7 @@ impl Journal {
 #[derive(Default)]
 struct Changes<'a> {
     shown: HashMap<(usize, usize), &'a Output>,
+    as_text: HashMap<(usize, usize), &'a str>,
     hidden: Vec<(usize, usize)>,
     archived: HashSet<usize>,
     inserted: BTreeMap<usize, Vec<Arc<Message>>>,
@@ -119,6 +122,13 @@ impl<'a> Changes<'a> {
                     output,
                 } => {
                     self.shown.insert((*message, *part), output);
+                }
+                Edit::ShowAsText {
+                    message,
+                    part,
+                    text,
+                } => {
+                    self.as_text.insert((*message, *part), text);
                 }
                 Edit::Hide { from, to } => self.hidden.push((*from, *to)),
                 Edit::Archive { message } => {
@@ -172,7 +182,9 @@ impl<'a> Changes<'a> {
                 .parts
                 .iter()
                 .any(|part| matches!(part, Part::Reasoning(_)));
-        let shows = (0..message.parts.len()).any(|part| self.shown.contains_key(&(at, part)));
+        let shows = (0..message.parts.len()).any(|part| {
+            self.shown.contains_key(&(at, part)) || self.as_text.contains_key(&(at, part))
+        });
         let archives = self.archived.contains(&at);
         if !strips && !shows && !archives {
             return Arc::clone(message);
@@ -181,6 +193,9 @@ impl<'a> Changes<'a> {
         for (part, slot) in edited.parts.iter_mut().enumerate() {
             if let Some(output) = self.shown.get(&(at, part)) {
                 *slot = Part::Output((*output).clone());
+            }
+            if let Some(text) = self.as_text.get(&(at, part)) {
+                *slot = Part::text(*text);
             }
         }
         if strips {

@@ -18,6 +18,15 @@ pub enum Edit {
         /// What is shown instead.
         output: Output,
     },
+    /// A part that is no output is shown as text: an image as what says where it is.
+    ShowAsText {
+        /// Position of the message.
+        message: usize,
+        /// Index of the part in it.
+        part: usize,
+        /// What is shown instead.
+        text: String,
+    },
     /// A run of rounds is hidden. System messages stay.
     Hide {
         /// The first position that is hidden.
@@ -121,9 +130,16 @@ impl Plan {
     /// The same plan for a log of `length`: an edit never reaches messages that are yet to come.
     #[must_use]
     pub fn within(mut self, length: usize) -> Self {
-        self.at = length;
+        // A plan that waited for its summary is as old as its draft.
+        self.at = if self.at == 0 {
+            length
+        } else {
+            self.at.min(length)
+        };
         self.edits.retain_mut(|edit| match edit {
-            Edit::Show { message, .. } | Edit::Archive { message } => *message < length,
+            Edit::Show { message, .. }
+            | Edit::ShowAsText { message, .. }
+            | Edit::Archive { message } => *message < length,
             Edit::Hide { from, to } => {
                 *to = length.min(*to);
                 from < to

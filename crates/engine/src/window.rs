@@ -155,9 +155,11 @@ impl Projection {
         &self.slots
     }
 
-    /// Adds a line to the journal that changes nothing in the window.
+    /// Adds a line to the journal that changes nothing in the window: what the last compaction
+    /// brought.
     pub fn judge(&mut self, enough: bool) {
-        self.journal.append(JournalEntry::Judged { enough });
+        let at = self.log.len();
+        self.journal.append(JournalEntry::Judged { enough, at });
     }
 
     /// Appends a message to the log and gives its position.

@@ -66,6 +66,17 @@ pub enum MediaKind {
     Audio,
 }
 
+impl MediaKind {
+    /// What it is, in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Document => "document",
+            Self::Audio => "audio",
+        }
+    }
+}
+
 /// An image, a document or a sound, as the client wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {

@@ -67,9 +67,7 @@ pub(crate) async fn collect(mut body: Body, limit: usize) -> Result<Collected, B
             return Ok(Collected::Longer(buffer.freeze(), body));
         }
     }
-    Ok(Collected::Whole(
-        first.unwrap_or_else(|| buffer.freeze()),
-    ))
+    Ok(Collected::Whole(first.unwrap_or_else(|| buffer.freeze())))
 }
 
 /// A body that begins with bytes that were read from it before.

@@ -89,7 +89,10 @@ impl Branch {
         let Some(ledger) = Ledger::read(log) else {
             return Ok(None);
         };
-        let came = log.messages().iter().map(|message| Measure::of(message).tokens());
+        let came = log
+            .messages()
+            .iter()
+            .map(|message| Measure::of(message).tokens());
         Ok(Some(Self {
             came: came.sum(),
             session,
@@ -183,27 +186,25 @@ impl Branch {
     }
 
     /// Makes the window fit and carries it out on the body.
-    pub(crate) fn compose(
-        &mut self,
-        scan: &Scan<'_>,
-        ways: &Ways,
-    ) -> Result<Outgoing, Trouble> {
+    pub(crate) fn compose(&mut self, scan: &Scan<'_>, ways: &Ways) -> Result<Outgoing, Trouble> {
         let ready = self.session.ready();
         // What cannot be made to fit is sent as small as it is: the provider has the last word.
         let tokens = match &ready {
             Ok(ready) => ready.tokens,
             Err(SessionError::Store(_) | SessionError::Entry { .. }) => {
-                return Err(ready.err().map_or_else(
-                    || Trouble::Mismatch(String::new()),
-                    Trouble::Session,
-                ));
+                return Err(ready
+                    .err()
+                    .map_or_else(|| Trouble::Mismatch(String::new()), Trouble::Session));
             }
             Err(_) => self.estimate()?,
         };
         let offered = ways.offer && !defines_ours(scan) && self.shows_a_ref()?;
         let mut changes = self.changes(scan)?;
         let window = self.session.setup().limits.window;
-        changes.extend(ways.limit(scan, tokens, window).map(|tokens| Change::SetLimit { tokens }));
+        changes.extend(
+            ways.limit(scan, tokens, window)
+                .map(|tokens| Change::SetLimit { tokens }),
+        );
         if offered {
             changes.push(offer(scan.dialect()));
         }
@@ -298,14 +299,20 @@ fn shows_ref(output: &Output) -> bool {
 /// True if the client has the retrieval tools itself.
 fn defines_ours(scan: &Scan<'_>) -> bool {
     let mut tools = scan.request().tool_list.iter();
-    tools.any(|tool| scan.string(tool.name).is_some_and(|name| tools::is_retrieval(&name)))
+    tools.any(|tool| {
+        scan.string(tool.name)
+            .is_some_and(|name| tools::is_retrieval(&name))
+    })
 }
 
 fn offer(dialect: Dialect) -> Change {
     let tools = tools::all();
     Change::AddTools {
         place: Place::Last,
-        tools: tools.iter().map(|tool| RawJson::of(&tool.in_dialect(dialect))).collect(),
+        tools: tools
+            .iter()
+            .map(|tool| RawJson::of(&tool.in_dialect(dialect)))
+            .collect(),
     }
 }
 

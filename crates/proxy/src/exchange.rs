@@ -125,7 +125,11 @@ impl Exchange {
     }
 
     /// Sends until there is an answer that is not an overflow, or nothing more helps.
+<<<<<<< HEAD
     pub(crate) async fn answer(&mut self) -> Result<Response<Body>, Failed> {
+=======
+    async fn answer(&mut self, asked: &mut Asked) -> Result<Response<Body>, crate::client::Failed> {
+>>>>>>> main
         let mut original = None;
         loop {
             let answer = self.send().await?;
@@ -206,7 +210,8 @@ impl Exchange {
         let Ok((Ok(Some(outgoing)), ways)) = recovering.await else {
             return false;
         };
-        let is_smaller = outgoing.tokens < self.outgoing.tokens || ways.lowered != self.ways.lowered;
+        let is_smaller =
+            outgoing.tokens < self.outgoing.tokens || ways.lowered != self.ways.lowered;
         // What was sent untouched is larger than any window of ours.
         if outgoing.body.is_none() || !(is_smaller || self.untouched.is_some()) {
             return false;
@@ -221,11 +226,18 @@ impl Exchange {
     /// Remembers the window that an error names.
     fn learn(&self, verdict: &Verdict) {
         let about_window = matches!(verdict.kind, Kind::Prompt | Kind::PromptAndAnswer);
-        let limit = verdict.sizes.limit.filter(|limit| about_window && *limit > LEAST_ANSWER);
+        let limit = verdict
+            .sizes
+            .limit
+            .filter(|limit| about_window && *limit > LEAST_ANSWER);
         if let Some(window) = limit {
             let managed = &self.managed;
             let upstream = &managed.route.upstream.name;
-            managed.work.shared.models.learn(upstream, &managed.model, window);
+            managed
+                .work
+                .shared
+                .models
+                .learn(upstream, &managed.model, window);
         }
     }
 
@@ -277,7 +289,9 @@ pub(crate) fn learn_from(managed: &Arc<Managed>, seen: Seen) {
         let shared = &managed.work.shared;
         let upstream = &managed.route.upstream.name;
         let calibration = branch.session().calibration();
-        shared.models.keep_calibration(upstream, &managed.model, calibration);
+        shared
+            .models
+            .keep_calibration(upstream, &managed.model, calibration);
         let moments: &[Moment] = if seen.called {
             &[Moment::AfterAnswer]
         } else {

@@ -52,7 +52,8 @@ impl Family {
 
     /// Notes down how much memory its newest conversation takes, about.
     pub(crate) fn weighs(&self, bytes: usize) {
-        self.bytes.fetch_max(bytes.saturating_mul(2), Ordering::Relaxed);
+        self.bytes
+            .fetch_max(bytes.saturating_mul(2), Ordering::Relaxed);
     }
 
     /// The number of the branch that a conversation belongs to, which may be a new one.
@@ -139,7 +140,9 @@ impl Branches {
     /// The branch of that number.
     pub(crate) fn get(&mut self, number: usize) -> Option<&mut Branch> {
         let mut found = self.loaded.iter_mut();
-        found.find(|(known, _)| *known == number).map(|(_, branch)| branch)
+        found
+            .find(|(known, _)| *known == number)
+            .map(|(_, branch)| branch)
     }
 
     /// Forgets a branch that failed: it is read from the store when it comes back.
@@ -197,7 +200,10 @@ impl Families {
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.families.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.families
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
     }
 
     fn let_go(&self, families: &mut HashMap<String, Arc<Family>>, most: usize) {

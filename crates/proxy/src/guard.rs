@@ -108,7 +108,13 @@ mod tests {
         };
         let uri = Uri::from_static("/healthz");
         let asks = |name: &str| host(&config, &uri, &with(HOST, name)).is_ok();
-        for good in ["localhost", "LOCALHOST:8787", "127.0.0.1:8787", "[::1]:8787", "proxy.house"] {
+        for good in [
+            "localhost",
+            "LOCALHOST:8787",
+            "127.0.0.1:8787",
+            "[::1]:8787",
+            "proxy.house",
+        ] {
             assert!(asks(good), "{good}");
         }
         for bad in [

@@ -109,7 +109,9 @@ impl Work {
 
     fn manage(self, scan: &Scan<'_>, model: String) -> Decided {
         let settings = Arc::clone(&self.settings);
-        let chosen = settings.routes.choose(&self.path, self.dialect, Some(&model));
+        let chosen = settings
+            .routes
+            .choose(&self.path, self.dialect, Some(&model));
         let Some((route, rest)) = chosen else {
             return pass("no-upstream", Some(model));
         };
@@ -127,14 +129,20 @@ impl Work {
             return pass("holdout", Some(model));
         }
         let known = self.known(&route, &model);
-        let family = self.shared.families.get(&name, settings.config.limits.sessions);
+        let family = self
+            .shared
+            .families
+            .get(&name, settings.config.limits.sessions);
         family.weighs(self.body.len());
         let managed = Managed {
             untouched: aside::reason(&self.path, &self.headers, scan),
             ways: Ways {
                 offer: settings.config.retrieval && mode == Mode::On,
                 lowered: None,
-                may_overrun: known.model.as_ref().is_some_and(|model| model.rules.answer_may_overrun),
+                may_overrun: known
+                    .model
+                    .as_ref()
+                    .is_some_and(|model| model.rules.answer_may_overrun),
             },
             stream: scan.is_stream(),
             work: self,
@@ -201,7 +209,8 @@ impl Managed {
         let found = family.branch(&mut branches, &store, trail, &setup);
         let found = found.map_err(Trouble::from).and_then(|number| {
             let branch = branches.get(number);
-            let branch = branch.ok_or_else(|| Trouble::Mismatch("the branch is gone".to_owned()))?;
+            let branch =
+                branch.ok_or_else(|| Trouble::Mismatch("the branch is gone".to_owned()))?;
             self.branch = number;
             self.first(branch, scan, trail, &setup)
         });
@@ -232,7 +241,9 @@ impl Managed {
         if self.untouched.is_none() {
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
-            let moments = moments.get(usize::from(!after_outputs)..).unwrap_or_default();
+            let moments = moments
+                .get(usize::from(!after_outputs)..)
+                .unwrap_or_default();
             self.pending = branch.check(moments);
         }
         self.outgoing = branch.compose(scan, &self.ways)?;
@@ -269,7 +280,11 @@ impl Managed {
                 max_output: scan.answer_limit().map(|asked| asked.min(most)),
                 bytes: None,
             },
-            prices: self.known.model.as_ref().and_then(|model| model.prices.clone()),
+            prices: self
+                .known
+                .model
+                .as_ref()
+                .and_then(|model| model.prices.clone()),
             tools: Measure::of_text(scan.json(scan.request().tools)),
             calibration: self.work.shared.models.calibration(key.0, key.1),
             ..Setup::new(policy)

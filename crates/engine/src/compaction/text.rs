@@ -1,5 +1,7 @@
 //! Cutting text for a summary.
 
+use trimtab_model::Call;
+
 /// What stands between the head and the tail of a text that was cut.
 const GAP: &str = "\n... (truncated) ...\n";
 
@@ -22,6 +24,48 @@ pub(super) fn head_and_tail(text: &str, max: usize) -> String {
 pub(super) fn one_line(text: &str, max: usize) -> String {
     let line = text.trim().replace("\r\n", " ").replace(['\n', '\r'], " ");
     line.chars().take(max).collect()
+}
+
+/// `text` on one line, at most `max` characters with a mark where it was cut.
+pub(super) fn clipped(text: &str, max: usize) -> String {
+    let mut clipped = String::new();
+    let mut words = text.split_whitespace();
+    let mut left = max;
+    for word in words.by_ref() {
+        if !clipped.is_empty() {
+            clipped.push(' ');
+        }
+        let length = word.chars().count();
+        if length + 1 > left {
+            clipped.extend(word.chars().take(left.saturating_sub(1)));
+            clipped.push('…');
+            return clipped;
+        }
+        clipped.push_str(word);
+        left -= length + 1;
+    }
+    clipped
+}
+
+/// `text` in which nothing can be taken for a tag.
+pub(super) fn untagged(text: &str) -> String {
+    text.replace('<', "&lt;")
+}
+
+/// A call on one line: its tool and the values of its arguments, at most `max` characters
+/// of them.
+pub(super) fn short_arguments(call: &Call, max: usize) -> String {
+    let values = match serde_json::from_str(&call.arguments) {
+        Ok(serde_json::Value::Object(fields)) => {
+            let values = fields.values().map(|value| match value {
+                serde_json::Value::String(text) => clipped(text, max),
+                other => clipped(&other.to_string(), max),
+            });
+            values.collect::<Vec<_>>().join(", ")
+        }
+        _ => clipped(&call.arguments, max),
+    };
+    format!("{}({})", call.name, clipped(&values, max))
 }
 
 #[cfg(test)]

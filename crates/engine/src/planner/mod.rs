@@ -11,12 +11,14 @@
 
 mod ageing;
 mod draft;
+mod media;
 mod now;
 mod rungs;
 mod survivors;
 
 pub use ageing::{Aged, age};
 pub use draft::{Asked, Draft, Finished, draft, time_to_compact};
+pub use media::{MediaPlace, media_to_shed};
 pub use now::{Now, State};
 pub use rungs::{Need, Step, rung};
 
@@ -68,7 +70,9 @@ fn bound_behind(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
 
 fn first_changed(edit: &Edit) -> usize {
     match edit {
-        Edit::Show { message, .. } | Edit::Archive { message } => *message,
+        Edit::Show { message, .. }
+        | Edit::ShowAsText { message, .. }
+        | Edit::Archive { message } => *message,
         Edit::Hide { from, .. } => *from,
         Edit::Insert { before, .. } => *before,
         // What it takes out stands somewhere before; what matters is that it changes bytes.

@@ -85,25 +85,42 @@ impl Now<'_> {
         let over = self
             .window
             .map_or(0, |window| tokens.saturating_sub(window));
-        let bytes = u64::from(total.sizes().text.bytes);
-        let over_bytes = self.bytes.map_or(0, |limit| bytes.saturating_sub(limit));
+        let over_bytes = self.excess_bytes(window).unwrap_or(0);
         // Four bytes make a token at least: enough to get below the limit by bytes.
         let excess = over.max(over_bytes.div_ceil(4));
         (excess > 0).then_some(excess)
     }
 
+    /// By how many bytes the messages are more than a request may have.
+    pub fn excess_bytes(&self, window: &Window) -> Option<u64> {
+        let bytes = window.measures().total().sizes().bytes();
+        self.bytes
+            .map(|limit| bytes.saturating_sub(limit))
+            .filter(|over| *over > 0)
+    }
+
     /// An error that names what is too large if the floor alone is more than the window.
     pub fn check_floor(&self, window: &Window) -> Result<(), FloorTooLarge> {
-        let Some(budget) = self.window else {
-            return Ok(());
+        self.floor(window).check(self.window.unwrap_or(u64::MAX))
+    }
+
+    /// The same for what cannot even be shown shorter: the outputs of the newest round can.
+    pub fn check_hard_floor(&self, window: &Window) -> Result<(), FloorTooLarge> {
+        let floor = Floor {
+            open_calls: 0,
+            ..self.floor(window)
         };
+        floor.check(self.window.unwrap_or(u64::MAX))
+    }
+
+    fn floor(&self, window: &Window) -> Floor {
         let anew = Self {
             usage: None,
             tools: 0,
             ..*self
         };
         let tokens = |measure: &Measure| anew.prompt_tokens(measure);
-        Floor::of(window, self.tools, self.least_answer(), tokens).check(budget)
+        Floor::of(window, self.tools, self.least_answer(), tokens)
     }
 
     /// What the triggers of `policy` are judged on.

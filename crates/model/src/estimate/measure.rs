@@ -114,7 +114,7 @@ impl Measure {
                 self.add_text(&call.arguments, counter);
             }
             Item::Output(_) => self.add_class(Class::Framing, PER_OUTPUT),
-            Item::Media => self.add_class(Class::Media, PER_MEDIA),
+            Item::Media(_) => self.add_class(Class::Media, PER_MEDIA),
             Item::Opaque(opaque) => self.add_text(opaque.raw.as_str(), counter),
         }
     }

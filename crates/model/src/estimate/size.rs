@@ -4,7 +4,7 @@ use std::ops::{AddAssign, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, Message, Opaque, Part, part};
+use crate::{Call, Media, Message, Opaque, Part, part};
 
 /// The length of some text in both units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub struct Sizes {
     pub arguments: Length,
     /// Bytes of the tags that stand for media and unknown parts in the text projection.
     pub tags: u32,
+    /// Bytes of media and unknown parts as they came.
+    pub raw: u32,
     /// Bytes of the ids of calls.
     pub call_ids: u32,
     /// Bytes of the ids that outputs answer.
@@ -49,7 +51,7 @@ pub(super) enum Item<'a> {
     Call(&'a Call),
     /// An output; its content follows as items of its own.
     Output(&'a str),
-    Media,
+    Media(&'a Media),
     Opaque(&'a Opaque),
 }
 
@@ -59,7 +61,7 @@ pub(super) fn walk<'a>(parts: &'a [Part], see: &mut impl FnMut(Item<'a>)) {
         match part {
             Part::Text(text) => see(Item::Text(&text.text)),
             Part::Reasoning(reasoning) => see(Item::Reasoning(&reasoning.text)),
-            Part::Media(_) => see(Item::Media),
+            Part::Media(media) => see(Item::Media(media)),
             Part::Call(call) => see(Item::Call(call)),
             Part::Opaque(opaque) => see(Item::Opaque(opaque)),
             Part::Output(output) => {
@@ -81,6 +83,13 @@ impl Length {
 }
 
 impl Sizes {
+    /// All bytes that a request has to carry for it, but for what JSON adds.
+    pub fn bytes(&self) -> u64 {
+        let texts = [self.text, self.reasoning, self.names, self.arguments];
+        let texts: u64 = texts.iter().map(|text| u64::from(text.bytes)).sum();
+        texts + u64::from(self.raw) + u64::from(self.call_ids) + u64::from(self.output_ids)
+    }
+
     /// The sizes of one message.
     pub fn of(message: &Message) -> Self {
         let mut sizes = Self::of_parts(&message.parts);
@@ -99,8 +108,13 @@ impl Sizes {
         match item {
             Item::Text(text) => self.text += Length::of(text),
             Item::Reasoning(text) => self.reasoning += Length::of(text),
-            Item::Media => self.media = self.media.saturating_add(1),
-            Item::Opaque(_) => {}
+            Item::Media(media) => {
+                self.media = self.media.saturating_add(1);
+                self.raw = self.raw.saturating_add(clamped(media.raw.as_str().len()));
+            }
+            Item::Opaque(opaque) => {
+                self.raw = self.raw.saturating_add(clamped(opaque.raw.as_str().len()));
+            }
             Item::Call(call) => {
                 self.calls = self.calls.saturating_add(1);
                 self.call_ids = self.call_ids.saturating_add(clamped(call.id.len()));
@@ -160,6 +174,7 @@ impl Sizes {
         lengths(&mut self.names, other.names);
         lengths(&mut self.arguments, other.arguments);
         self.tags = number(self.tags, other.tags);
+        self.raw = number(self.raw, other.raw);
         self.call_ids = number(self.call_ids, other.call_ids);
         self.output_ids = number(self.output_ids, other.output_ids);
         self.calls = number(self.calls, other.calls);
@@ -184,7 +199,7 @@ impl SubAssign for Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Media, MediaKind, Output, RawJson, Role};
+    use crate::{MediaKind, Output, RawJson, Role};
 
     #[test]
     fn sizes_see_every_part_once() {
@@ -212,7 +227,7 @@ mod tests {
             (sizes.calls, sizes.outputs, sizes.media, sizes.messages),
             (1, 1, 1, 1)
         );
-        assert_eq!(sizes.tags, 7);
+        assert_eq!((sizes.tags, sizes.raw, sizes.bytes()), (7, 1, 21));
         assert_eq!(
             message.text().len(),
             (sizes.text.bytes + sizes.tags) as usize,

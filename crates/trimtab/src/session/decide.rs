@@ -1,5 +1,7 @@
 //! When to do something about the window, and what became of it.
 
+use trimtab_engine::compaction::answer::Ending;
+use trimtab_engine::compaction::chunks::Requests;
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::planner::{self, Asked, Draft, Now, State};
@@ -8,7 +10,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{RawJson, Usage};
 use trimtab_store::Put;
 
-use super::pending::Wants;
+use super::pending::{Wants, texts};
 use super::readable::readable;
 use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError};
 
@@ -82,29 +84,31 @@ impl Session {
                 let plan = aged.with_summaries(&written).plan;
                 self.carry_out(plan, EventKind::Trimmed, about)
             }
-            Wants::Compaction(draft) => self.finish_compaction(&draft, &pending.answers, about),
+            Wants::Compaction(draft, requests) => {
+                self.finish_compaction(&draft, &requests, &pending.answers, about)
+            }
         }
     }
 
     fn finish_compaction(
         &mut self,
         draft: &Draft,
+        requests: &Requests,
         answers: &[Answered],
         about: impl Fn(Event) -> Event,
     ) -> Result<bool, SessionError> {
-        let answer = answers.last().and_then(|answer| match answer {
-            Answered::Text { text, ending, .. } => Some((text.as_str(), *ending)),
-            Answered::Failed(_) => None,
-        });
+        let text = requests.result(&texts(answers));
+        let answer = text.as_deref().map(|text| (text, ending(answers)));
         let failed = answers.iter().find_map(|answer| match answer {
             Answered::Failed(why) => Some(format!("the summariser failed: {why}")),
             Answered::Text { .. } => None,
         });
         let finished = draft.finish(answer);
         let refused = finished.refusal.map(|refusal| refusal.to_string());
-        let by_model = finished.by_model;
+        let (by_model, coverage) = (finished.by_model, finished.coverage);
         let about = |event: Event| Event {
             by_model,
+            coverage,
             note: refused.clone().or(failed.clone()),
             ..about(event)
         };
@@ -145,13 +149,15 @@ impl Session {
         let thrash = self.setup.policy.compaction.thrash;
         let gained = before.saturating_sub(after);
         let enough = gained.saturating_mul(100) >= before.saturating_mul(thrash.gain_percent);
-        self.write(&JournalEntry::Judged { enough })?;
+        let at = self.projection.log().len();
+        self.write(&JournalEntry::Judged { enough, at })?;
         self.projection.judge(enough);
+        self.changed = false;
         if !enough && self.is_suspended() {
             let mut event = Event::new(EventKind::Suspended, Reason::Nothing);
             event.note = Some(format!(
                 "{} compactions in a row freed less than {} % of the window: none is made \
-                 by itself until one is asked for by hand or taken back",
+                 by itself until something changes",
                 thrash.passes, thrash.gain_percent
             ));
             self.events.push(event);
@@ -159,9 +165,18 @@ impl Session {
         Ok(())
     }
 
+    /// True if compaction did not help so often that it is not tried again by itself, until
+    /// something changes: the user says something, the limits or the policy are others, or
+    /// somebody compacts by hand or takes a plan back.
     fn is_suspended(&self) -> bool {
         let passes = self.setup.policy.compaction.thrash.passes;
-        passes > 0 && self.projection.journal().compactions_in_vain() >= passes
+        let (in_vain, since) = self.projection.journal().compactions_in_vain();
+        if passes == 0 || in_vain < passes || self.changed {
+            return false;
+        }
+        let log = self.projection.log().messages();
+        let later = log.get(since..).unwrap_or_default();
+        !later.iter().any(|message| message.is_real_user())
     }
 
     fn warn_after_many(&mut self) {
@@ -217,18 +232,21 @@ impl Session {
         Ok(None)
     }
 
-    fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {
+    pub(super) fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {
         let policy = self.setup.policy.clone();
         let draft = self.decide(|state, now| planner::draft(state, &policy, now, asked))?;
         let Some(mut draft) = draft else {
             return Ok(None);
         };
         self.keep_replaced(&mut draft)?;
-        Ok(Some(self.pending(Wants::Compaction(Box::new(draft)))))
+        let requests = draft.requests(self.setup.dialect);
+        Ok(Some(
+            self.pending(Wants::Compaction(Box::new(draft), requests)),
+        ))
     }
 
     /// Stores what a compaction replaces, so that it can be had back by a ref.
-    pub(super) fn keep_replaced(&self, draft: &mut Draft) -> Result<(), SessionError> {
+    fn keep_replaced(&self, draft: &mut Draft) -> Result<(), SessionError> {
         let replaced: Vec<_> = draft.replaced().collect();
         let messages = RawJson::of(&replaced);
         let text = readable(&replaced);
@@ -319,6 +337,16 @@ fn written(answer: &Answered) -> Option<String> {
         Answered::Text { text, .. } => Some(text.clone()),
         Answered::Failed(_) => None,
     }
+}
+
+/// How the answers ended: one that was cut off spoils what was built on it.
+fn ending(answers: &[Answered]) -> Ending {
+    let endings = answers.iter().filter_map(|answer| match answer {
+        Answered::Text { ending, .. } => Some(*ending),
+        Answered::Failed(_) => None,
+    });
+    let bad = endings.into_iter().find(|ending| *ending != Ending::Whole);
+    bad.unwrap_or(Ending::Whole)
 }
 
 /// What all calls of the summariser used together.

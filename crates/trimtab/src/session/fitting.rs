@@ -1,8 +1,11 @@
 //! Making the window fit before it is sent.
 
 use trimtab_engine::compaction::recovery::Rung;
-use trimtab_engine::plan::Reason;
+use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::planner::{self, Need, Step};
+
+use trimtab_model::Ref;
+use trimtab_store::Put;
 
 use super::{Event, EventKind, Session, SessionError};
 
@@ -42,11 +45,15 @@ impl Session {
     }
 
     fn fit(&mut self) -> Result<(), SessionError> {
+        self.shed_media()?;
         let policy = self.setup.policy.clone();
         let mut rungs = policy.ladder.iter().copied().filter(|rung| {
             policy.compaction.auto || !matches!(rung, Rung::Compact | Rung::DropHalfOfTurns)
         });
         let mut rung = rungs.next();
+        if self.excess()?.is_some() {
+            self.decide(|state, now| now.check_hard_floor(state.window))??;
+        }
         for _ in 0..STEPS {
             let Some(excess) = self.excess()? else {
                 return Ok(());
@@ -61,11 +68,37 @@ impl Session {
         Err(self.does_not_fit()?)
     }
 
+    /// Shows the oldest media as text, behind refs, while a request would have too many bytes.
+    fn shed_media(&mut self) -> Result<(), SessionError> {
+        let places = self.decide(planner::media_to_shed)?;
+        let mut edits = Vec::new();
+        for (at, place) in places.into_iter().enumerate() {
+            let stored = match place.to_store() {
+                Some(raw) => {
+                    let call = format!("media-{}-{at}", self.journal_position);
+                    let put = Put::new(&call, raw).media_type("application/json");
+                    Some(self.store.put(&self.id, put)?)
+                }
+                None => None,
+            };
+            edits.push(place.edit(stored.as_ref().map(Ref::id)));
+        }
+        if !edits.is_empty() {
+            let plan = Plan::new(Reason::Fit, edits);
+            self.carry_out_quietly(plan, EventKind::Trimmed, |event| event)?;
+        }
+        Ok(())
+    }
+
     /// True if the window does not fit, and all that the ladder has before a compaction does
     /// not make it: then there is time to ask for a summary.
     pub(super) fn needs_compaction(&mut self) -> Result<bool, SessionError> {
         let ladder = self.setup.policy.ladder.clone();
         if !self.setup.policy.fit || !ladder.contains(&Rung::Compact) {
+            return Ok(false);
+        }
+        let hopeless = self.decide(|state, now| now.check_hard_floor(state.window).is_err())?;
+        if hopeless {
             return Ok(false);
         }
         for rung in ladder.into_iter().take_while(|rung| *rung != Rung::Compact) {

@@ -135,6 +135,8 @@ pub struct Session {
     lowered: Option<u64>,
     /// How often the current call was recovered.
     recovered: u32,
+    /// True if the policy or the limits are others than those that did not help.
+    changed: bool,
     events: Vec<Event>,
 }
 
@@ -174,6 +176,7 @@ impl Session {
             judging: None,
             lowered: None,
             recovered: 0,
+            changed: false,
             events: Vec::new(),
         })
     }
@@ -227,6 +230,7 @@ impl Session {
         let views = Views::new(&policy.views)?;
         self.admission = Admission::new(Arc::clone(&self.store), self.id.clone(), views);
         self.setup.policy = policy;
+        self.changed = true;
         Ok(())
     }
 
@@ -236,6 +240,7 @@ impl Session {
         if self.setup.limits != limits {
             self.setup.limits = limits;
             self.usage = None;
+            self.changed = true;
         }
     }
 

@@ -29,12 +29,14 @@ mod markers;
 mod members;
 mod parts;
 mod request;
+mod sent;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
 pub use change::{Change, Marker, Place, Refused};
+pub use sent::{Sent, changes};
 pub use write::tool_definition;
 
 use std::borrow::Cow;

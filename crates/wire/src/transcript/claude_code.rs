@@ -10,9 +10,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use trimtab_model::{Kind, Message, Role, Usage};
 
+use super::Form;
+use super::own;
 use super::reader::Log;
-use super::thread::{Thread, Threads};
-use super::{Conversation, Form};
+use super::thread::{Read, Thread, Threads};
 use crate::json::{self, Fields, string};
 use crate::messages;
 
@@ -35,7 +36,8 @@ pub(super) struct Session {
 }
 
 impl Log for Session {
-    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+    fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
+        self.threads.unit = number;
         let fields: Fields = serde_json::from_str(line)?;
         let uuid = fields.get("uuid").and_then(string);
         let repeated = |uuid: &String| !self.seen.insert(uuid.clone());
@@ -58,7 +60,7 @@ impl Log for Session {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Conversation> {
+    fn finish(self: Box<Self>) -> Vec<Read> {
         self.threads.finish(self.id.as_deref())
     }
 }
@@ -73,6 +75,7 @@ impl Session {
         for mut message in messages::from_content(Role::User, content) {
             if message.role == Role::User {
                 message.meta.kind = kind.or_else(|| interrupted(&message));
+                own::apply(line, [&mut message]);
             }
             thread.push(message);
         }

@@ -6,8 +6,9 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Kind, Message, Role};
 
+use super::own;
 use super::reader::Log;
-use super::thread::usage_inside;
+use super::thread::{Origin, Read, came, usage_inside};
 use super::{Conversation, Form};
 use crate::json::{self, Fields, string};
 use crate::responses::{self, Gatherer};
@@ -34,16 +35,19 @@ pub(super) struct Rollout {
     window: Option<u64>,
     gatherer: Gatherer,
     compactions: Vec<usize>,
+    origins: Vec<Origin>,
+    unit: usize,
 }
 
 impl Log for Rollout {
-    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+    fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
+        self.unit = number;
         let line: Fields = serde_json::from_str(line)?;
         let (Some(payload), Some(type_name)) = (line.get("payload"), line.text("type")) else {
             return Ok(());
         };
         match type_name.as_ref() {
-            "response_item" => self.push(payload),
+            "response_item" => self.item(&line, payload),
             "session_meta" => self.session(payload),
             "turn_context" => {
                 let fields = json::fields(payload).unwrap_or_default();
@@ -56,7 +60,7 @@ impl Log for Rollout {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Conversation> {
+    fn finish(self: Box<Self>) -> Vec<Read> {
         let mut read = Conversation::new(Form::Codex);
         read.id = self.id;
         read.model = self.model;
@@ -64,6 +68,10 @@ impl Log for Rollout {
         read.messages = self.gatherer.messages;
         read.compactions = self.compactions;
         let some = !read.messages.is_empty();
+        let read = Read {
+            conversation: read,
+            origins: self.origins,
+        };
         some.then_some(read).into_iter().collect()
     }
 }
@@ -79,8 +87,18 @@ impl Rollout {
         let given = fields.fields("base_instructions");
         let text = given.and_then(|given| given.get("text").and_then(string));
         let text = text.or_else(|| fields.get("instructions").and_then(string));
-        let instructions = text.map(responses::instructions);
-        self.gatherer.messages.extend(instructions);
+        if let Some(text) = text {
+            let message = self.gatherer.messages.len();
+            self.gatherer.messages.push(responses::instructions(text));
+            let unit = self.unit;
+            self.origins.push(Origin { message, unit });
+        }
+    }
+
+    fn item(&mut self, line: &Fields<'_>, entry: &RawValue) {
+        let before = self.gatherer.messages.len();
+        self.push(entry);
+        own::apply(line, self.gatherer.messages.iter_mut().skip(before));
     }
 
     fn push(&mut self, entry: &RawValue) {
@@ -94,6 +112,8 @@ impl Rollout {
         if let Some(last) = self.gatherer.messages.last_mut() {
             drop_bookkeeping(last);
         }
+        self.origins
+            .extend(came(&self.gatherer.messages, before, self.unit));
     }
 
     fn event(&mut self, event: &Fields<'_>) {
@@ -146,7 +166,10 @@ impl Rollout {
         }
         if !found {
             let message = Message::user(summary).with_kind(Kind::Summary);
+            let before = self.gatherer.messages.len();
             self.gatherer.messages.push(message);
+            self.origins
+                .extend(came(&self.gatherer.messages, before, self.unit));
         }
     }
 }

@@ -3,9 +3,10 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Kind, Message, Output, Part, Reasoning, Role};
 
+use super::Form;
+use super::own;
 use super::reader::Log;
-use super::thread::{Thread, Threads};
-use super::{Conversation, Form};
+use super::thread::{Read, Thread, Threads};
 use crate::json::{self, Fields, string};
 
 /// A session, being read.
@@ -16,7 +17,8 @@ pub(super) struct Session {
 }
 
 impl Log for Session {
-    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+    fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
+        self.threads.unit = number;
         let line: Fields = serde_json::from_str(line)?;
         let session = line.get("sessionId").and_then(string);
         self.id = self.id.take().or(session);
@@ -25,12 +27,12 @@ impl Log for Session {
         };
         // What is ephemeral is said again in full.
         if !line.is_true("ephemeral") {
-            self.event(&type_name, &data);
+            self.event(&type_name, &line, &data);
         }
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Conversation> {
+    fn finish(self: Box<Self>) -> Vec<Read> {
         self.threads.finish(self.id.as_deref())
     }
 
@@ -40,7 +42,7 @@ impl Log for Session {
 }
 
 impl Session {
-    fn event(&mut self, type_name: &str, data: &Fields<'_>) {
+    fn event(&mut self, type_name: &str, line: &Fields<'_>, data: &Fields<'_>) {
         match type_name {
             "session.start" => {
                 let id = data.get("sessionId").and_then(string);
@@ -48,8 +50,8 @@ impl Session {
                 let model = data.get("selectedModel").and_then(string);
                 self.thread(data).conversation.model = model;
             }
-            "system.message" => self.plain(Role::System, data),
-            "user.message" => self.plain(Role::User, data),
+            "system.message" => self.plain(Role::System, line, data),
+            "user.message" => self.plain(Role::User, line, data),
             "assistant.message" => self.answer(data),
             "tool.execution_complete" => self.thread(data).push(output(data)),
             "session.compaction_complete" => self.compacted(data),
@@ -57,13 +59,14 @@ impl Session {
         }
     }
 
-    fn plain(&mut self, role: Role, data: &Fields<'_>) {
+    fn plain(&mut self, role: Role, line: &Fields<'_>, data: &Fields<'_>) {
         // What was typed, and what was made of it before it was sent.
         let sent = ["transformedContent", "content"]
             .into_iter()
             .find_map(|name| data.get(name).and_then(string));
         if let Some(text) = sent {
-            let message = Message::new(role, vec![Part::text(text)]);
+            let mut message = Message::new(role, vec![Part::text(text)]);
+            own::apply(line, [&mut message]);
             self.thread(data).push(message);
         }
     }

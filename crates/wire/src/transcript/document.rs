@@ -76,7 +76,7 @@ fn object(outer: &Fields<'_>, entries: Option<Vec<Fields<'_>>>) -> Option<Conver
     };
     let mut read = match (fields.get("input"), entries) {
         (_, Some(entries)) if fields.type_of("info") == Some(Type::Object) => {
-            opencode::read(&fields, &entries)?
+            opencode::read(&fields, &entries)?.conversation
         }
         (_, Some(entries)) if fields.has("projectHash") => gemini::document(&fields, &entries)?,
         (_, Some(entries)) => request(&fields, entries),

@@ -8,8 +8,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Message, Opaque, Output, Part, Role};
 
+use super::own;
 use super::reader::Log;
-use super::thread::{thought, usage_inside};
+use super::thread::{Origin, Read, thought, usage_inside};
 use super::{Conversation, Form};
 use crate::json::{self, Fields, Type, owned, string, type_of};
 
@@ -22,15 +23,17 @@ pub(super) struct Session {
     places: HashMap<String, usize>,
 }
 
-/// One line: its messages, and the outputs that it holds besides.
+/// One entry: its messages, and the outputs that it holds besides.
 #[derive(Default)]
 struct Entry {
     messages: Vec<Message>,
     outputs: Vec<Output>,
+    /// The units that it stands in: it is written down again when more is known.
+    units: Vec<usize>,
 }
 
 impl Log for Session {
-    fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+    fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
         let fields: Fields = serde_json::from_str(line)?;
         self.id = self
             .id
@@ -38,29 +41,32 @@ impl Log for Session {
             .or_else(|| fields.get("sessionId").and_then(string));
         let set = fields.fields("$set");
         if let Some(all) = set.and_then(|set| set.list("messages")) {
-            self.entries.clear();
-            self.places.clear();
-            for fields in all.into_iter().filter_map(json::fields) {
-                self.entry(&fields);
-            }
+            self.start_over(number, all);
         }
         // A session as one document, read with a line break behind it.
         let all = fields.list("messages").unwrap_or_default();
-        for fields in all.into_iter().filter_map(json::fields) {
-            self.entry(&fields);
+        for (number, raw) in all.into_iter().enumerate() {
+            if let Some(fields) = json::fields(raw) {
+                self.entry(number, &fields);
+            }
         }
         if fields.type_of("type") == Some(Type::Text) {
-            self.entry(&fields);
+            self.entry(number, &fields);
         }
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Conversation> {
+    fn finish(self: Box<Self>) -> Vec<Read> {
         let mut read = Conversation::new(Form::GeminiCli);
         read.id = self.id;
         read.model = self.model;
-        read.messages = in_order(self.entries);
+        let (messages, origins) = in_order(self.entries);
+        read.messages = messages;
         let some = !read.messages.is_empty();
+        let read = Read {
+            conversation: read,
+            origins,
+        };
         some.then_some(read).into_iter().collect()
     }
 }
@@ -71,15 +77,31 @@ pub(super) fn document(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<C
         id: fields.get("sessionId").and_then(string),
         ..Session::default()
     };
-    for entry in messages {
-        session.entry(entry);
+    for (number, entry) in messages.iter().enumerate() {
+        session.entry(number, entry);
     }
-    Box::new(session).finish().into_iter().next()
+    let read = Box::new(session).finish().into_iter().next();
+    read.map(|read| read.conversation)
 }
 
 impl Session {
-    fn entry(&mut self, fields: &Fields<'_>) {
-        let entry = match fields.text("type").unwrap_or_default().as_ref() {
+    /// Reads a line that holds everything anew.
+    fn start_over(&mut self, number: usize, all: Vec<&RawValue>) {
+        let old = std::mem::take(&mut self.entries);
+        self.places.clear();
+        for fields in all.into_iter().filter_map(json::fields) {
+            self.entry(number, &fields);
+        }
+        // Whatever becomes of this line, what it stands for must not come back without it.
+        if let Some(first) = self.entries.first_mut() {
+            first
+                .units
+                .extend(old.into_iter().flat_map(|entry| entry.units));
+        }
+    }
+
+    fn entry(&mut self, unit: usize, fields: &Fields<'_>) {
+        let mut entry = match fields.text("type").unwrap_or_default().as_ref() {
             "user" => user(fields),
             "gemini" => {
                 let model = fields.get("model").and_then(string);
@@ -88,9 +110,12 @@ impl Session {
             }
             _ => return,
         };
+        own::apply(fields, &mut entry.messages);
+        entry.units.push(unit);
         let id = fields.get("id").and_then(string);
         let known = id.as_ref().and_then(|id| self.places.get(id)).copied();
         if let Some(earlier) = known.and_then(|at| self.entries.get_mut(at)) {
+            entry.units.append(&mut earlier.units);
             *earlier = entry;
             return;
         }
@@ -115,7 +140,7 @@ fn user(fields: &Fields<'_>) -> Entry {
         messages: some
             .map(|(role, parts)| Message::new(role, parts))
             .collect(),
-        outputs: Vec::new(),
+        ..Entry::default()
     }
 }
 
@@ -200,12 +225,13 @@ fn answer(fields: &Fields<'_>) -> Entry {
     Entry {
         messages: vec![message],
         outputs,
+        ..Entry::default()
     }
 }
 
 /// The messages in order. Outputs stand in the answer and again in a line of their own; the
 /// line wins, because it says when they were sent.
-fn in_order(entries: Vec<Entry>) -> Vec<Message> {
+fn in_order(entries: Vec<Entry>) -> (Vec<Message>, Vec<Origin>) {
     let on_lines: HashSet<String> = entries
         .iter()
         .flat_map(|entry| &entry.messages)
@@ -213,14 +239,32 @@ fn in_order(entries: Vec<Entry>) -> Vec<Message> {
         .map(|output| output.call_id.clone())
         .collect();
     let mut messages = Vec::new();
+    let mut origins = Vec::new();
+    // An output that stands in an answer too goes with it.
+    let mut answers: HashMap<String, Vec<usize>> = HashMap::new();
     for entry in entries {
-        messages.extend(entry.messages);
+        for said in entry.messages {
+            let mut units = entry.units.clone();
+            for output in said.outputs() {
+                units.extend(answers.get(&output.call_id).into_iter().flatten());
+            }
+            let message = messages.len();
+            origins.extend(units.into_iter().map(|unit| Origin { message, unit }));
+            messages.push(said);
+        }
+        let embedded = entry.outputs.iter().map(|output| &output.call_id);
+        for id in embedded {
+            answers.insert(id.clone(), entry.units.clone());
+        }
         let only_here = entry.outputs.into_iter();
         let only_here = only_here.filter(|output| !on_lines.contains(&output.call_id));
         let parts: Vec<Part> = only_here.map(Part::Output).collect();
         if !parts.is_empty() {
             messages.push(Message::new(Role::Tool, parts));
+            let message = messages.len() - 1;
+            let units = entry.units.into_iter();
+            origins.extend(units.map(|unit| Origin { message, unit }));
         }
     }
-    messages
+    (messages, origins)
 }

@@ -50,7 +50,15 @@ impl<R: BufRead> Lines<R> {
 
     /// The current line.
     pub(super) fn text(&self) -> Result<&str, ReadError> {
-        let text = self.buffer.trim_ascii_end();
+        self.utf8(self.buffer.trim_ascii_end())
+    }
+
+    /// The current line with its line break.
+    pub(super) fn whole(&self) -> Result<&str, ReadError> {
+        self.utf8(&self.buffer)
+    }
+
+    fn utf8<'a>(&self, text: &'a [u8]) -> Result<&'a str, ReadError> {
         std::str::from_utf8(text).map_err(|error| {
             let valid = self.buffer.get(..error.valid_up_to()).unwrap_or_default();
             let before = memchr::memchr_iter(b'\n', valid).count();

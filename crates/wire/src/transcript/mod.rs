@@ -27,9 +27,11 @@ mod gemini;
 mod lines;
 mod loose;
 mod opencode;
+mod own;
 mod reader;
 mod scan;
 mod thread;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -38,3 +40,4 @@ pub use conversation::Conversation;
 pub use error::{ReadError, Warning};
 pub use form::Form;
 pub use reader::Reader;
+pub use write::{WriteError, write};

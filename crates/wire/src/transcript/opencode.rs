@@ -6,6 +6,8 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role, Usage};
 
+use super::own;
+use super::thread::{Origin, Read};
 use super::{Conversation, Form};
 use crate::json::{self, Fields, owned, string};
 
@@ -20,12 +22,14 @@ const OWN: [&str; 7] = [
     "compaction",
 ];
 
-/// Reads a session.
-pub(super) fn read(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Conversation> {
+/// Reads a session, with which element of its list gave which message.
+pub(super) fn read(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Read> {
     let info = fields.fields("info")?;
     let mut read = Conversation::new(Form::OpenCode);
     read.id = info.get("id").and_then(string);
-    for entry in messages {
+    let mut origins = Vec::new();
+    for (unit, entry) in messages.iter().enumerate() {
+        let first = read.messages.len();
         let info = entry.fields("info")?;
         let model = info.get("modelID").and_then(string);
         read.model = model.or(read.model.take());
@@ -37,10 +41,17 @@ pub(super) fn read(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Conve
             answer(&info, &parts, &mut read.messages);
         } else {
             let parts: Vec<Part> = parts.into_iter().filter_map(said).collect();
-            read.messages.push(Message::new(Role::User, parts));
+            let mut message = Message::new(Role::User, parts);
+            own::apply(entry, [&mut message]);
+            read.messages.push(message);
         }
+        let came = first..read.messages.len();
+        origins.extend(came.map(|message| Origin { message, unit }));
     }
-    Some(read)
+    Some(Read {
+        conversation: read,
+        origins,
+    })
 }
 
 fn answer(info: &Fields<'_>, parts: &[&RawValue], messages: &mut Vec<Message>) {

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::form::{Content, recognise};
 use super::lines::Lines;
 use super::loose::Loose;
+use super::thread::Read;
 use super::{
     Conversation, Form, ReadError, Warning, claude_code, codex, copilot, document, gemini,
 };
@@ -17,10 +18,10 @@ const LINES_TO_RECOGNISE: u64 = 32;
 
 /// A log whose lines together make up conversations.
 pub(super) trait Log {
-    /// Takes one line; fails where it is not JSON.
-    fn line(&mut self, line: &str) -> Result<(), serde_json::Error>;
+    /// Takes line `number` of the file; fails where it is not JSON.
+    fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error>;
     /// Gives what was read.
-    fn finish(self: Box<Self>) -> Vec<Conversation>;
+    fn finish(self: Box<Self>) -> Vec<Read>;
     /// True if text that is not JSON may stand between the lines.
     fn allows_text(&self) -> bool {
         false
@@ -60,28 +61,34 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn start(&mut self) -> Result<Option<Conversation>, ReadError> {
+        let Some(read) = self.open()? else {
+            self.state = State::Each;
+            return self.current().map(Some);
+        };
+        if read.is_empty() {
+            return Err(ReadError::Empty);
+        }
+        let conversations = read.into_iter().map(|read| read.conversation);
+        self.state = State::Read(conversations.collect());
+        self.step()
+    }
+
+    /// Recognises the file and reads it if it is a log; none if each line of it is a
+    /// conversation, the current one the first.
+    pub(super) fn open(&mut self) -> Result<Option<Vec<Read>>, ReadError> {
         if !self.lines.advance()? {
             return Err(ReadError::Empty);
         }
         self.join_document()?;
-        let content = self.recognise()?;
-        let log: Box<dyn Log> = match content {
-            Content::Conversation => {
-                self.state = State::Each;
-                return self.current().map(Some);
-            }
+        let log: Box<dyn Log> = match self.recognise()? {
+            Content::Conversation => return Ok(None),
             Content::Log(Form::ClaudeCode) => Box::<claude_code::Session>::default(),
             Content::Log(Form::Codex) => Box::<codex::Rollout>::default(),
             Content::Log(Form::CopilotCli) => Box::<copilot::Session>::default(),
             Content::Log(Form::GeminiCli) => Box::<gemini::Session>::default(),
             Content::Log(_) | Content::Message => Box::<Loose>::default(),
         };
-        let read = self.read_log(log)?;
-        if read.is_empty() {
-            return Err(ReadError::Empty);
-        }
-        self.state = State::Read(read.into());
-        self.step()
+        self.read_log(log).map(Some)
     }
 
     /// If the first line is the beginning of a document that spans several, takes it whole.
@@ -111,17 +118,28 @@ impl<R: BufRead> Reader<R> {
             .map_err(|error| ReadError::syntax(&error, self.lines.number))
     }
 
+    /// The number and text of the current line, with what is white around it.
+    pub(super) fn current_text(&self) -> Result<(u64, &str), ReadError> {
+        Ok((self.lines.number, self.lines.whole()?))
+    }
+
+    /// Moves to the next line; false at the end.
+    pub(super) fn next_line(&mut self) -> Result<bool, ReadError> {
+        self.lines.advance()
+    }
+
     /// The conversation on the current line.
-    fn current(&mut self) -> Result<Conversation, ReadError> {
+    pub(super) fn current(&self) -> Result<Conversation, ReadError> {
         let line = self.lines.number;
         let read = document::read(self.lines.text()?);
         read.map_err(|error| ReadError::syntax(&error, line))?
             .ok_or(ReadError::Form { line })
     }
 
-    fn read_log(&mut self, mut log: Box<dyn Log>) -> Result<Vec<Conversation>, ReadError> {
+    fn read_log(&mut self, mut log: Box<dyn Log>) -> Result<Vec<Read>, ReadError> {
         loop {
-            match log.line(self.lines.text()?) {
+            let number = usize::try_from(self.lines.number).unwrap_or(usize::MAX);
+            match log.line(number, self.lines.text()?) {
                 Err(error) if !error.is_data() => {
                     let error = ReadError::syntax(&error, self.lines.number);
                     self.forgive(error, log.as_ref())?;

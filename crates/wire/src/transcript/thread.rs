@@ -6,6 +6,26 @@ use trimtab_model::{Message, Part, Usage};
 
 use super::{Conversation, Form};
 
+/// Says that a unit of a file gave a message, or a piece of it.
+///
+/// A unit is what can be left out or put in: a line, or an element of a document's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Origin {
+    /// Position of the message.
+    pub(super) message: usize,
+    /// Number of the unit.
+    pub(super) unit: usize,
+}
+
+/// A conversation of a log, with where its messages stand.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// The conversation.
+    pub(super) conversation: Conversation,
+    /// Which unit gave which message.
+    pub(super) origins: Vec<Origin>,
+}
+
 /// One conversation of a log, growing.
 #[derive(Debug)]
 pub(super) struct Thread {
@@ -13,6 +33,9 @@ pub(super) struct Thread {
     pub(super) conversation: Conversation,
     /// Where the message with an id of the log's stands.
     places: HashMap<String, usize>,
+    origins: Vec<Origin>,
+    /// The unit that is being read.
+    unit: usize,
 }
 
 impl Thread {
@@ -20,20 +43,32 @@ impl Thread {
         Self {
             conversation: Conversation::new(form),
             places: HashMap::new(),
+            origins: Vec::new(),
+            unit: 0,
         }
     }
 
     /// Adds a message.
     pub(super) fn push(&mut self, message: Message) {
+        self.came(self.conversation.messages.len());
         self.conversation.messages.push(message);
+    }
+
+    /// Notes that the unit gave a message.
+    fn came(&mut self, message: usize) {
+        let unit = self.unit;
+        self.origins.push(Origin { message, unit });
     }
 
     /// Adds a piece of the message that the log calls `id`: a log may write one answer down
     /// in several lines, with outputs in between.
     pub(super) fn push_piece(&mut self, id: Option<String>, message: Message) {
+        let known = id.as_ref().and_then(|id| self.places.get(id)).copied();
+        let at = known.unwrap_or(self.conversation.messages.len());
+        self.came(at);
         let messages = &mut self.conversation.messages;
-        if let Some(known) = id.as_ref().and_then(|id| self.places.get(id))
-            && let Some(first) = messages.get_mut(*known)
+        if known.is_some()
+            && let Some(first) = messages.get_mut(at)
         {
             first.parts.extend(message.parts);
             first.meta.usage = message.meta.usage.or(first.meta.usage);
@@ -61,22 +96,27 @@ pub(super) struct Threads {
     /// In the order they began, with their names.
     side: BTreeMap<usize, (String, Thread)>,
     numbers: HashMap<String, usize>,
+    /// The unit that is being read.
+    pub(super) unit: usize,
 }
 
 impl Threads {
     /// The thread of `agent`, which is new the first time; none is the user's own.
     pub(super) fn of(&mut self, form: Form, agent: Option<String>) -> &mut Thread {
-        let Some(agent) = agent else {
-            return self.main.get_or_insert_with(|| Thread::new(form));
+        let thread = if let Some(agent) = agent {
+            let next = self.numbers.len();
+            let number = *self.numbers.entry(agent.clone()).or_insert(next);
+            let thread = self.side.entry(number);
+            &mut thread.or_insert_with(|| (agent, Thread::new(form))).1
+        } else {
+            self.main.get_or_insert_with(|| Thread::new(form))
         };
-        let next = self.numbers.len();
-        let number = *self.numbers.entry(agent.clone()).or_insert(next);
-        let thread = self.side.entry(number);
-        &mut thread.or_insert_with(|| (agent, Thread::new(form))).1
+        thread.unit = self.unit;
+        thread
     }
 
     /// The conversations that have messages, named after their session.
-    pub(super) fn finish(self, session: Option<&str>) -> Vec<Conversation> {
+    pub(super) fn finish(self, session: Option<&str>) -> Vec<Read> {
         let main = self.main.map(|thread| (None, thread));
         let side = self
             .side
@@ -90,11 +130,26 @@ impl Threads {
                     (Some(session), Some(name)) => Some(format!("{session}/{name}")),
                     (session, name) => name.or_else(|| session.map(str::to_owned)),
                 };
-                conversation
+                Read {
+                    conversation,
+                    origins: thread.origins,
+                }
             })
-            .filter(|conversation| !conversation.messages.is_empty())
+            .filter(|read| !read.conversation.messages.is_empty())
             .collect()
     }
+}
+
+/// What became of a list of messages that held `before` of them when `unit` was read: the new
+/// ones came from it, or else a piece of the last one.
+pub(super) fn came(
+    messages: &[Message],
+    before: usize,
+    unit: usize,
+) -> impl Iterator<Item = Origin> + use<> {
+    let count = messages.len();
+    let first = before.min(count.saturating_sub(1));
+    (first..count).map(move |message| Origin { message, unit })
 }
 
 /// A thought of the model, if there is any text in it.

@@ -1,0 +1,187 @@
+//! The facts of the replaced messages, each once, with where they stand.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use trimtab_model::{Kind, Message, Output, Part, Ref};
+
+use super::Missing;
+use crate::facts::{self, Fact, FactKind};
+
+/// Bytes at either end of an output that are read. What lies between is behind its ref.
+const READ: usize = 64 << 10;
+/// An output with more facts than this is a listing; that something is in it means little.
+const LISTING: usize = 60;
+/// Bytes of a name from which on nobody could guess it.
+const UNGUESSABLE: usize = 6;
+
+/// Where a fact stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    User,
+    Summary,
+    Arguments,
+    Said,
+    Output,
+}
+
+#[derive(Clone, Copy)]
+struct Seen<'m> {
+    kind: FactKind,
+    /// The newest message with it.
+    message: usize,
+    /// In how many messages it stands.
+    messages: u32,
+    weight: u32,
+    stored: Option<&'m Ref>,
+    /// True while it is known from one output only, and that is no listing.
+    rare: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Gathered<'m> {
+    seen: HashMap<&'m str, Seen<'m>>,
+    /// The facts of the part that is being read.
+    part: Vec<(Fact<'m>, bool)>,
+}
+
+impl<'m> Gathered<'m> {
+    pub(super) fn read(&mut self, at: usize, message: &'m Message) {
+        let place = match message.meta.kind {
+            Some(Kind::Summary | Kind::Retain) => Place::Summary,
+            _ if message.is_real_user() => Place::User,
+            _ => Place::Said,
+        };
+        for part in &message.parts {
+            match part {
+                Part::Text(text) => {
+                    self.extract(&text.text);
+                    if place == Place::User {
+                        facts::constraints(&text.text, &mut |fact| self.part.push((fact, false)));
+                    }
+                    self.settle(at, place, None);
+                }
+                Part::Call(call) => {
+                    self.extract(&call.arguments);
+                    facts::commands(&call.name, &call.arguments, &mut |fact| {
+                        self.part.push((fact, false));
+                    });
+                    self.settle(at, Place::Arguments, None);
+                }
+                Part::Output(output) => self.output(at, output),
+                Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+            }
+        }
+    }
+
+    fn output(&mut self, at: usize, output: &'m Output) {
+        for text in output.content.iter().filter_map(Part::as_text) {
+            let (head, tail) = ends(text);
+            self.extract(head);
+            self.extract(tail);
+        }
+        self.settle(at, Place::Output, output.stored.as_ref());
+    }
+
+    /// Reads the facts of `text`, each with whether it stands in an error line.
+    fn extract(&mut self, text: &'m str) {
+        let mut error = 0..0;
+        facts::extract(text, &mut |fact| {
+            if fact.kind == FactKind::Error {
+                error = fact.at..fact.at + fact.text.len();
+            }
+            self.part.push((fact, error.contains(&fact.at)));
+        });
+    }
+
+    /// Takes the facts of one part into account.
+    fn settle(&mut self, at: usize, place: Place, stored: Option<&'m Ref>) {
+        let listing = self.part.len() > LISTING;
+        for (fact, in_error) in self.part.drain(..) {
+            let weight = weight(fact.kind, place, in_error);
+            let rare = !listing && place == Place::Output;
+            match self.seen.entry(fact.text) {
+                Entry::Vacant(entry) => {
+                    entry.insert(Seen {
+                        kind: fact.kind,
+                        message: at,
+                        messages: 1,
+                        weight,
+                        stored,
+                        rare,
+                    });
+                }
+                Entry::Occupied(mut entry) => {
+                    let seen = entry.get_mut();
+                    if seen.message != at {
+                        seen.messages += 1;
+                        seen.message = at;
+                    }
+                    seen.weight |= weight;
+                    seen.rare &= rare;
+                    seen.stored = stored.or(seen.stored);
+                }
+            }
+        }
+    }
+
+    /// The facts that matter, with how much; in no order.
+    pub(super) fn that_matter(self) -> impl Iterator<Item = Missing<'m>> {
+        self.seen.into_iter().filter_map(|(text, seen)| {
+            let weight = total(text, &seen);
+            (weight > 0).then_some(Missing {
+                kind: seen.kind,
+                text,
+                weight,
+                message: seen.message,
+                stored: seen.stored,
+            })
+        })
+    }
+}
+
+const CONSTRAINT: u32 = 1 << 10;
+const USER: u32 = 1 << 9;
+const ERROR: u32 = 1 << 8;
+const CARRIED: u32 = 1 << 7;
+const ARGUMENTS: u32 = 1 << 6;
+/// What comes up again, and a little more for every further time.
+const REPEATED: u32 = 1 << 5;
+const RARE: u32 = 1 << 3;
+
+/// What the place of a fact makes it matter, one bit for each reason.
+fn weight(kind: FactKind, place: Place, in_error: bool) -> u32 {
+    let place = match place {
+        _ if kind == FactKind::Constraint => CONSTRAINT,
+        Place::User => USER,
+        Place::Summary => CARRIED,
+        Place::Arguments => ARGUMENTS,
+        Place::Said | Place::Output => 0,
+    };
+    place | if in_error { ERROR } else { 0 }
+}
+
+fn total(text: &str, seen: &Seen<'_>) -> u32 {
+    let again = match seen.messages {
+        0 | 1 => 0,
+        times => REPEATED + times.min(16),
+    };
+    let unguessable = text.len() >= UNGUESSABLE && text.bytes().any(|byte| byte.is_ascii_digit());
+    let named = matches!(seen.kind, FactKind::Path | FactKind::Url) || unguessable;
+    let rare = if seen.rare && again == 0 && named {
+        RARE
+    } else {
+        0
+    };
+    seen.weight + again + rare
+}
+
+/// The head and the tail of `text` that are read; all of it and nothing if it is short.
+fn ends(text: &str) -> (&str, &str) {
+    if text.len() <= 2 * READ {
+        return (text, "");
+    }
+    let head = text.get(..text.floor_char_boundary(READ));
+    let tail = text.get(text.ceil_char_boundary(text.len() - READ)..);
+    (head.unwrap_or_default(), tail.unwrap_or_default())
+}

@@ -1,0 +1,143 @@
+//! Which facts of the replaced messages a summary leaves out.
+//!
+//! Not every fact matters: a listing has thousands of paths, and they are behind its ref. What
+//! matters is what the user said, what the model used in a call, what stands in an error,
+//! what comes up again, and the rare id that nobody could guess.
+
+mod block;
+mod gather;
+mod outputs;
+mod written;
+
+use std::borrow::Borrow;
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Message, Ref};
+
+pub use block::FactBlock;
+pub(super) use block::without_block;
+
+use super::room::Room;
+use crate::facts::FactKind;
+use gather::Gathered;
+use outputs::StoredOutputs;
+use written::Written;
+
+/// How many of the facts that matter a summary has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// The facts that matter.
+    pub facts: usize,
+    /// Those that the summary has.
+    pub covered: usize,
+    /// Those that it does not have.
+    pub missing: usize,
+    /// Those of the missing ones that the fact block has.
+    pub added: usize,
+}
+
+impl Coverage {
+    /// What part of the facts that matter is in the summary or in the block; 1 if there
+    /// are none.
+    pub fn ratio(&self) -> f64 {
+        if self.facts == 0 {
+            return 1.0;
+        }
+        (self.covered + self.added) as f64 / self.facts as f64
+    }
+}
+
+/// A fact that matters and is not in the summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing<'m> {
+    /// What it is.
+    pub kind: FactKind,
+    /// The fact, as it stands in its message.
+    pub text: &'m str,
+    /// How much it matters.
+    pub weight: u32,
+    /// The newest replaced message that has it.
+    pub message: usize,
+    /// The newest stored output that has it.
+    pub stored: Option<&'m Ref>,
+}
+
+/// What a summary leaves out.
+pub struct Audit<'m> {
+    coverage: Coverage,
+    missing: Vec<Missing<'m>>,
+    outputs: StoredOutputs<'m>,
+}
+
+/// Looks for what matters in the `replaced` messages in what was `written` for them: the
+/// summary, what is retained, and whatever else of theirs stays in the window.
+///
+/// ```
+/// use trimtab_engine::compaction::audit::audit;
+/// use trimtab_model::Message;
+///
+/// let replaced = [Message::user("Keep src/main.rs as it is. Port it to tokio 1.47.0")];
+/// let audit = audit(&replaced, &["The user wants src/main.rs as it is: keep."]);
+/// let missing: Vec<&str> = audit.missing().iter().map(|fact| fact.text).collect();
+/// assert_eq!(missing, ["1.47.0"]);
+/// assert_eq!((audit.coverage().facts, audit.coverage().covered), (3, 2));
+/// ```
+pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Audit<'m> {
+    let outputs = StoredOutputs::of(replaced);
+    let mut gathered = Gathered::default();
+    for (at, message) in replaced.iter().enumerate() {
+        gathered.read(at, message.borrow());
+    }
+    let written = Written::new(written);
+    let mut coverage = Coverage::default();
+    let mut missing = Vec::new();
+    for fact in gathered.that_matter() {
+        coverage.facts += 1;
+        if written.has(fact.kind, fact.text) {
+            coverage.covered += 1;
+        } else {
+            missing.push(fact);
+        }
+    }
+    coverage.missing = missing.len();
+    missing.sort_by(|a, b| {
+        let newest = b.message.cmp(&a.message);
+        b.weight
+            .cmp(&a.weight)
+            .then(newest)
+            .then(a.text.cmp(b.text))
+    });
+    Audit {
+        coverage,
+        missing,
+        outputs,
+    }
+}
+
+impl<'m> Audit<'m> {
+    /// The counts, before any fact block.
+    pub fn coverage(&self) -> Coverage {
+        self.coverage
+    }
+
+    /// What is missing, what matters most first.
+    pub fn missing(&self) -> &[Missing<'m>] {
+        &self.missing
+    }
+
+    /// The text that makes up for what is missing, within `room`: the missing facts that
+    /// matter most, by kind and with the refs of the outputs that they came from, and every
+    /// stored output of the replaced messages by its ref. Where the room forbids that, older
+    /// outputs are named by their bare ref, and then the oldest are left out.
+    pub fn fact_block(&self, room: &Room<'_>) -> FactBlock {
+        let mut block = block::render(&self.missing, &self.outputs, room);
+        block.coverage = Coverage {
+            added: block.coverage.added,
+            ..self.coverage
+        };
+        block
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! The stored outputs of the replaced messages, each with the call that gave it.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+
+use trimtab_model::rounds::{self, Place};
+use trimtab_model::{Call, Kind, Message, Output, Part, Ref};
+
+use super::block::{CLOSING, OUTPUTS};
+use crate::compaction::text::short_arguments;
+
+/// Characters of the arguments that are shown.
+const ARGUMENTS: usize = 60;
+
+/// One stored output.
+pub(super) struct StoredOutput<'m> {
+    /// What its ref is called.
+    pub(super) id: &'m str,
+    /// The ref, unless only an earlier fact block knows it.
+    pub(super) stored: Option<&'m Ref>,
+    tool: &'m str,
+    call: Option<&'m Call>,
+    /// What an earlier fact block said of it.
+    said: &'m str,
+}
+
+impl StoredOutput<'_> {
+    /// The call that gave it, in short.
+    pub(super) fn label(&self) -> String {
+        match self.call {
+            Some(call) => short_arguments(call, ARGUMENTS),
+            None if self.stored.is_some() => self.tool.to_owned(),
+            None => self.said.to_owned(),
+        }
+    }
+}
+
+/// All of them, oldest first, each once.
+pub(super) struct StoredOutputs<'m> {
+    pub(super) all: Vec<StoredOutput<'m>>,
+}
+
+impl<'m> StoredOutputs<'m> {
+    pub(super) fn of<M: Borrow<Message>>(replaced: &'m [M]) -> Self {
+        let calls = calls_of_outputs(replaced);
+        let mut all: Vec<StoredOutput<'m>> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut add = |output: StoredOutput<'m>| {
+            let known = places.get(output.id).and_then(|at| all.get_mut(*at));
+            if let Some(known) = known {
+                if known.stored.is_none() {
+                    *known = output;
+                }
+            } else {
+                places.insert(output.id, all.len());
+                all.push(output);
+            }
+        };
+        for (at, message) in replaced.iter().enumerate() {
+            let message = message.borrow();
+            if matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain)) {
+                message
+                    .parts
+                    .iter()
+                    .filter_map(Part::as_text)
+                    .flat_map(named_in)
+                    .for_each(&mut add);
+            }
+            for (part, output) in outputs(message) {
+                let call = calls.get(&Place { message: at, part }).copied();
+                if let Some(output) = stored_output(output, call) {
+                    add(output);
+                }
+            }
+        }
+        Self { all }
+    }
+}
+
+fn outputs(message: &Message) -> impl Iterator<Item = (usize, &Output)> {
+    let parts = message.parts.iter().enumerate();
+    parts.filter_map(|(at, part)| Some((at, part.as_output()?)))
+}
+
+fn stored_output<'m>(output: &'m Output, call: Option<&'m Call>) -> Option<StoredOutput<'m>> {
+    let stored = output.stored.as_ref()?;
+    Some(StoredOutput {
+        id: stored.id(),
+        stored: Some(stored),
+        tool: output.tool.as_deref().unwrap_or("output"),
+        call,
+        said: "",
+    })
+}
+
+/// The call that each output answers.
+fn calls_of_outputs<M: Borrow<Message>>(messages: &[M]) -> HashMap<Place, &Call> {
+    let rounds = rounds::pair(messages).rounds.into_iter();
+    let pairs = rounds.flat_map(|round| round.calls).filter_map(|pair| {
+        let message = messages.get(pair.call.message)?.borrow();
+        Some((pair.output?, message.parts.get(pair.call.part)?.as_call()?))
+    });
+    pairs.collect()
+}
+
+/// The outputs that the fact block in an earlier summary names.
+fn named_in(summary: &str) -> impl Iterator<Item = StoredOutput<'_>> {
+    let block = summary.split_once(OUTPUTS).map_or("", |(_, block)| block);
+    let lines = block.lines().skip(1).take_while(|line| *line != CLOSING);
+    lines.flat_map(named_in_line)
+}
+
+/// `- REF tool(arguments)`, or a line of bare refs.
+fn named_in_line(line: &str) -> Vec<StoredOutput<'_>> {
+    let named = |id, said| StoredOutput {
+        id,
+        stored: None,
+        tool: "",
+        call: None,
+        said,
+    };
+    match line.strip_prefix("- ") {
+        Some(entry) => {
+            let (id, said) = entry.split_once(' ').unwrap_or((entry, ""));
+            vec![named(id, said)]
+        }
+        None => line.split_whitespace().map(|id| named(id, "")).collect(),
+    }
+}

@@ -1,0 +1,162 @@
+//! The summary that no model wrote.
+//!
+//! A compaction must work when the summariser fails, or when there is none. What can be said
+//! without understanding is said in a fixed form: what the user asked for, what was run,
+//! which files were touched, what failed, what is open, and the facts with the refs of the
+//! outputs that they came from. A summary of this form that is replaced is read back and
+//! carried on, so that a chain of them keeps the first request and never grows.
+
+mod carried;
+mod files;
+mod open;
+mod runs;
+mod section;
+mod users;
+
+use std::borrow::Borrow;
+
+use trimtab_model::{Message, Part, Ref};
+
+use super::audit::{Coverage, audit};
+use super::room::Room;
+use carried::Carried;
+use section::{Section, Title};
+
+/// What such a summary begins with.
+pub const OPENING: &str = "[Summary made without a model]";
+
+/// Of every hundred tokens, how many each section may have, besides what those before it left;
+/// the rest is for the facts.
+const SHARES: [(Title, u64); 7] = [
+    (Title::FirstRequest, 10),
+    (Title::UserMessages, 25),
+    (Title::OpenWork, 10),
+    (Title::Errors, 10),
+    (Title::Files, 10),
+    (Title::Runs, 10),
+    (Title::Earlier, 10),
+];
+
+/// A summary that no model wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deterministic {
+    /// The summary; empty if there is no room for any, or nothing to replace.
+    pub summary: String,
+    /// The refs that it names.
+    pub refs: Vec<Ref>,
+    /// How many of the facts that matter it has.
+    pub coverage: Coverage,
+}
+
+/// The summary of the `replaced` messages, within `room` and smaller than they are.
+///
+/// ```
+/// use trimtab_engine::compaction::{fallback, room::Room};
+/// use trimtab_model::{Call, Message};
+///
+/// let replaced = [
+///     Message::user("Make the tests pass. Never edit the fixtures."),
+///     Message::assistant("").with_call(Call::new("c", "bash", r#"{"command":"make"}"#)),
+///     Message::output("c", "error: missing header\n".repeat(50)),
+/// ];
+/// let bytes = |text: &str| text.len() as u64;
+/// let made = fallback::summarise(&replaced, &Room::new(800, &bytes));
+/// assert!(made.summary.contains("Never edit the fixtures."));
+/// assert!(made.summary.contains("bash(make)") && made.summary.len() <= 800);
+/// ```
+pub fn summarise<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Deterministic {
+    let room = room.with(room.tokens.min(weight_below(replaced, room)));
+    let mut tokens = room.tokens;
+    // Texts may weigh more together than one by one.
+    while tokens > 0 {
+        let made = within(replaced, &room.with(tokens));
+        if room.holds(&made.summary) {
+            return made;
+        }
+        tokens /= 2;
+    }
+    within(replaced, &room.with(0))
+}
+
+fn within<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Deterministic {
+    let carried = Carried::of(replaced);
+    let mut left = room.tokens.saturating_sub(room.weight(OPENING) + 1);
+    let mut unused = 0;
+    let mut sections = Vec::new();
+    for (title, percent) in SHARES {
+        let share = room.share(percent).tokens.saturating_add(unused).min(left);
+        let section = write(title, replaced, &carried, &room.with(share));
+        let used = section.weight(room).min(share);
+        unused = share - used;
+        left -= used;
+        sections.push(section);
+    }
+    let said = text_of(&sections);
+    let audit = audit(replaced, &[&said]);
+    let block = audit.fact_block(&room.with(left.saturating_sub(2)));
+    let texts = [OPENING, &said, &block.text];
+    let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+    // An opening alone says nothing.
+    let summary = if texts.len() > 1 {
+        texts.join("\n")
+    } else {
+        String::new()
+    };
+    Deterministic {
+        summary,
+        refs: block.refs,
+        coverage: block.coverage,
+    }
+}
+
+fn write<M: Borrow<Message>>(
+    title: Title,
+    replaced: &[M],
+    carried: &Carried<'_>,
+    room: &Room<'_>,
+) -> Section {
+    match title {
+        Title::FirstRequest => users::first_request(replaced, carried, room),
+        Title::UserMessages => users::messages(replaced, carried, room),
+        Title::OpenWork => open::work(replaced, room),
+        Title::Errors => open::errors(replaced, carried, room),
+        Title::Files => files::touched(replaced, carried, room),
+        Title::Runs => runs::runs(replaced, carried, room),
+        Title::Earlier => carried.earlier(room),
+    }
+}
+
+/// The sections that say something, in the order in which they are read best.
+fn text_of(sections: &[Section]) -> String {
+    let mut sections: Vec<&Section> = sections
+        .iter()
+        .filter(|section| !section.is_empty())
+        .collect();
+    sections.sort_by_key(|section| section.title());
+    let texts: Vec<String> = sections.iter().map(|section| section.text()).collect();
+    texts.join("\n")
+}
+
+/// One less than what the messages weigh, as far as that is below the budget.
+fn weight_below<M: Borrow<Message>>(messages: &[M], room: &Room<'_>) -> u64 {
+    let mut weight = 0u64;
+    for message in messages {
+        for part in &message.borrow().parts {
+            let more = match part {
+                Part::Text(text) => room.weight(&text.text),
+                Part::Call(call) => room.weight(&call.name) + room.weight(&call.arguments),
+                Part::Output(output) => room.weight(&output.text()),
+                Part::Reasoning(thought) => room.weight(&thought.text),
+                Part::Media(_) | Part::Opaque(_) => 0,
+            };
+            weight = weight.saturating_add(more);
+            if weight > room.tokens {
+                return room.tokens;
+            }
+        }
+    }
+    weight.saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests;

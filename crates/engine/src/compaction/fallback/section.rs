@@ -1,0 +1,144 @@
+//! A section of the summary: a title and items that can be read back.
+
+use crate::compaction::room::Room;
+use crate::compaction::text::untagged;
+
+/// The sections, in the order in which they are read best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Title {
+    FirstRequest,
+    Earlier,
+    UserMessages,
+    Runs,
+    Files,
+    Errors,
+    OpenWork,
+}
+
+impl Title {
+    const ALL: [Self; 7] = [
+        Self::FirstRequest,
+        Self::Earlier,
+        Self::UserMessages,
+        Self::Runs,
+        Self::Files,
+        Self::Errors,
+        Self::OpenWork,
+    ];
+
+    pub(super) fn line(self) -> &'static str {
+        match self {
+            Self::FirstRequest => "First request:",
+            Self::Earlier => "Summary of what came before:",
+            Self::UserMessages => "What the user said, oldest first:",
+            Self::Runs => "What was run, oldest first:",
+            Self::Files => "Files touched:",
+            Self::Errors => "Errors, newest last:",
+            Self::OpenWork => "Where it stopped:",
+        }
+    }
+
+    fn of_line(line: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|title| title.line() == line)
+    }
+}
+
+/// A title and what stands under it.
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    title: Title,
+    items: Vec<String>,
+}
+
+impl Section {
+    /// The newest of `items` that there is room for, in their own order. Tags in them are
+    /// disarmed.
+    pub(super) fn newest(
+        title: Title,
+        items: impl DoubleEndedIterator<Item = String>,
+        room: &Room<'_>,
+    ) -> Self {
+        let mut left = room.tokens.checked_sub(room.weight(title.line()) + 1);
+        let mut taken = Vec::new();
+        for item in items.rev() {
+            let item = as_item(&item);
+            let rest = left.and_then(|left| left.checked_sub(room.weight(&item) + 1));
+            if rest.is_none() {
+                break;
+            }
+            left = rest;
+            taken.push(item);
+        }
+        taken.reverse();
+        Self {
+            title,
+            items: taken,
+        }
+    }
+
+    pub(super) fn title(&self) -> Title {
+        self.title
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    pub(super) fn weight(&self, room: &Room<'_>) -> u64 {
+        if self.is_empty() {
+            return 0;
+        }
+        let items = self.items.iter().map(|item| room.weight(item) + 1);
+        room.weight(self.title.line()) + 1 + items.sum::<u64>()
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = self.title.line().to_owned();
+        for item in &self.items {
+            text.push('\n');
+            text.push_str(item);
+        }
+        text
+    }
+}
+
+/// What one item may weigh in `room` when it is the only one.
+pub(super) fn room_for_one<'w>(title: Title, room: &Room<'w>) -> Room<'w> {
+    let around = room.weight(title.line()) + 4;
+    room.with(room.tokens.saturating_sub(around))
+}
+
+/// As much of the head of `text` as fits as the only item.
+pub(super) fn head_of(text: &str, title: Title, room: &Room<'_>) -> String {
+    let room = room_for_one(title, room);
+    // Indenting and disarming make a text longer, but no head of it shorter than another.
+    let as_long = |text: &str| room.weight(&as_item(text));
+    let room = Room::new(room.tokens, &as_long);
+    room.head(text).trim_end().to_owned()
+}
+
+/// An item on its own line; further lines of it are indented, so that none is taken for a
+/// title or an item.
+fn as_item(text: &str) -> String {
+    let lines: Vec<&str> = text.trim().lines().collect();
+    format!("- {}", untagged(&lines.join("\n  ")))
+}
+
+/// The items that stand under `title` in a summary of this form.
+pub(super) fn items(summary: &str, title: Title) -> Vec<String> {
+    let mut within = false;
+    let mut items: Vec<String> = Vec::new();
+    for line in summary.lines() {
+        if let Some(item) = line.strip_prefix("- ").filter(|_| within) {
+            items.push(item.to_owned());
+        } else if let (Some(more), Some(last)) = (line.strip_prefix("  "), items.last_mut())
+            && within
+        {
+            last.push('\n');
+            last.push_str(more);
+        } else {
+            within = Title::of_line(line) == Some(title);
+        }
+    }
+    items
+}

@@ -1,0 +1,140 @@
+//! Conversations that are one JSON value each: request bodies, spliced, and session exports.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use trimtab_model::Dialect;
+
+use super::patch::Patch;
+use super::{WriteError, elements, opencode};
+use crate::json::{self, Fields, Type, type_of};
+use crate::scan::Scan;
+use crate::splice::{Change, Sent, changes, splice};
+use crate::transcript::{Conversation, Form, Reader};
+
+/// Writes a file in which each conversation is one value.
+pub(super) fn write(
+    mut reader: Reader<&[u8]>,
+    original: &[u8],
+    windows: &[Vec<Sent>],
+) -> Result<Vec<u8>, WriteError> {
+    let mut written = Vec::with_capacity(original.len());
+    let mut windows = windows.iter();
+    loop {
+        let (line, text) = reader.current_text()?;
+        let read = reader.current()?;
+        let value = text.trim();
+        let start = text.len() - text.trim_start().len();
+        let (before, _) = text.split_at_checked(start).unwrap_or_default();
+        written.extend_from_slice(before.as_bytes());
+        match windows.next() {
+            Some(sent) => written.extend(conversation(value, &read, sent, line)?),
+            None => written.extend_from_slice(value.as_bytes()),
+        }
+        let end = start + value.len();
+        let behind = text.split_at_checked(end).map_or("", |(_, behind)| behind);
+        written.extend_from_slice(behind.as_bytes());
+        if !reader.next_line()? {
+            return Ok(written);
+        }
+    }
+}
+
+/// One conversation with what is sent in it.
+fn conversation(
+    text: &str,
+    read: &Conversation,
+    sent: &[Sent],
+    line: u64,
+) -> Result<Vec<u8>, WriteError> {
+    let spelling = |why: String| WriteError::Spelling { line, why };
+    let value: &RawValue =
+        serde_json::from_str(text).map_err(|error| spelling(error.to_string()))?;
+    if read.form == Form::OpenCode {
+        return session(text, value, sent).ok_or_else(|| spelling("no messages".to_owned()));
+    }
+    if type_of(value) == Type::List {
+        let field = if read.form == Form::Responses {
+            "input"
+        } else {
+            "messages"
+        };
+        let (head, tail) = (format!("{{\"{field}\":"), "}");
+        let body = format!("{head}{text}{tail}");
+        let spliced = spliced(&body, read, sent).map_err(spelling)?;
+        let inner = spliced.len().saturating_sub(tail.len());
+        let list = spliced.get(head.len()..inner);
+        return Ok(list.unwrap_or_default().to_vec());
+    }
+    let body = body_of(value).ok_or_else(|| spelling("no messages".to_owned()))?;
+    let spliced = spliced(body.get(), read, sent).map_err(spelling)?;
+    let mut patch = Patch::new(text);
+    patch.replace(body, &String::from_utf8_lossy(&spliced));
+    Ok(patch.end().into_bytes())
+}
+
+/// The object that holds the conversation: the value itself, or the request inside it.
+fn body_of(value: &RawValue) -> Option<&RawValue> {
+    let fields = json::fields(value)?;
+    let holds = |fields: &Fields<'_>| {
+        let input = matches!(fields.type_of("input"), Some(Type::List | Type::Text));
+        fields.type_of("messages") == Some(Type::List) || (input && !fields.has("type"))
+    };
+    if holds(&fields) {
+        return Some(value);
+    }
+    let inner = ["body", "params", "request"].into_iter();
+    inner
+        .filter_map(|name| fields.get(name))
+        .find(|raw| json::fields(raw).as_ref().is_some_and(holds))
+}
+
+fn session(text: &str, value: &RawValue, sent: &[Sent]) -> Option<Vec<u8>> {
+    let fields = json::fields(value)?;
+    let list = fields.get("messages")?;
+    let entries: Vec<Fields<'_>> = json::parse(list)?;
+    let read = crate::transcript::opencode::read(&fields, &entries)?;
+    let (reads, windows) = ([read], [sent.to_vec()]);
+    let mut pen = opencode::OpenCode::default();
+    Some(elements::write(text, list, &reads, &windows, &mut pen))
+}
+
+/// A request body with what is sent in it, by splicing.
+fn spliced(body: &str, read: &Conversation, sent: &[Sent]) -> Result<Vec<u8>, String> {
+    let dialect: Dialect = read.form.dialect();
+    let scan = Scan::new(body.as_bytes(), dialect).map_err(|error| error.to_string())?;
+    if scan.len() != read.messages.len() {
+        let (scanned, known) = (scan.len(), read.messages.len());
+        return Err(format!(
+            "{scanned} messages in its bytes, {known} as it is read"
+        ));
+    }
+    let mut changes = changes(&read.messages, sent, dialect);
+    let first = splice(&scan, &changes).map_err(|refused| refused.to_string())?;
+    if first.skipped.is_empty() {
+        return Ok(first.body.into_owned());
+    }
+    // What would make a body longer is not shown in place; written anew, it may.
+    let longer = first.skipped.iter().filter_map(|at| changes.get(*at));
+    let messages: BTreeSet<usize> = longer.filter_map(message_of).collect();
+    changes.retain(|change| !message_of(change).is_some_and(|at| messages.contains(&at)));
+    for entry in sent {
+        if let Some(message) = entry.from.filter(|at| messages.contains(at)) {
+            let with = Arc::clone(&entry.message);
+            changes.push(Change::Replace { message, with });
+        }
+    }
+    let again = splice(&scan, &changes).map_err(|refused| refused.to_string())?;
+    Ok(again.body.into_owned())
+}
+
+/// The message that a change is about, if it is about what is in one.
+fn message_of(change: &Change) -> Option<usize> {
+    match change {
+        Change::Show { message, .. }
+        | Change::RemovePart { message, .. }
+        | Change::Rename { message, .. } => Some(*message),
+        _ => None,
+    }
+}

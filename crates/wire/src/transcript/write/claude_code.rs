@@ -1,0 +1,139 @@
+//! Lines of a Claude Code session.
+
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+use trimtab_model::{Kind, Message, Output, Part, Role};
+
+use super::patch::{Patch, copied};
+use super::pen::{Names, New, Pen, name};
+use crate::json::{self, Fields, array, quoted, string};
+use crate::messages::write_part;
+use crate::transcript::own;
+
+/// What every line says of its session.
+const SESSION: [&str; 10] = [
+    "parentUuid",
+    "isSidechain",
+    "userType",
+    "cwd",
+    "sessionId",
+    "version",
+    "gitBranch",
+    "agentId",
+    "slug",
+    "timestamp",
+];
+/// What is written anew, or holds a copy of it.
+const WRITTEN: [&str; 7] = [
+    "type",
+    "message",
+    "uuid",
+    "toolUseResult",
+    "isCompactSummary",
+    "isMeta",
+    own::FIELD,
+];
+
+/// Spells lines of a session.
+#[derive(Default)]
+pub(super) struct ClaudeCode {
+    /// The names of lines that were used again.
+    used: HashSet<String>,
+}
+
+impl Pen for ClaudeCode {
+    fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
+        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+        let message = fields.fields("message")?;
+        let mut patch = Patch::new(unit);
+        for raw in message.list("content").unwrap_or_default() {
+            show_part(raw, outputs, &mut patch);
+        }
+        if !patch.is_empty()
+            && let (Some(copy), [first, ..]) = (fields.get("toolUseResult"), outputs)
+        {
+            patch.replace(copy, &quoted(&first.text()));
+        }
+        Some(patch.end())
+    }
+
+    fn write(&mut self, run: &[New<'_>], _: &Names<'_>) -> Vec<String> {
+        run.iter().map(|new| self.line(new)).collect()
+    }
+
+    fn links(&self) -> Option<(&'static str, &'static str)> {
+        Some(("uuid", "parentUuid"))
+    }
+}
+
+/// Replaces the content of an output, if it is among `outputs`.
+fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
+    let Some(part) = json::fields(raw) else {
+        return;
+    };
+    let id = part.get("tool_use_id").and_then(string);
+    let shown = outputs
+        .iter()
+        .find(|output| Some(&output.call_id) == id.as_ref());
+    let Some(shown) = shown else { return };
+    let written = write_part(&Part::Output(Output::clone(shown)));
+    let content = json::pick(&written, ["content"]).and_then(|[content]| content);
+    let content = content.unwrap_or("\"\"");
+    match part.get("content") {
+        Some(value) => patch.replace(value, content),
+        None => patch.replace(raw, &written),
+    }
+}
+
+impl ClaudeCode {
+    fn line(&mut self, new: &New<'_>) -> String {
+        let like = new.like();
+        let fields = serde_json::from_str::<Fields<'_>>(like).unwrap_or_default();
+        let object = if new.is_old() {
+            copied(&fields, |name| !WRITTEN.contains(&name))
+        } else {
+            copied(&fields, |name| SESSION.contains(&name))
+        };
+        let object = if fields.has("parentUuid") {
+            object
+        } else {
+            object.raw("parentUuid", "null")
+        };
+        let own = fields.get("uuid").and_then(string);
+        let own = own.filter(|uuid| new.is_old() && self.used.insert(uuid.clone()));
+        let uuid = own.unwrap_or_else(|| name(like, new.number, new.message));
+        let kind = new.message.meta.kind;
+        let role = match new.message.role {
+            Role::Assistant => "assistant",
+            Role::System | Role::User | Role::Tool => "user",
+        };
+        let meta = matches!(kind, Some(Kind::Note | Kind::Repair)) && role == "user";
+        object
+            .text("type", role)
+            .raw("message", &message(new, &fields, role))
+            .flag("isCompactSummary", kind == Some(Kind::Summary))
+            .flag("isMeta", meta)
+            .text("uuid", &uuid)
+            .maybe(own::FIELD, own::mark(new.message))
+            .end()
+    }
+}
+
+fn message(new: &New<'_>, line: &Fields<'_>, role: &str) -> String {
+    let given = line.fields("message").filter(|_| new.is_old());
+    let given = given.unwrap_or_default();
+    copied(&given, |name| !matches!(name, "role" | "content"))
+        .text("role", role)
+        .raw("content", &content(new.message))
+        .end()
+}
+
+fn content(message: &Message) -> String {
+    match message.parts.as_slice() {
+        [Part::Text(text)] if text.extra.is_empty() && !message.meta.content_list => {
+            quoted(&text.text)
+        }
+        parts => array(parts.iter().map(write_part)),
+    }
+}

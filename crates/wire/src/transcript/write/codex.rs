@@ -1,0 +1,82 @@
+//! Lines of a Codex rollout.
+
+use serde_json::value::RawValue;
+use trimtab_model::{Message, Output, Part, RawJson, Role};
+
+use super::patch::{Patch, copied};
+use super::pen::{Names, New, Pen};
+use crate::json::{self, Fields, quoted, string, type_of};
+use crate::responses::{write_input, write_instructions};
+use crate::transcript::own;
+
+/// Spells lines of a rollout.
+pub(super) struct Codex;
+
+impl Pen for Codex {
+    fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
+        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+        let payload = fields.get("payload")?;
+        let mut patch = Patch::new(unit);
+        show_entry(payload, outputs, &mut patch);
+        let kept = json::fields(payload).and_then(|payload| payload.list("replacement_history"));
+        for entry in kept.unwrap_or_default() {
+            show_entry(entry, outputs, &mut patch);
+        }
+        Some(patch.end())
+    }
+
+    fn write(&mut self, run: &[New<'_>], _: &Names<'_>) -> Vec<String> {
+        run.iter().flat_map(lines).collect()
+    }
+}
+
+/// Replaces the content of an output, if it is among `outputs`.
+fn show_entry(entry: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
+    let Some(fields) = json::fields(entry) else {
+        return;
+    };
+    let id = fields.get("call_id").and_then(string);
+    let mut known = outputs.iter();
+    let shown = known.find(|output| Some(&output.call_id) == id.as_ref());
+    let (Some(shown), Some(value)) = (shown, fields.get("output")) else {
+        return;
+    };
+    let mut message = Message::new(Role::Tool, vec![Part::Output(Output::clone(shown))]);
+    message.meta.content_list = type_of(value) == json::Type::List;
+    let written = write_input(&[message]);
+    let entry = written.first().map(RawJson::as_str);
+    let content = entry.and_then(|entry| json::pick(entry, ["output"]));
+    if let Some([Some(content)]) = content {
+        patch.replace(value, content);
+    }
+}
+
+fn lines(new: &New<'_>) -> Vec<String> {
+    if let Some(text) = write_instructions(std::slice::from_ref(new.message)) {
+        return vec![instructions(new, &text)];
+    }
+    let fields = serde_json::from_str::<Fields<'_>>(new.like()).unwrap_or_default();
+    let line = |payload: &str| {
+        copied(&fields, |name| name == "timestamp")
+            .text("type", "response_item")
+            .raw("payload", payload)
+            .maybe(own::FIELD, own::mark(new.message))
+            .end()
+    };
+    let entries = write_input(std::slice::from_ref(new.message));
+    entries.iter().map(|entry| line(entry.as_str())).collect()
+}
+
+/// The line that says what the session is, with other instructions.
+fn instructions(new: &New<'_>, text: &str) -> String {
+    let unit = new.like();
+    let mut patch = Patch::new(unit);
+    let fields = serde_json::from_str::<Fields<'_>>(unit).unwrap_or_default();
+    let payload = fields.fields("payload").unwrap_or_default();
+    let given = payload.fields("base_instructions");
+    let value = given.and_then(|given| given.get("text"));
+    if let Some(value) = value.or_else(|| payload.get("instructions")) {
+        patch.replace(value, &quoted(text));
+    }
+    patch.end()
+}

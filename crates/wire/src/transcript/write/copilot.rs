@@ -1,0 +1,169 @@
+//! Lines of a Copilot CLI session.
+
+use std::collections::HashSet;
+
+use trimtab_model::{Call, Message, Output, Part, RawJson, Role};
+
+use super::patch::{Patch, copied};
+use super::pen::{Names, New, Pen, name};
+use crate::json::{Fields, Object, array, quoted, string};
+use crate::transcript::own;
+
+/// What is written anew in an answer.
+const ANSWER: [&str; 4] = [
+    "content",
+    "reasoningText",
+    "reasoningOpaque",
+    "toolRequests",
+];
+
+/// Spells lines of a session.
+#[derive(Default)]
+pub(super) struct Copilot {
+    /// The names of lines that were used again.
+    used: HashSet<String>,
+}
+
+impl Pen for Copilot {
+    fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
+        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+        let data = fields.fields("data")?;
+        let id = data.get("toolCallId").and_then(string)?;
+        let shown = outputs.iter().find(|output| output.call_id == id)?;
+        let (result, error) = (data.fields("result"), data.fields("error"));
+        let shown_in = |fields: &Fields<'_>, name: &str| fields.text(name).is_some();
+        let result = result.filter(|result| shown_in(result, "content"));
+        let text = quoted(&shown.text());
+        let mut patch = Patch::new(unit);
+        if let Some(result) = result {
+            for name in ["content", "detailedContent"] {
+                result
+                    .get(name)
+                    .iter()
+                    .for_each(|raw| patch.replace(raw, &text));
+            }
+        } else {
+            patch.replace(error?.get("message")?, &text);
+        }
+        Some(patch.end())
+    }
+
+    fn write(&mut self, run: &[New<'_>], _: &Names<'_>) -> Vec<String> {
+        run.iter().flat_map(|new| self.lines(new)).collect()
+    }
+
+    fn links(&self) -> Option<(&'static str, &'static str)> {
+        Some(("id", "parentId"))
+    }
+}
+
+impl Copilot {
+    fn lines(&mut self, new: &New<'_>) -> Vec<String> {
+        let fields = serde_json::from_str::<Fields<'_>>(new.like()).unwrap_or_default();
+        let data = fields.fields("data").unwrap_or_default();
+        let agent = data.get("parentToolCallId").map(|raw| raw.get().to_owned());
+        let datas: Vec<(&str, Object)> = match new.message.role {
+            Role::Assistant => vec![("assistant.message", answer(new, &data))],
+            Role::Tool => {
+                let outputs = new.message.outputs();
+                outputs
+                    .map(|output| ("tool.execution_complete", complete(output)))
+                    .collect()
+            }
+            role => {
+                let system = role == Role::System;
+                let name = if system {
+                    "system.message"
+                } else {
+                    "user.message"
+                };
+                vec![(name, Object::new().text("content", &new.message.text()))]
+            }
+        };
+        let lines = datas.into_iter().enumerate();
+        let lines = lines.map(|(at, (type_name, object))| {
+            // An answer that stood in the file says itself whose it is.
+            let object = if type_name == "assistant.message" && new.is_old() {
+                object
+            } else {
+                object.maybe("parentToolCallId", agent.clone())
+            };
+            self.line(new, &fields, type_name, &object.end(), at)
+        });
+        lines.collect()
+    }
+
+    fn line(
+        &mut self,
+        new: &New<'_>,
+        like: &Fields<'_>,
+        type_name: &str,
+        data: &str,
+        at: usize,
+    ) -> String {
+        let own = like.get("id").and_then(string);
+        let own = own.filter(|id| new.is_old() && self.used.insert(id.clone()));
+        let made = || name(&format!("{at}{}", new.like()), new.number, new.message);
+        let mark = own::mark(new.message).filter(|_| new.message.role == Role::User);
+        Object::new()
+            .text("type", type_name)
+            .raw("data", data)
+            .text("id", &own.unwrap_or_else(made))
+            .maybe(
+                "timestamp",
+                like.get("timestamp").map(|raw| raw.get().to_owned()),
+            )
+            .raw(
+                "parentId",
+                like.get("parentId").map_or("null", |raw| raw.get()),
+            )
+            .maybe(own::FIELD, mark)
+            .end()
+    }
+}
+
+fn answer(new: &New<'_>, data: &Fields<'_>) -> Object {
+    let message: &Message = new.message;
+    let thought = message.parts.iter().find_map(|part| match part {
+        Part::Reasoning(thought) => Some(thought),
+        _ => None,
+    });
+    let text = thought
+        .map(|thought| &thought.text)
+        .filter(|text| !text.is_empty());
+    let seal = thought.and_then(|thought| thought.seal.as_deref());
+    let like = if new.is_old() {
+        data.clone()
+    } else {
+        Fields::default()
+    };
+    copied(&like, |name| !ANSWER.contains(&name))
+        .text("content", &message.text())
+        .maybe("reasoningText", text.map(|text| quoted(text)))
+        .maybe("reasoningOpaque", seal.map(quoted))
+        .raw("toolRequests", &array(message.calls().map(request)))
+}
+
+fn request(call: &Call) -> String {
+    let arguments = &call.arguments;
+    let is_object = arguments.starts_with('{') && arguments.ends_with('}');
+    let arguments = if is_object && RawJson::parse(arguments).is_ok() {
+        arguments.clone()
+    } else {
+        quoted(arguments)
+    };
+    Object::new()
+        .text("toolCallId", &call.id)
+        .text("name", &call.name)
+        .raw("arguments", &arguments)
+        .text("type", "function")
+        .end()
+}
+
+fn complete(output: &Output) -> Object {
+    let result = Object::new().text("content", &output.text()).end();
+    Object::new()
+        .text("toolCallId", &output.call_id)
+        .raw("success", if output.is_error { "false" } else { "true" })
+        .raw("result", &result)
+}

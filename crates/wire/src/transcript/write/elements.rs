@@ -1,0 +1,54 @@
+//! Documents whose conversation is a list: elements go and come, the rest stays.
+
+use serde_json::value::RawValue;
+
+use super::lay_out_all;
+use super::layout::{END, Fate};
+use super::patch::Patch;
+use super::pen::Pen;
+use crate::json;
+use crate::splice::Sent;
+use crate::transcript::thread::Read;
+
+/// Writes the document with what is sent in place of `list`, which was read from it.
+pub(super) fn write(
+    text: &str,
+    list: &RawValue,
+    reads: &[Read],
+    windows: &[Vec<Sent>],
+    pen: &mut dyn Pen,
+) -> Vec<u8> {
+    let elements: Vec<&str> = json::elements(list.get()).collect();
+    let unit = |number: usize| elements.get(number).copied().unwrap_or("{}");
+    let laid = lay_out_all(reads, windows, &unit, pen);
+    let mut kept: Vec<String> = Vec::new();
+    for (number, element) in elements.iter().enumerate() {
+        kept.extend(laid.new.get(&number).into_iter().flatten().cloned());
+        match laid.fate(number) {
+            Fate::Kept => kept.push((*element).to_owned()),
+            Fate::Shown(text) => kept.push(text),
+            Fate::Gone | Fate::Anew => {}
+        }
+    }
+    kept.extend(laid.new.get(&END).into_iter().flatten().cloned());
+    let (head, gap, tail) = spaces(list.get(), &elements);
+    let mut patch = Patch::new(text);
+    patch.replace(list, &format!("[{head}{}{tail}]", kept.join(&gap)));
+    patch.end().into_bytes()
+}
+
+/// What stands before, between and behind the elements of a list.
+fn spaces(list: &str, elements: &[&str]) -> (String, String, String) {
+    let offset = |part: &str| (part.as_ptr() as usize).wrapping_sub(list.as_ptr() as usize);
+    let between = |from: usize, to: usize| list.get(from..to).unwrap_or_default().to_owned();
+    let Some((first, end)) = elements.first().zip(elements.last()) else {
+        return (String::new(), ",".to_owned(), String::new());
+    };
+    let head = between(1, offset(first));
+    let tail = between(offset(end) + end.len(), list.len().saturating_sub(1));
+    let gap = match elements {
+        [one, two, ..] => between(offset(one) + one.len(), offset(two)),
+        _ => format!(",{head}"),
+    };
+    (head, gap, tail)
+}

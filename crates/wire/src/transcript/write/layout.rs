@@ -1,0 +1,311 @@
+//! Which units of a file stay, which go, and where new ones stand.
+
+use std::collections::{BTreeMap, HashMap};
+
+use trimtab_model::{Message, Output, Part, Role};
+
+use super::pen::{Names, New, Pen};
+use crate::splice::Sent;
+use crate::transcript::thread::Read;
+
+/// What becomes of a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It stays as it is.
+    Kept,
+    /// It stays, with other contents of outputs.
+    Shown(String),
+    /// It goes: nothing of it is sent any more.
+    Gone,
+    /// It goes, because what it holds is written anew.
+    Anew,
+}
+
+/// What becomes of a conversation.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    /// The fate of each unit that holds a message of it.
+    pub(super) fates: BTreeMap<usize, Fate>,
+    /// New units, each list with the unit that it stands before; the last may be the end.
+    pub(super) new: BTreeMap<usize, Vec<String>>,
+}
+
+/// The place behind all units.
+pub(super) const END: usize = usize::MAX;
+
+/// Lays out `sent` over the units of a file.
+pub(super) fn lay_out<'a>(
+    read: &'a Read,
+    sent: &'a [Sent],
+    unit: impl Fn(usize) -> &'a str,
+    pen: &mut dyn Pen,
+) -> Layout {
+    let plan = Plan::new(read, sent, pen.joins_outputs());
+    let fates = plan.fates(&unit, pen);
+    let new = plan.written(&fates, &unit, pen);
+    Layout { fates, new }
+}
+
+struct Plan<'a> {
+    messages: &'a [Message],
+    sent: &'a [Sent],
+    /// The units of each message, in order.
+    units: Vec<Vec<usize>>,
+    /// For each message, where it is among what is sent, if it keeps its place.
+    stays: Vec<Option<usize>>,
+    /// For each message, whether it is sent at all.
+    is_sent: Vec<bool>,
+    /// For each message, the first one that it shares a unit with.
+    group: Vec<usize>,
+    /// The groups that must be written anew because something new stands inside them.
+    broken: Vec<bool>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(read: &'a Read, sent: &'a [Sent], joins_outputs: bool) -> Self {
+        let messages = read.conversation.messages.as_slice();
+        let mut units = vec![Vec::new(); messages.len()];
+        for origin in &read.origins {
+            if let Some(units) = units.get_mut(origin.message) {
+                units.push(origin.unit);
+            }
+        }
+        for units in &mut units {
+            units.sort_unstable();
+            units.dedup();
+        }
+        let mut plan = Self {
+            messages,
+            sent,
+            stays: stays(messages.len(), sent),
+            is_sent: is_sent(messages.len(), sent),
+            group: groups(&units),
+            broken: vec![false; messages.len()],
+            units,
+        };
+        plan.find_broken(joins_outputs);
+        plan
+    }
+
+    /// A group breaks where something is put between two messages of one unit, and where an
+    /// output must be written that stands in one unit with its call.
+    fn find_broken(&mut self, joins_outputs: bool) {
+        let pairs = self.units.windows(2).enumerate();
+        let inside = pairs.filter_map(|(message, pair)| {
+            let [one, two] = pair else { return None };
+            let (place, next) = self.place(message).zip(self.place(message + 1))?;
+            (one.first() == two.first() && next != place + 1).then_some(message)
+        });
+        let mut broken: Vec<usize> = inside.collect();
+        let mut answer = None;
+        for entry in self.sent {
+            let stays = entry.from.filter(|from| self.place(*from).is_some());
+            if entry.message.role == Role::Assistant {
+                answer = stays;
+            } else if joins_outputs && entry.message.role == Role::Tool && stays.is_none() {
+                broken.extend(answer);
+            }
+        }
+        for message in broken {
+            self.break_group(message);
+        }
+    }
+
+    fn place(&self, message: usize) -> Option<usize> {
+        self.stays.get(message).copied().flatten()
+    }
+
+    fn break_group(&mut self, message: usize) {
+        let group = self.group.get(message).copied().unwrap_or(message);
+        if let Some(broken) = self.broken.get_mut(group) {
+            *broken = true;
+        }
+    }
+
+    fn fates(&self, unit: &impl Fn(usize) -> &'a str, pen: &dyn Pen) -> BTreeMap<usize, Fate> {
+        let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (message, group) in self.group.iter().enumerate() {
+            members.entry(*group).or_default().push(message);
+        }
+        let mut fates = BTreeMap::new();
+        for (group, members) in members {
+            let units = members.iter().filter_map(|at| self.units.get(*at));
+            let mut units: Vec<usize> = units.flatten().copied().collect();
+            units.sort_unstable();
+            units.dedup();
+            let shown = self.shown(group, &members);
+            fates.extend(match shown {
+                Shown::Gone => all(&units, &Fate::Gone),
+                Shown::Same => all(&units, &Fate::Kept),
+                Shown::Anew => all(&units, &Fate::Anew),
+                Shown::Outputs(outputs) => {
+                    let show = |number: usize| Some((number, pen.show(unit(number), &outputs)?));
+                    let shown: Option<Vec<_>> = units.iter().map(|at| show(*at)).collect();
+                    let fates = |shown: Vec<(usize, String)>| {
+                        let fate = |(at, text)| (at, Fate::Shown(text));
+                        shown.into_iter().map(fate).collect()
+                    };
+                    shown.map_or_else(|| all(&units, &Fate::Anew), fates)
+                }
+            });
+        }
+        fates
+    }
+
+    /// How the messages of a group are shown.
+    fn shown(&self, group: usize, members: &[usize]) -> Shown<'a> {
+        let places: Vec<_> = members.iter().map(|at| self.place(*at)).collect();
+        let is_sent = |at: &usize| self.is_sent.get(*at) == Some(&true);
+        if !members.iter().any(is_sent) {
+            return Shown::Gone;
+        }
+        if self.broken.get(group) == Some(&true) {
+            return Shown::Anew;
+        }
+        let mut outputs = Vec::new();
+        for (at, place) in members.iter().zip(places) {
+            let now = place.and_then(|place| self.sent.get(place));
+            let (Some(was), Some(now)) = (self.messages.get(*at), now) else {
+                return Shown::Anew;
+            };
+            match changed_outputs(was, &now.message) {
+                Some(changed) => outputs.extend(changed),
+                None => return Shown::Anew,
+            }
+        }
+        if outputs.is_empty() {
+            Shown::Same
+        } else {
+            Shown::Outputs(outputs)
+        }
+    }
+
+    /// What must be written, by the unit that it stands before.
+    fn written(
+        &self,
+        fates: &BTreeMap<usize, Fate>,
+        unit: &impl Fn(usize) -> &'a str,
+        pen: &mut dyn Pen,
+    ) -> BTreeMap<usize, Vec<String>> {
+        let names = self.names();
+        let mut runs: BTreeMap<usize, Vec<New<'a>>> = BTreeMap::new();
+        let mut before = END;
+        let mut last = fates.last_key_value().map(|(at, _)| *at);
+        for (number, entry) in self.sent.iter().enumerate().rev() {
+            let stays = entry.from.filter(|from| self.place(*from) == Some(number));
+            let units = entry.from.and_then(|from| self.units.get(from));
+            let first = units.and_then(|units| units.first()).copied();
+            if let (Some(_), Some(first)) = (stays, first) {
+                before = first;
+                last = Some(first);
+                if !matches!(fates.get(&first), Some(Fate::Anew)) {
+                    continue;
+                }
+            }
+            let units = units.into_iter().flatten();
+            runs.entry(before).or_default().push(New {
+                message: &entry.message,
+                units: units.map(|at| unit(*at)).collect(),
+                near: last.map(unit),
+                number,
+            });
+        }
+        let mut written = BTreeMap::new();
+        for (at, mut run) in runs {
+            run.reverse();
+            written.insert(at, pen.write(&run, &names));
+        }
+        written
+    }
+
+    fn names(&self) -> Names<'a> {
+        let calls = self.sent.iter().flat_map(|entry| entry.message.calls());
+        calls
+            .map(|call| (call.id.as_str(), call.name.as_str()))
+            .collect()
+    }
+}
+
+enum Shown<'a> {
+    Gone,
+    Same,
+    Outputs(Vec<&'a Output>),
+    Anew,
+}
+
+fn all(units: &[usize], fate: &Fate) -> Vec<(usize, Fate)> {
+    units.iter().map(|unit| (*unit, fate.clone())).collect()
+}
+
+/// For each of `count` messages, where it is among what is sent, if it keeps its place.
+fn stays(count: usize, sent: &[Sent]) -> Vec<Option<usize>> {
+    let mut stays = vec![None; count];
+    let mut before = count;
+    for (place, entry) in sent.iter().enumerate().rev() {
+        let Some(from) = entry.from.filter(|from| *from < before) else {
+            continue;
+        };
+        before = from;
+        if let Some(stays) = stays.get_mut(from) {
+            *stays = Some(place);
+        }
+    }
+    stays
+}
+
+/// For each of `count` messages, whether it is sent at all.
+fn is_sent(count: usize, sent: &[Sent]) -> Vec<bool> {
+    let mut is_sent = vec![false; count];
+    for from in sent.iter().filter_map(|entry| entry.from) {
+        if let Some(is_sent) = is_sent.get_mut(from) {
+            *is_sent = true;
+        }
+    }
+    is_sent
+}
+
+/// For each message, the first one that it shares a unit with, directly or through others.
+fn groups(units: &[Vec<usize>]) -> Vec<usize> {
+    let mut group: Vec<usize> = Vec::with_capacity(units.len());
+    let mut of_unit: HashMap<usize, usize> = HashMap::new();
+    for (message, units) in units.iter().enumerate() {
+        let shared = units.iter().filter_map(|unit| of_unit.get(unit)).copied();
+        let own = shared.clone().min().unwrap_or(message);
+        let merged: Vec<usize> = shared.filter(|other| *other != own).collect();
+        if !merged.is_empty() {
+            let join = |group: &mut usize| {
+                if merged.contains(group) {
+                    *group = own;
+                }
+            };
+            group.iter_mut().for_each(join);
+            of_unit.values_mut().for_each(join);
+        }
+        group.push(own);
+        of_unit.extend(units.iter().map(|unit| (*unit, own)));
+    }
+    group
+}
+
+/// The outputs that are shown otherwise than they came; none if more than that changed.
+fn changed_outputs<'a>(was: &Message, now: &'a Message) -> Option<Vec<&'a Output>> {
+    if was.role != now.role || was.parts.len() != now.parts.len() {
+        return None;
+    }
+    let mut changed = Vec::new();
+    for pair in was.parts.iter().zip(&now.parts) {
+        match pair {
+            (Part::Output(was), Part::Output(now)) => {
+                if was.call_id != now.call_id || was.is_error != now.is_error {
+                    return None;
+                }
+                if was.content != now.content {
+                    changed.push(now);
+                }
+            }
+            (was, now) if was != now => return None,
+            _ => {}
+        }
+    }
+    Some(changed)
+}

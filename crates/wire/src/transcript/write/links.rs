@@ -1,0 +1,66 @@
+//! Units that name the one before them: the chain is mended where units went or came.
+
+use std::collections::{HashMap, HashSet};
+
+use super::patch::Patch;
+use crate::json::{Fields, quoted, string};
+
+/// A unit on its way into the new file.
+pub(super) struct Piece {
+    pub(super) text: String,
+    pub(super) is_new: bool,
+}
+
+/// The newest unit of a thread.
+struct Last {
+    name: String,
+    is_new: bool,
+}
+
+/// The name that a unit has.
+pub(super) fn name_of(unit: &str, name: &str) -> Option<String> {
+    let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+    fields.get(name).and_then(string)
+}
+
+/// Makes every unit whose parent is among those that went, or which stands behind a new one,
+/// name the unit that is before it now.
+pub(super) fn mend(pieces: &mut [Piece], gone: &HashSet<String>, (name, parent): (&str, &str)) {
+    let mut threads: HashMap<String, Last> = HashMap::new();
+    for piece in pieces {
+        let Ok(fields) = serde_json::from_str::<Fields<'_>>(&piece.text) else {
+            continue;
+        };
+        let Some(own) = fields.get(name).and_then(string) else {
+            continue;
+        };
+        let thread = thread(&fields);
+        let last = threads.get(&thread);
+        let Some(value) = fields.get(parent) else {
+            continue;
+        };
+        let named = string(value);
+        let gone = named.is_some_and(|named| gone.contains(&named));
+        let is_new = piece.is_new;
+        if gone || is_new || last.is_some_and(|last| last.is_new) {
+            let now = last.map_or_else(|| "null".to_owned(), |last| quoted(&last.name));
+            let mut patch = Patch::new(&piece.text);
+            patch.replace(value, &now);
+            let text = patch.end();
+            drop(fields);
+            piece.text = text;
+        }
+        threads.insert(thread, Last { name: own, is_new });
+    }
+}
+
+/// What a unit says of the thread that it belongs to.
+fn thread(fields: &Fields<'_>) -> String {
+    let side = fields.is_true("isSidechain").then(|| {
+        let agent = fields.text("agentId").unwrap_or_default();
+        format!("side {agent}")
+    });
+    let data = fields.fields("data");
+    let parent = data.and_then(|data| data.get("parentToolCallId").and_then(string));
+    side.or(parent).unwrap_or_default()
+}

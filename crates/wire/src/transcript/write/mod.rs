@@ -1,0 +1,234 @@
+//! Transcripts written in the form that they were read in.
+//!
+//! What is sent as it came keeps its bytes, unknown fields and all; what is not sent is left
+//! out; messages of ours are written as messages of the form's own kind, in the user's name.
+
+mod body;
+mod claude_code;
+mod codex;
+mod copilot;
+mod elements;
+mod gemini;
+mod layout;
+mod links;
+mod loose;
+mod opencode;
+mod patch;
+mod pen;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
+
+use super::thread::Read;
+use super::{Form, ReadError, Reader};
+use crate::splice::Sent;
+use layout::{END, Fate, Layout, lay_out};
+use links::Piece;
+use pen::Pen;
+
+/// Why a transcript could not be written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The original cannot be read.
+    Read(ReadError),
+    /// A conversation is spelled in a way that cannot be changed without loss.
+    Spelling {
+        /// Line in the file, from 1.
+        line: u64,
+        /// What is in the way.
+        why: String,
+    },
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => error.fmt(f),
+            Self::Spelling { line, why } => {
+                write!(f, "line {line} cannot be changed without loss: {why}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for WriteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Read(error) => Some(error),
+            Self::Spelling { .. } => None,
+        }
+    }
+}
+
+impl From<ReadError> for WriteError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+/// Writes a transcript anew, in its own form, with other messages in it.
+///
+/// `windows` holds what is sent of each conversation, in the order in which [`Reader`] gives
+/// them, with positions in its messages. A conversation without a window stays as it is.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trimtab_model::{Kind, Message};
+/// use trimtab_wire::splice::Sent;
+/// use trimtab_wire::transcript::{Reader, write};
+///
+/// let file = "{\"role\":\"user\",\"content\":\"one\"}\n\
+///             {\"role\":\"user\",  \"content\":\"two\", \"x\":1.50}\n";
+/// let two = Reader::new(file.as_bytes()).next().unwrap()?.messages.remove(1);
+/// let summary = Message::user("it was about one").with_kind(Kind::Summary);
+/// let window = vec![
+///     Sent { message: Arc::new(summary), from: None },
+///     Sent { message: Arc::new(two), from: Some(1) },
+/// ];
+/// let written = String::from_utf8(write(file.as_bytes(), &[window])?).unwrap();
+/// let lines: Vec<&str> = written.lines().collect();
+/// assert!(lines[0].contains("it was about one"));
+/// assert_eq!(lines[1], "{\"role\":\"user\",  \"content\":\"two\", \"x\":1.50}");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub fn write(original: &[u8], windows: &[Vec<Sent>]) -> Result<Vec<u8>, WriteError> {
+    let mut reader = Reader::new(original);
+    let Some(reads) = reader.open()? else {
+        return body::write(reader, original, windows);
+    };
+    let text = String::from_utf8_lossy(original);
+    if let Some(list) = gemini::document(&text) {
+        return Ok(elements::write(
+            &text,
+            list,
+            &reads,
+            windows,
+            &mut gemini::Gemini::default(),
+        ));
+    }
+    let form = reads.first().map(|read| read.conversation.form);
+    let mut pen: Box<dyn Pen> = match form {
+        Some(Form::ClaudeCode) => Box::<claude_code::ClaudeCode>::default(),
+        Some(Form::Codex) => Box::new(codex::Codex),
+        Some(Form::CopilotCli) => Box::<copilot::Copilot>::default(),
+        Some(Form::GeminiCli) => Box::<gemini::Gemini>::default(),
+        form => Box::new(loose::Loose(form.unwrap_or(Form::Chat))),
+    };
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    // Lines are numbered from 1.
+    let unit = |number: usize| {
+        lines
+            .get(number.wrapping_sub(1))
+            .map_or("", |line| line.trim())
+    };
+    let laid = lay_out_all(&reads, windows, &unit, pen.as_mut());
+    let mut pieces = Vec::new();
+    let mut gone = HashSet::new();
+    for (at, line) in lines.iter().enumerate() {
+        let number = at + 1;
+        put_new(&mut pieces, laid.new.get(&number));
+        match laid.fate(number) {
+            Fate::Kept => pieces.push(kept((*line).to_owned())),
+            Fate::Shown(text) => pieces.push(kept(text + "\n")),
+            Fate::Gone | Fate::Anew => {
+                gone.extend(
+                    pen.links()
+                        .and_then(|(name, _)| links::name_of(unit(number), name)),
+                );
+            }
+        }
+    }
+    put_new(&mut pieces, laid.new.get(&END));
+    if let Some(fields) = pen.links() {
+        // What is written anew may have kept its name.
+        for piece in pieces.iter().filter(|piece| piece.is_new) {
+            if let Some(name) = links::name_of(&piece.text, fields.0) {
+                gone.remove(&name);
+            }
+        }
+        links::mend(&mut pieces, &gone, fields);
+    }
+    Ok(joined(pieces))
+}
+
+fn kept(text: String) -> Piece {
+    let is_new = false;
+    Piece { text, is_new }
+}
+
+fn put_new(pieces: &mut Vec<Piece>, new: Option<&Vec<String>>) {
+    for text in new.into_iter().flatten() {
+        pieces.push(Piece {
+            text: format!("{text}\n"),
+            is_new: true,
+        });
+    }
+}
+
+/// The lines as one text; one that ended the file without a break gets it if more follows.
+fn joined(pieces: Vec<Piece>) -> Vec<u8> {
+    let mut bytes: Vec<u8> = Vec::new();
+    for piece in pieces {
+        if bytes.last().is_some_and(|last| *last != b'\n') {
+            bytes.push(b'\n');
+        }
+        bytes.extend_from_slice(piece.text.as_bytes());
+    }
+    bytes
+}
+
+/// What becomes of all conversations of a file together.
+struct Laid {
+    fates: BTreeMap<usize, Fate>,
+    new: BTreeMap<usize, Vec<String>>,
+    /// The units of conversations that stay as they are.
+    others: BTreeSet<usize>,
+}
+
+impl Laid {
+    /// What becomes of a unit. One that holds no message goes if those around it do.
+    fn fate(&self, unit: usize) -> Fate {
+        if let Some(fate) = self.fates.get(&unit) {
+            return fate.clone();
+        }
+        if self.others.contains(&unit) {
+            return Fate::Kept;
+        }
+        let before = self.fates.range(..unit).next_back();
+        let after = self.fates.range(unit..).next();
+        let is_gone = |found: Option<(&usize, &Fate)>| matches!(found, Some((_, Fate::Gone)));
+        let behind_all = after.is_none();
+        if is_gone(before) && (is_gone(after) || behind_all) {
+            Fate::Gone
+        } else {
+            Fate::Kept
+        }
+    }
+}
+
+fn lay_out_all<'a>(
+    reads: &'a [Read],
+    windows: &'a [Vec<Sent>],
+    unit: &impl Fn(usize) -> &'a str,
+    pen: &mut dyn Pen,
+) -> Laid {
+    let mut laid = Laid {
+        fates: BTreeMap::new(),
+        new: BTreeMap::new(),
+        others: BTreeSet::new(),
+    };
+    for (at, read) in reads.iter().enumerate() {
+        let Some(sent) = windows.get(at) else {
+            let units = read.origins.iter().map(|origin| origin.unit);
+            laid.others.extend(units);
+            continue;
+        };
+        let Layout { fates, new } = lay_out(read, sent, unit, pen);
+        laid.fates.extend(fates);
+        for (before, texts) in new {
+            laid.new.entry(before).or_default().extend(texts);
+        }
+    }
+    laid
+}

@@ -1,0 +1,59 @@
+//! Single values of a JSON text replaced; everything else stays as it is.
+
+use serde_json::value::RawValue;
+
+use crate::json::{Fields, Object};
+use crate::scan::Span;
+use crate::splice::edits::Edits;
+
+/// A text, being changed.
+pub(super) struct Patch<'a> {
+    text: &'a str,
+    edits: Edits,
+}
+
+impl<'a> Patch<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            edits: Edits::default(),
+        }
+    }
+
+    /// Replaces a value, which was read from the text.
+    pub(super) fn replace(&mut self, value: &RawValue, with: &str) {
+        let value = value.get();
+        let start = (value.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        let span = Span::new(start, start.wrapping_add(value.len()));
+        debug_assert_eq!(span.of(self.text), value);
+        self.edits.replace(span, with);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.edits.is_empty()
+    }
+
+    /// How many values are replaced so far.
+    pub(super) fn len(&self) -> usize {
+        self.edits.len()
+    }
+
+    pub(super) fn end(self) -> String {
+        let bytes = self.edits.apply(self.text);
+        String::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+/// An object with some of the fields of another one, as they came.
+pub(super) fn copied(fields: &Fields<'_>, take: impl Fn(&str) -> bool) -> Object {
+    let mut object = Object::new();
+    let names: Vec<&str> = fields.names().collect();
+    for name in names {
+        if take(name)
+            && let Some(value) = fields.get(name)
+        {
+            object = object.raw(name, value.get());
+        }
+    }
+    object
+}
