@@ -125,11 +125,7 @@ impl Exchange {
     }
 
     /// Sends until there is an answer that is not an overflow, or nothing more helps.
-<<<<<<< HEAD
     pub(crate) async fn answer(&mut self) -> Result<Response<Body>, Failed> {
-=======
-    async fn answer(&mut self, asked: &mut Asked) -> Result<Response<Body>, crate::client::Failed> {
->>>>>>> main
         let mut original = None;
         loop {
             let answer = self.send().await?;

@@ -106,7 +106,14 @@ impl Server {
     /// Serves an answer that asks for nothing but stored outputs, and gives the answer that
     /// follows. None if there is none.
     async fn serve(&mut self, said: Message) -> Option<Response<Body>> {
-        let limit = self.exchange.managed.work.settings.config.limits.retrieval_rounds;
+        let limit = self
+            .exchange
+            .managed
+            .work
+            .settings
+            .config
+            .limits
+            .retrieval_rounds;
         self.rounds += 1;
         if self.rounds > limit + 1 {
             return None;
@@ -237,7 +244,9 @@ async fn pass(
         match frame {
             None => break,
             Some(Ok(frame)) => {
-                let Some(data) = frame.data_ref() else { continue };
+                let Some(data) = frame.data_ref() else {
+                    continue;
+                };
                 assembler.push(data);
                 watcher.push(data, |event| called |= matches!(event, Event::Call(_)));
                 filter.push(data, &mut out);
@@ -283,11 +292,7 @@ impl futures_core::Stream for Received {
 }
 
 /// Gives an answer in one piece, after all that the model asked us was served.
-async fn in_one_piece(
-    exchange: Exchange,
-    asked: Asked,
-    answer: Response<Body>,
-) -> Response<Body> {
+async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) -> Response<Body> {
     let outcome = Outcome::default();
     let watch = Box::new(outcome.clone());
     let mut server = Server::new(exchange, outcome);
@@ -328,7 +333,9 @@ impl Server {
         let shown: Option<Value> = serde_json::from_slice(bytes).ok();
         let said = answer::of_whole(dialect, bytes);
         let usage = shown.as_ref().and_then(|shown| shown.get("usage"));
-        let usage = usage.map(|usage| usage_of(dialect, usage)).unwrap_or_default();
+        let usage = usage
+            .map(|usage| usage_of(dialect, usage))
+            .unwrap_or_default();
         let called = said.as_ref().is_some_and(Message::has_calls);
         self.learn(usage, called).await.ok();
         (shown, said)

@@ -41,12 +41,17 @@ pub(crate) fn put_before(dialect: Dialect, earlier: &[Value], answer: &mut Value
 
 fn put_text_before(before: &Value, answer: &mut Value) {
     for field in ["content", "reasoning_content"] {
-        let said = before.pointer("/choices/0/message").and_then(|said| said.get(field)?.as_str());
+        let said = before
+            .pointer("/choices/0/message")
+            .and_then(|said| said.get(field)?.as_str());
         let Some(said) = said.filter(|said| !said.is_empty()) else {
             continue;
         };
         if let Some(message) = message(answer).and_then(Value::as_object_mut) {
-            let text = message.get(field).and_then(Value::as_str).unwrap_or_default();
+            let text = message
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             message.insert(field.to_owned(), json!(format!("{said}{text}")));
         }
     }
@@ -100,7 +105,10 @@ mod tests {
         let mut last = chat("Done.", json!([call("read")]));
         assert!(!hide(Dialect::Chat, &mut last));
         put_before(Dialect::Chat, &[first], &mut last);
-        assert_eq!(last["choices"][0]["message"]["content"], "Let me see. Done.");
+        assert_eq!(
+            last["choices"][0]["message"]["content"],
+            "Let me see. Done."
+        );
 
         let mut mixed = json!({"content": [{"type": "text", "text": "a"},
             {"type": "tool_use", "name": "tool_output_cache_grep"},

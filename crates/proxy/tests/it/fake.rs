@@ -79,14 +79,18 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     /// Starts one that answers the n-th request with what `answer` gives.
-    pub(crate) async fn start(answer: impl Fn(usize, &Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(
+        answer: impl Fn(usize, &Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (answer, kept): (Arc<Answer>, _) = (Arc::new(answer), Arc::clone(&seen));
         tokio::spawn(async move {
             loop {
-                let Ok((stream, _)) = listener.accept().await else { return };
+                let Ok((stream, _)) = listener.accept().await else {
+                    return;
+                };
                 stream.set_nodelay(true).unwrap();
                 let (answer, kept) = (Arc::clone(&answer), Arc::clone(&kept));
                 tokio::spawn(async move {
@@ -94,7 +98,10 @@ impl Upstream {
                         serve(Arc::clone(&answer), Arc::clone(&kept), request)
                     });
                     let builder = auto::Builder::new(TokioExecutor::new());
-                    builder.serve_connection(TokioIo::new(stream), service).await.ok();
+                    builder
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await
+                        .ok();
                 });
             }
         });
@@ -116,7 +123,11 @@ async fn serve(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     let (parts, body) = request.into_parts();
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = body
+        .collect()
+        .await
+        .map(|body| body.to_bytes())
+        .unwrap_or_default();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let asked = Asked {
         method: parts.method,
@@ -139,7 +150,9 @@ fn respond(reply: Reply) -> Response<Body> {
     }
     let whole = reply.pieces.len() == 1 && !reply.cut && reply.pieces[0].0 == 0;
     let body = if whole {
-        Full::new(reply.pieces[0].1.clone()).map_err(Into::into).boxed_unsync()
+        Full::new(reply.pieces[0].1.clone())
+            .map_err(Into::into)
+            .boxed_unsync()
     } else {
         let (sender, receiver) = tokio::sync::mpsc::channel(64);
         tokio::spawn(async move {
@@ -188,7 +201,9 @@ impl Got {
     }
 
     pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
     }
 }
 
@@ -216,13 +231,20 @@ pub(crate) async fn send(request: Request<Full<Bytes>>) -> Option<Got> {
 }
 
 /// Posts JSON.
-pub(crate) async fn post(base: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Got {
+pub(crate) async fn post(
+    base: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Got {
     let mut request = Request::post(format!("{base}{path}"));
     request = request.header("content-type", "application/json");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    send(request.body(Full::new(body.into())).unwrap()).await.expect("an answer")
+    send(request.body(Full::new(body.into())).unwrap())
+        .await
+        .expect("an answer")
 }
 
 /// Gets a path.
@@ -231,5 +253,7 @@ pub(crate) async fn get(base: &str, path: &str, headers: &[(&str, &str)]) -> Got
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    send(request.body(Full::default()).unwrap()).await.expect("an answer")
+    send(request.body(Full::default()).unwrap())
+        .await
+        .expect("an answer")
 }

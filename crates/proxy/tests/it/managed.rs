@@ -44,7 +44,12 @@ async fn large_outputs_are_shown_short_and_stay_so() {
         talk.round("c1", &lines(5_000));
         let got = post(&base, path(dialect), &[("x-api-key", "k")], talk.body()).await;
         assert_eq!(got.status, 200, "{}", got.text());
-        assert_eq!(got.header("x-trimtab-action"), "edited", "{:?}", got.headers);
+        assert_eq!(
+            got.header("x-trimtab-action"),
+            "edited",
+            "{:?}",
+            got.headers
+        );
         talk.says("a fine answer").user("and now?");
         post(&base, path(dialect), &[("x-api-key", "k")], talk.body()).await;
         let seen = upstream.seen();
@@ -52,7 +57,11 @@ async fn large_outputs_are_shown_short_and_stay_so() {
         assert!(first.len() < talk.body().len() / 2, "{dialect}");
         assert!(first.contains("tool_output_cache"), "{dialect}");
         // What was sent before is sent again, byte for byte.
-        let list = if dialect == Dialect::Responses { "input" } else { "messages" };
+        let list = if dialect == Dialect::Responses {
+            "input"
+        } else {
+            "messages"
+        };
         let (one, other) = (seen[0].json()[list].clone(), seen[1].json()[list].clone());
         let (one, other) = (one.as_array().unwrap(), other.as_array().unwrap());
         assert_eq!(one[..], other[..one.len()]);
@@ -70,7 +79,12 @@ async fn what_needs_no_change_is_not_touched() {
         talk.round("c1", "a.txt").says("one file").user("thanks");
         let body = talk.body().replace(':', " :\t");
         let got = post(&base, path(dialect), &[], body.clone()).await;
-        assert_eq!(got.header("x-trimtab-action"), "unchanged", "{:?}", got.headers);
+        assert_eq!(
+            got.header("x-trimtab-action"),
+            "unchanged",
+            "{:?}",
+            got.headers
+        );
         assert_eq!(upstream.seen()[0].text(), body);
     }
 }
@@ -98,7 +112,10 @@ async fn a_restart_gives_the_same_bytes() {
         let upstream = echo(dialect).await;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let mut talk = Talk::new(dialect, "what is in the file?");
-        talk.round("c1", &lines(5_000)).round("c2", &lines(4_000)).says("much").user("more");
+        talk.round("c1", &lines(5_000))
+            .round("c2", &lines(4_000))
+            .says("much")
+            .user("more");
         let (running, base) = proxy_with(config(&upstream.url()), Arc::clone(&store)).await;
         let got = post(&base, path(dialect), &[], talk.body()).await;
         let session = got.header("x-trimtab-session").to_owned();
@@ -179,7 +196,11 @@ async fn a_conversation_longer_than_the_window_goes_on() {
             assert_eq!(got.status, 200);
             assert_eq!(said(dialect, &got.text()), "a fine answer");
             let sent = upstream.seen().last().unwrap().body.clone();
-            assert!(sent.len() < 8_000 * 5, "{dialect}: round {round}: {} bytes", sent.len());
+            assert!(
+                sent.len() < 8_000 * 5,
+                "{dialect}: round {round}: {} bytes",
+                sent.len()
+            );
             let scan = trimtab_wire::scan::Scan::new(&sent, dialect).unwrap();
             assert!(trimtab_wire::validate::validate(&scan).is_empty());
         }

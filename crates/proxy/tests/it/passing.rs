@@ -19,11 +19,22 @@ async fn every_endpoint_passes() {
     })
     .await;
     let (_running, base) = proxy(config(&upstream.url())).await;
-    let got = get(&base, "/v1/models?after=x&limit=2", &[("authorization", "Bearer k")]).await;
+    let got = get(
+        &base,
+        "/v1/models?after=x&limit=2",
+        &[("authorization", "Bearer k")],
+    )
+    .await;
     assert_eq!(got.status, 201);
     assert_eq!(got.text(), "GET /v1/models?after=x&limit=2");
     assert_eq!(got.header("x-request-id"), "r-1");
-    assert_eq!((got.header("x-trimtab-action"), got.header("x-trimtab-reason")), ("passed", "endpoint"));
+    assert_eq!(
+        (
+            got.header("x-trimtab-action"),
+            got.header("x-trimtab-reason")
+        ),
+        ("passed", "endpoint")
+    );
     let seen = upstream.seen();
     assert_eq!(seen[0].headers["authorization"], "Bearer k");
     assert_eq!(seen[0].headers["host"], upstream.address.to_string());
@@ -40,7 +51,13 @@ async fn every_endpoint_passes() {
 async fn broken_bodies_pass_as_they_came() {
     let upstream = Upstream::start(|_, _| Reply::json(400, r#"{"error":"bad"}"#)).await;
     let (_running, base) = proxy(config(&upstream.url())).await;
-    let bodies: [&[u8]; 5] = [b"{\"messages\": [", b"", b"\xff\xfe", b"[1,2]", b"{\"messages\": 7}"];
+    let bodies: [&[u8]; 5] = [
+        b"{\"messages\": [",
+        b"",
+        b"\xff\xfe",
+        b"[1,2]",
+        b"{\"messages\": 7}",
+    ];
     for body in bodies {
         for path in ["/v1/chat/completions", "/v1/messages", "/v1/responses"] {
             let got = post(&base, path, &[], body).await;
@@ -64,8 +81,17 @@ async fn long_and_packed_bodies_pass_as_they_came() {
 
     // Eight megabytes of zeros in a few kilobytes.
     let bomb = zstd::encode_all(vec![0; 8 << 20].as_slice(), 3).unwrap();
-    let got = post(&base, "/v1/messages", &[("content-encoding", "zstd")], bomb.clone()).await;
-    assert_eq!((got.status.as_u16(), got.header("x-trimtab-reason")), (200, "encoding"));
+    let got = post(
+        &base,
+        "/v1/messages",
+        &[("content-encoding", "zstd")],
+        bomb.clone(),
+    )
+    .await;
+    assert_eq!(
+        (got.status.as_u16(), got.header("x-trimtab-reason")),
+        (200, "encoding")
+    );
     assert_eq!(upstream.seen()[1].body, bomb);
     assert_eq!(upstream.seen()[1].headers["content-encoding"], "zstd");
 }
@@ -83,14 +109,24 @@ async fn streams_are_not_held_up() {
     .await;
     let (_running, base) = proxy(config(&upstream.url())).await;
     let client: hyper_util::client::legacy::Client<_, Full<Bytes>> =
-        hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http();
+        hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
+            .build_http();
     let body = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"q"}]}"#;
-    let request = Request::post(format!("{base}/v1/chat/completions")).body(Full::from(body)).unwrap();
+    let request = Request::post(format!("{base}/v1/chat/completions"))
+        .body(Full::from(body))
+        .unwrap();
     let begun = Instant::now();
     let mut response = client.request(request).await.unwrap();
-    let first = http_body_util::BodyExt::frame(response.body_mut()).await.unwrap().unwrap();
+    let first = http_body_util::BodyExt::frame(response.body_mut())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(first.into_data().unwrap(), "data: {\"choices\":[]}\n\n");
-    assert!(begun.elapsed() < Duration::from_millis(350), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_millis(350),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -109,7 +145,10 @@ async fn others_are_let_in_with_a_token_only() {
     };
     let store = std::sync::Arc::new(trimtab_store::MemoryStore::new());
     let refused = Proxy::start(open, store).await.err().unwrap().to_string();
-    assert!(refused.contains("listen = 0.0.0.0:0") && refused.contains("token"), "{refused}");
+    assert!(
+        refused.contains("listen = 0.0.0.0:0") && refused.contains("token"),
+        "{refused}"
+    );
 
     let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
     let guarded = ProxyConfig {
@@ -119,9 +158,24 @@ async fn others_are_let_in_with_a_token_only() {
     let (_running, base) = proxy(guarded).await;
     let path = "/v1/models";
     assert_eq!(get(&base, path, &[]).await.status, 401);
-    assert_eq!(get(&base, path, &[("authorization", "Bearer opensesame")]).await.status, 401);
-    assert_eq!(get(&base, path, &[("x-trimtab-token", "opensesame")]).await.status, 200);
-    assert_eq!(get(&base, "/healthz", &[("authorization", "Bearer opensesame")]).await.status, 200);
+    assert_eq!(
+        get(&base, path, &[("authorization", "Bearer opensesame")])
+            .await
+            .status,
+        401
+    );
+    assert_eq!(
+        get(&base, path, &[("x-trimtab-token", "opensesame")])
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        get(&base, "/healthz", &[("authorization", "Bearer opensesame")])
+            .await
+            .status,
+        200
+    );
     let seen = upstream.seen();
     assert_eq!(seen.len(), 1);
     assert!(!seen[0].headers.contains_key("x-trimtab-token"));
@@ -133,18 +187,30 @@ async fn hostile_hosts_and_pages_get_nothing() {
     let (_running, base) = proxy(config(&upstream.url())).await;
     for host in ["evil.test", "localhost.evil.test", "127.0.0.1.evil.test:80"] {
         for path in ["/healthz", "/trimtab/status"] {
-            assert_eq!(get(&base, path, &[("host", host)]).await.status, 403, "{host}");
+            assert_eq!(
+                get(&base, path, &[("host", host)]).await.status,
+                403,
+                "{host}"
+            );
         }
         // What goes on goes to the upstream of the settings, whatever is named.
         let got = get(&base, "/v1/models", &[("host", host)]).await;
         assert_eq!(got.status, 200);
-        assert_eq!(upstream.seen().last().unwrap().headers["host"], upstream.address.to_string());
+        assert_eq!(
+            upstream.seen().last().unwrap().headers["host"],
+            upstream.address.to_string()
+        );
     }
     let page = [("origin", "http://evil.test")];
     assert_eq!(get(&base, "/trimtab/status", &page).await.status, 403);
     assert_eq!(post(&base, "/v1/messages", &page, "{}").await.status, 403);
     assert_eq!(get(&base, "/healthz", &[]).await.status, 200);
-    for header in ["x-trimtab-base-url", "x-upstream", "x-forwarded-host", "forwarded"] {
+    for header in [
+        "x-trimtab-base-url",
+        "x-upstream",
+        "x-forwarded-host",
+        "forwarded",
+    ] {
         let got = get(&base, "/v1/models", &[(header, "http://evil.test")]).await;
         assert_eq!(got.status, 200);
     }
@@ -170,7 +236,14 @@ async fn settings_change_under_way() {
     assert_eq!(get(&base, "/v1/models", &[]).await.text(), "other");
     let slow = slow.await.unwrap();
     assert_eq!(slow.text().matches("data:").count(), 3);
-    assert!(running.reload(ProxyConfig { holdout: 7.0, ..config("http://x.test") }).is_err());
+    assert!(
+        running
+            .reload(ProxyConfig {
+                holdout: 7.0,
+                ..config("http://x.test")
+            })
+            .is_err()
+    );
 }
 
 #[tokio::test]
@@ -186,7 +259,9 @@ async fn open_streams_end_before_the_proxy_does() {
     let streams: Vec<_> = (0..40)
         .map(|_| {
             let base = base.clone();
-            tokio::spawn(async move { post(&base, "/v1/chat/completions", &[], "{\"messages\":[]}").await })
+            tokio::spawn(async move {
+                post(&base, "/v1/chat/completions", &[], "{\"messages\":[]}").await
+            })
         })
         .collect();
     while upstream.seen().len() < 40 {
@@ -198,7 +273,9 @@ async fn open_streams_end_before_the_proxy_does() {
         assert!(!got.broken);
         assert_eq!(got.text().matches("data:").count(), 4);
     }
-    let after = Request::get(format!("{base}/healthz")).body(Full::default()).unwrap();
+    let after = Request::get(format!("{base}/healthz"))
+        .body(Full::default())
+        .unwrap();
     assert!(send(after).await.is_none());
 }
 
@@ -207,10 +284,19 @@ async fn bypassed_requests_are_not_looked_into() {
     let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
     let (running, base) = proxy(config(&upstream.url())).await;
     let body = "{ \"messages\" : [ { \"role\":\"user\",\"content\":\"q\" } ] }";
-    let got = post(&base, "/v1/chat/completions", &[("x-trimtab-mode", "bypass")], body).await;
+    let got = post(
+        &base,
+        "/v1/chat/completions",
+        &[("x-trimtab-mode", "bypass")],
+        body,
+    )
+    .await;
     assert_eq!(got.header("x-trimtab-reason"), "bypass");
     running
-        .reload(ProxyConfig { mode: Mode::Bypass, ..config(&upstream.url()) })
+        .reload(ProxyConfig {
+            mode: Mode::Bypass,
+            ..config(&upstream.url())
+        })
         .unwrap();
     let got = post(&base, "/v1/chat/completions", &[], body).await;
     assert_eq!(got.header("x-trimtab-reason"), "bypass");

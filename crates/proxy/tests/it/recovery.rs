@@ -86,9 +86,17 @@ async fn an_overflow_is_recovered_from() {
             talk.stream = form != Form::Status;
             let got = post(&base, path(dialect), &[], talk.body()).await;
             assert_eq!(got.status, 200, "{dialect} {form:?}: {}", got.text());
-            assert_eq!(said(dialect, &got.text()), "recovered", "{dialect} {form:?}");
+            assert_eq!(
+                said(dialect, &got.text()),
+                "recovered",
+                "{dialect} {form:?}"
+            );
             let seen = upstream.seen();
-            assert!((2..=3).contains(&seen.len()), "{dialect} {form:?}: {}", seen.len());
+            assert!(
+                (2..=3).contains(&seen.len()),
+                "{dialect} {form:?}: {}",
+                seen.len()
+            );
             for pair in seen.windows(2) {
                 assert!(pair[1].body.len() < pair[0].body.len());
             }
@@ -110,10 +118,9 @@ async fn an_overflow_is_recovered_from() {
 async fn what_does_not_help_gives_the_providers_own_error() {
     for dialect in Dialect::ALL {
         for form in FORMS {
-            let upstream = Upstream::start(move |number, _| {
-                refusal(dialect, form, 900_000 + number, 10)
-            })
-            .await;
+            let upstream =
+                Upstream::start(move |number, _| refusal(dialect, form, 900_000 + number, 10))
+                    .await;
             let (_running, base) = proxy(config(&upstream.url())).await;
             let mut talk = long_talk(dialect);
             talk.stream = true;
@@ -131,7 +138,11 @@ async fn a_long_answer_is_shortened_before_anything_is_lost() {
     for dialect in [Dialect::Chat, Dialect::Messages] {
         let upstream = Upstream::start(move |_, asked| {
             let body = asked.json();
-            let limit = if dialect == Dialect::Chat { "max_completion_tokens" } else { "max_tokens" };
+            let limit = if dialect == Dialect::Chat {
+                "max_completion_tokens"
+            } else {
+                "max_tokens"
+            };
             let asked_for = body[limit].as_u64().unwrap();
             let prompt = asked.body.len() as u64 / 4;
             if prompt + asked_for > 60_000 {
@@ -141,7 +152,11 @@ async fn a_long_answer_is_shortened_before_anything_is_lost() {
                      reduce the length of the messages or completion.",
                     prompt + asked_for
                 );
-                return Reply::json(400, json!({"error": {"message": text, "type": "invalid_request_error"}}).to_string());
+                return Reply::json(
+                    400,
+                    json!({"error": {"message": text, "type": "invalid_request_error"}})
+                        .to_string(),
+                );
             }
             Reply::json(200, answer(dialect, "short", prompt))
         })
@@ -170,7 +185,13 @@ async fn a_throttle_is_no_overflow() {
     })
     .await;
     let (_running, base) = proxy(config(&upstream.url())).await;
-    let got = post(&base, "/v1/chat/completions", &[], long_talk(Dialect::Chat).body()).await;
+    let got = post(
+        &base,
+        "/v1/chat/completions",
+        &[],
+        long_talk(Dialect::Chat).body(),
+    )
+    .await;
     assert_eq!((got.status.as_u16(), got.header("retry-after")), (429, "1"));
     assert_eq!(upstream.seen().len(), 1);
 }

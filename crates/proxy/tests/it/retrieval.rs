@@ -12,13 +12,22 @@ use crate::{config, proxy};
 fn shown_ref(body: &str) -> String {
     let at = body.find("ref_id").expect("a ref");
     let rest = &body[at + "ref_id".len()..];
-    let start = rest.find(|byte: char| byte.is_ascii_alphanumeric()).unwrap();
-    rest[start..].chars().take_while(char::is_ascii_alphanumeric).collect()
+    let start = rest
+        .find(|byte: char| byte.is_ascii_alphanumeric())
+        .unwrap();
+    rest[start..]
+        .chars()
+        .take_while(char::is_ascii_alphanumeric)
+        .collect()
 }
 
 /// Part of a window: its messages.
 fn list(dialect: Dialect, asked: &Asked) -> Vec<Value> {
-    let name = if dialect == Dialect::Responses { "input" } else { "messages" };
+    let name = if dialect == Dialect::Responses {
+        "input"
+    } else {
+        "messages"
+    };
     asked.json()[name].as_array().unwrap().clone()
 }
 
@@ -37,9 +46,16 @@ async fn curious(dialect: Dialect) -> Upstream {
         if text.contains("line 4321: the value is") {
             return reply(dialect, asked, &answer(dialect, "it is in line 4321", 60));
         }
-        assert!(text.contains("tool_output_cache_grep"), "the tools are offered");
+        assert!(
+            text.contains("tool_output_cache_grep"),
+            "the tools are offered"
+        );
         let arguments = json!({"ref_id": shown_ref(&text), "offset": 4321, "limit": 1});
-        reply(dialect, asked, &calling(dialect, "h1", "tool_output_cache", &arguments))
+        reply(
+            dialect,
+            asked,
+            &calling(dialect, "h1", "tool_output_cache", &arguments),
+        )
     })
     .await
 }
@@ -56,8 +72,15 @@ async fn a_retrieval_call_is_served_and_hidden() {
             let got = post(&base, path(dialect), &[], talk.body()).await;
             assert_eq!(got.status, 200);
             let text = got.text();
-            assert_eq!(said(dialect, &text), "it is in line 4321", "{dialect}: {text}");
-            assert!(!text.contains("tool_output_cache"), "{dialect} {stream}: {text}");
+            assert_eq!(
+                said(dialect, &text),
+                "it is in line 4321",
+                "{dialect}: {text}"
+            );
+            assert!(
+                !text.contains("tool_output_cache"),
+                "{dialect} {stream}: {text}"
+            );
             let seen = upstream.seen();
             assert_eq!(seen.len(), 2);
             assert_eq!(running.report().retrievals, 1);
@@ -70,7 +93,12 @@ async fn a_retrieval_call_is_served_and_hidden() {
             assert_eq!(before[..], after[..before.len()], "{dialect} {stream}");
             for asked in &seen {
                 let scan = trimtab_wire::scan::Scan::new(&asked.body, dialect).unwrap();
-                assert_eq!(trimtab_wire::validate::validate(&scan), [], "{}", asked.text());
+                assert_eq!(
+                    trimtab_wire::validate::validate(&scan),
+                    [],
+                    "{}",
+                    asked.text()
+                );
             }
         }
     }
@@ -97,14 +125,26 @@ async fn calls_of_the_client_go_to_the_client() {
             talk.round("c1", &lines(9_000));
             let got = post(&base, path(dialect), &[], talk.body()).await;
             let text = got.text();
-            assert!(text.contains("c2") && !text.contains("tool_output_cache"), "{dialect} {stream}: {text}");
+            assert!(
+                text.contains("c2") && !text.contains("tool_output_cache"),
+                "{dialect} {stream}: {text}"
+            );
             talk.round("c2", "other file");
             let got = post(&base, path(dialect), &[], talk.body()).await;
             assert_eq!(said(dialect, &got.text()), "both known");
             let sent = upstream.seen()[1].clone();
-            assert!(sent.text().contains("line 77: the value is"), "{dialect}: {}", sent.text());
+            assert!(
+                sent.text().contains("line 77: the value is"),
+                "{dialect}: {}",
+                sent.text()
+            );
             let scan = trimtab_wire::scan::Scan::new(&sent.body, dialect).unwrap();
-            assert_eq!(trimtab_wire::validate::validate(&scan), [], "{}", sent.text());
+            assert_eq!(
+                trimtab_wire::validate::validate(&scan),
+                [],
+                "{}",
+                sent.text()
+            );
         }
     }
 }
@@ -119,7 +159,11 @@ fn both(dialect: Dialect, one: &str, other: &str) -> String {
         Dialect::Responses => "/output",
     };
     let more = other.pointer(pointer).unwrap().as_array().unwrap().clone();
-    one.pointer_mut(pointer).unwrap().as_array_mut().unwrap().extend(more);
+    one.pointer_mut(pointer)
+        .unwrap()
+        .as_array_mut()
+        .unwrap()
+        .extend(more);
     one.to_string()
 }
 
@@ -129,7 +173,11 @@ async fn a_model_that_never_stops_asking_is_stopped() {
     let upstream = Upstream::start(move |number, asked| {
         let arguments = json!({"ref_id": shown_ref(&asked.text()), "offset": number, "limit": 1});
         let id = format!("h{number}");
-        reply(dialect, asked, &calling(dialect, &id, "tool_output_cache", &arguments))
+        reply(
+            dialect,
+            asked,
+            &calling(dialect, &id, "tool_output_cache", &arguments),
+        )
     })
     .await;
     let mut settings = config(&upstream.url());
@@ -142,7 +190,11 @@ async fn a_model_that_never_stops_asking_is_stopped() {
         let before = upstream.seen().len();
         let got = post(&base, path(dialect), &[], talk.body()).await;
         assert_eq!(got.status, 200);
-        assert_eq!(upstream.seen().len() - before, 5, "three rounds, one refusal, one answer");
+        assert_eq!(
+            upstream.seen().len() - before,
+            5,
+            "three rounds, one refusal, one answer"
+        );
         assert!(!got.text().contains("tool_output_cache"));
     }
 }
@@ -150,23 +202,37 @@ async fn a_model_that_never_stops_asking_is_stopped() {
 #[tokio::test]
 async fn tools_are_offered_when_and_only_when_there_is_a_ref() {
     let dialect = Dialect::Messages;
-    let upstream = Upstream::start(move |_, asked| reply(dialect, asked, &answer(dialect, "ok", 9))).await;
+    let upstream =
+        Upstream::start(move |_, asked| reply(dialect, asked, &answer(dialect, "ok", 9))).await;
     let (running, base) = proxy(config(&upstream.url())).await;
     let mut talk = Talk::new(dialect, "q");
     talk.round("c1", "short");
     post(&base, path(dialect), &[], talk.body()).await;
     talk.round("c2", &lines(5_000));
     post(&base, path(dialect), &[], talk.body()).await;
-    let tools = |at: usize| upstream.seen()[at].json()["tools"].as_array().unwrap().len();
+    let tools = |at: usize| {
+        upstream.seen()[at].json()["tools"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
     assert_eq!((tools(0), tools(1)), (1, 3));
     // A client that has the tools itself keeps them to itself.
     let mut own = Talk::new(dialect, "own");
     own.round("c1", &lines(5_000));
     let mut value: Value = serde_json::from_str(&own.body()).unwrap();
-    value["tools"].as_array_mut().unwrap().push(json!({"name": "mcp__t__tool_output_cache", "input_schema": {"type": "object"}}));
+    value["tools"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "mcp__t__tool_output_cache", "input_schema": {"type": "object"}}));
     post(&base, path(dialect), &[], value.to_string()).await;
     assert_eq!(tools(2), 2);
-    running.reload(ProxyConfig { retrieval: false, ..config(&upstream.url()) }).unwrap();
+    running
+        .reload(ProxyConfig {
+            retrieval: false,
+            ..config(&upstream.url())
+        })
+        .unwrap();
     talk.says("x").user("y");
     post(&base, path(dialect), &[], talk.body()).await;
     assert_eq!(tools(3), 1);

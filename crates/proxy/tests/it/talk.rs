@@ -31,7 +31,8 @@ impl Talk {
             entries: Vec::new(),
         };
         if dialect == Dialect::Chat {
-            talk.entries.push(json!({"role": "system", "content": "be helpful"}));
+            talk.entries
+                .push(json!({"role": "system", "content": "be helpful"}));
         }
         talk.user(first);
         talk
@@ -105,7 +106,9 @@ impl Talk {
 
 /// Lines that differ.
 pub(crate) fn lines(count: usize) -> String {
-    (0..count).map(|at| format!("line {at}: the value is {}\n", at * 7919 % 1000)).collect()
+    (0..count)
+        .map(|at| format!("line {at}: the value is {}\n", at * 7919 % 1000))
+        .collect()
 }
 
 /// A whole answer that is a text.
@@ -155,52 +158,86 @@ pub(crate) fn streamed(dialect: Dialect, whole: &str) -> String {
                 json!({"id": whole["id"], "object": "chat.completion.chunk",
                     "choices": [{"index": 0, "delta": delta, "finish_reason": stop}]})
             };
-            events.push((None, chunk(json!({"role": "assistant", "content": ""}), Value::Null)));
+            events.push((
+                None,
+                chunk(json!({"role": "assistant", "content": ""}), Value::Null),
+            ));
             if let Some(text) = message["content"].as_str() {
                 for piece in text.split_inclusive(' ') {
                     events.push((None, chunk(json!({"content": piece}), Value::Null)));
                 }
             }
-            for (index, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+            for (index, call) in message["tool_calls"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .enumerate()
+            {
                 let mut call = call.clone();
                 call["index"] = json!(index);
                 events.push((None, chunk(json!({"tool_calls": [call]}), Value::Null)));
             }
-            events.push((None, chunk(json!({}), whole["choices"][0]["finish_reason"].clone())));
-            events.push((None, json!({"id": whole["id"], "choices": [], "usage": whole["usage"]})));
+            events.push((
+                None,
+                chunk(json!({}), whole["choices"][0]["finish_reason"].clone()),
+            ));
+            events.push((
+                None,
+                json!({"id": whole["id"], "choices": [], "usage": whole["usage"]}),
+            ));
         }
         Dialect::Messages => {
             let mut start = whole.clone();
             start["content"] = json!([]);
             start["stop_reason"] = Value::Null;
-            events.push((Some("message_start"), json!({"type": "message_start", "message": start})));
+            events.push((
+                Some("message_start"),
+                json!({"type": "message_start", "message": start}),
+            ));
             for (index, part) in whole["content"].as_array().unwrap().iter().enumerate() {
                 let mut begun = part.clone();
                 let deltas: Vec<Value> = if part["type"] == "text" {
                     begun["text"] = json!("");
                     let text = part["text"].as_str().unwrap();
-                    text.split_inclusive(' ').map(|piece| json!({"type": "text_delta", "text": piece})).collect()
+                    text.split_inclusive(' ')
+                        .map(|piece| json!({"type": "text_delta", "text": piece}))
+                        .collect()
                 } else {
                     begun["input"] = json!({});
-                    vec![json!({"type": "input_json_delta", "partial_json": part["input"].to_string()})]
+                    vec![
+                        json!({"type": "input_json_delta", "partial_json": part["input"].to_string()}),
+                    ]
                 };
-                events.push((Some("content_block_start"),
-                    json!({"type": "content_block_start", "index": index, "content_block": begun})));
+                events.push((
+                    Some("content_block_start"),
+                    json!({"type": "content_block_start", "index": index, "content_block": begun}),
+                ));
                 for delta in deltas {
-                    events.push((Some("content_block_delta"),
-                        json!({"type": "content_block_delta", "index": index, "delta": delta})));
+                    events.push((
+                        Some("content_block_delta"),
+                        json!({"type": "content_block_delta", "index": index, "delta": delta}),
+                    ));
                 }
-                events.push((Some("content_block_stop"), json!({"type": "content_block_stop", "index": index})));
+                events.push((
+                    Some("content_block_stop"),
+                    json!({"type": "content_block_stop", "index": index}),
+                ));
             }
-            events.push((Some("message_delta"), json!({"type": "message_delta",
-                "delta": {"stop_reason": whole["stop_reason"]}, "usage": whole["usage"]})));
+            events.push((
+                Some("message_delta"),
+                json!({"type": "message_delta",
+                "delta": {"stop_reason": whole["stop_reason"]}, "usage": whole["usage"]}),
+            ));
             events.push((Some("message_stop"), json!({"type": "message_stop"})));
         }
         Dialect::Responses => {
             let mut begun = whole.clone();
             begun["output"] = json!([]);
             begun["status"] = json!("in_progress");
-            events.push((Some("response.created"), json!({"type": "response.created", "response": begun})));
+            events.push((
+                Some("response.created"),
+                json!({"type": "response.created", "response": begun}),
+            ));
             for (index, item) in whole["output"].as_array().unwrap().iter().enumerate() {
                 events.push((Some("response.output_item.added"),
                     json!({"type": "response.output_item.added", "output_index": index, "item": item})));
@@ -213,7 +250,10 @@ pub(crate) fn streamed(dialect: Dialect, whole: &str) -> String {
                 events.push((Some("response.output_item.done"),
                     json!({"type": "response.output_item.done", "output_index": index, "item": item})));
             }
-            events.push((Some("response.completed"), json!({"type": "response.completed", "response": whole})));
+            events.push((
+                Some("response.completed"),
+                json!({"type": "response.completed", "response": whole}),
+            ));
         }
     }
     let mut stream = String::new();
@@ -237,10 +277,17 @@ pub(crate) fn said(dialect: Dialect, got: &str) -> String {
     if got.trim_start().starts_with('{') {
         let whole: Value = serde_json::from_str(got).unwrap();
         return match dialect {
-            Dialect::Chat => whole["choices"][0]["message"]["content"].as_str().unwrap_or("").to_owned(),
+            Dialect::Chat => whole["choices"][0]["message"]["content"]
+                .as_str()
+                .unwrap_or("")
+                .to_owned(),
             Dialect::Messages => texts(&whole["content"], "text"),
-            Dialect::Responses => whole["output"].as_array().into_iter().flatten()
-                .map(|item| texts(&item["content"], "text")).collect(),
+            Dialect::Responses => whole["output"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|item| texts(&item["content"], "text"))
+                .collect(),
         };
     }
     let mut text = String::new();
@@ -254,5 +301,10 @@ pub(crate) fn said(dialect: Dialect, got: &str) -> String {
 }
 
 fn texts(parts: &Value, name: &str) -> String {
-    parts.as_array().into_iter().flatten().filter_map(|part| part[name].as_str()).collect()
+    parts
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|part| part[name].as_str())
+        .collect()
 }
