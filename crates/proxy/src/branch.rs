@@ -16,7 +16,7 @@ use trimtab_wire::validate::validate;
 
 use crate::hidden::{self, Mixed};
 use crate::ledger::{self, Ledger};
-use crate::prints::Trail;
+use crate::prints::{Print, Trail, print_of};
 
 /// Why a window was not carried out on a body.
 #[derive(Debug)]
@@ -63,6 +63,8 @@ pub(crate) struct Branch {
     came: u64,
     /// How far the window was searched for refs, and whether there is one.
     refs: Refs,
+    /// The tool definitions that were measured last.
+    tools: (Print, Measure),
     /// Calls of ours in the answer that the client has, and will send back without them.
     mixed: Option<Mixed>,
     /// True while a summary is being written.
@@ -98,6 +100,7 @@ impl Branch {
             session,
             ledger,
             refs: Refs::default(),
+            tools: (0, Measure::default()),
             mixed: None,
             summarising: false,
         }))
@@ -108,6 +111,11 @@ impl Branch {
         &self.ledger.trail
     }
 
+    /// How much of the log the client's first messages are.
+    pub(crate) fn logged(&self, messages: usize) -> usize {
+        self.ledger.logged(messages)
+    }
+
     /// Its session.
     pub(crate) fn session(&mut self) -> &mut Session {
         &mut self.session
@@ -116,6 +124,15 @@ impl Branch {
     /// The name of its session.
     pub(crate) fn id(&self) -> &SessionId {
         self.session.id()
+    }
+
+    /// Takes the tool definitions of the next call; the same ones are measured once.
+    pub(crate) fn set_tools(&mut self, json: &str, key: &[u8; 192]) {
+        let print = print_of(json.as_bytes(), key);
+        if self.tools.0 != print {
+            self.tools = (print, Measure::of_text(json));
+        }
+        self.session.set_tools(self.tools.1);
     }
 
     /// Lets in what the body has beyond the messages that are known.
@@ -235,6 +252,15 @@ impl Branch {
             Some((log, entries)) => changes_to(&log, &entries, scan.dialect()),
             None => changes_to(log, entries, scan.dialect()),
         })
+    }
+
+    /// The refs that the window shows.
+    pub(crate) fn refs_shown(&mut self) -> Result<Vec<String>, SessionError> {
+        let window = self.session.window()?;
+        let outputs = window.messages().flat_map(|message| message.outputs());
+        let shown = outputs.filter(|output| shows_ref(output));
+        let refs = shown.filter_map(|output| output.stored.as_ref());
+        Ok(refs.map(|stored| stored.id().to_owned()).collect())
     }
 
     /// True if the window shows a ref that the model could ask for.

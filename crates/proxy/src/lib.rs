@@ -17,6 +17,7 @@ mod decode;
 mod events;
 mod exchange;
 mod family;
+mod fork;
 mod guard;
 mod headers;
 mod hidden;

@@ -218,7 +218,7 @@ async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
             server.serve_mixed(said).await;
         }
         // The client may be gone: then nobody wants the end.
-        drop(put(&pieces, end).await);
+        let _: Option<()> = put(&pieces, end).await;
         return;
     }
 }

@@ -1,10 +1,13 @@
 //! The proxy as clients see it.
 
+mod differential;
 mod fake;
 mod managed;
+mod own;
 mod passing;
 mod recovery;
 mod retrieval;
+mod stores;
 mod talk;
 
 use std::sync::Arc;

@@ -206,3 +206,122 @@ async fn a_conversation_longer_than_the_window_goes_on() {
         }
     }
 }
+
+#[tokio::test]
+async fn whatever_fails_on_our_side_the_request_goes_through() {
+    use crate::stores::{Failing, Wrong};
+    let upstream = echo(Dialect::Chat).await;
+    let mut talk = Talk::new(Dialect::Chat, "what is in the file?");
+    talk.round("c1", &lines(5_000));
+    for wrong in [
+        Wrong::Full(1),
+        Wrong::Full(3),
+        Wrong::ReadOnly,
+        Wrong::Slow(std::time::Duration::from_millis(400)),
+    ] {
+        let mut settings = config(&upstream.url());
+        if let Wrong::Slow(_) = wrong {
+            settings.limits.plan_ms = 50;
+        }
+        let (running, base) = proxy_with(settings, Arc::new(Failing::new(wrong))).await;
+        let begun = std::time::Instant::now();
+        let got = post(&base, "/v1/chat/completions", &[], talk.body()).await;
+        assert_eq!(got.status, 200, "{wrong:?}");
+        assert_eq!(said(Dialect::Chat, &got.text()), "a fine answer");
+        assert_eq!(got.header("x-trimtab-action"), "passed", "{wrong:?}");
+        assert_eq!(upstream.seen().last().unwrap().text(), talk.body());
+        assert!(
+            begun.elapsed() < std::time::Duration::from_secs(2),
+            "{wrong:?}"
+        );
+        assert_eq!(running.report().failed_open, 1, "{wrong:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_fork_sends_what_was_sent() {
+    let dialect = Dialect::Messages;
+    let upstream = echo(dialect).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut main = Talk::new(dialect, "what is in the file?");
+    main.round("c1", &lines(5_000)).says("much").user("go on");
+    post(&base, path(dialect), &[], main.body()).await;
+    let mut fork = main.clone();
+    fork.entries.pop();
+    fork.user("stop");
+    post(&base, path(dialect), &[], fork.body()).await;
+    let seen = upstream.seen();
+    let list = |at: usize| seen[at].json()["messages"].as_array().unwrap().clone();
+    let (one, other) = (list(0), list(1));
+    assert_eq!(one[..4], other[..4]);
+    assert_ne!(one[4], other[4]);
+}
+
+#[tokio::test]
+async fn a_share_of_sessions_is_left_alone() {
+    let upstream = echo(Dialect::Chat).await;
+    let settings = ProxyConfig {
+        holdout: 1.0,
+        ..config(&upstream.url())
+    };
+    let (_running, base) = proxy(settings).await;
+    let mut talk = Talk::new(Dialect::Chat, "q");
+    talk.round("c1", &lines(5_000));
+    let got = post(&base, "/v1/chat/completions", &[], talk.body()).await;
+    assert_eq!(got.header("x-trimtab-reason"), "holdout");
+    assert_eq!(upstream.seen()[0].text(), talk.body());
+}
+
+#[tokio::test]
+async fn a_summary_is_written_in_the_background() {
+    for dialect in Dialect::ALL {
+        let upstream = Upstream::start(move |_, asked| {
+            let text = asked.text();
+            let asks = text.contains("tool_choice") || !text.contains("\"stream\"");
+            let said = if asks {
+                "<summary>SUMMARY BY MODEL: all files were read</summary>"
+            } else {
+                "a fine answer"
+            };
+            let whole = answer(dialect, said, asked.body.len() as u64 / 4);
+            if asked.json()["stream"] == true {
+                Reply::stream(streamed(dialect, &whole))
+            } else {
+                Reply::json(200, whole)
+            }
+        })
+        .await;
+        let (_running, base) = proxy(windowed(config(&upstream.url()), 40_000)).await;
+        let mut talk = Talk::new(dialect, "read all files");
+        talk.stream = true;
+        let mut found = false;
+        for round in 0..60 {
+            talk.round(&format!("c{round}"), &lines(100));
+            let got = post(
+                &base,
+                path(dialect),
+                &[("authorization", "Bearer k")],
+                talk.body(),
+            )
+            .await;
+            assert_eq!(got.status, 200);
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            found |= upstream
+                .seen()
+                .last()
+                .unwrap()
+                .text()
+                .contains("SUMMARY BY MODEL");
+            if found {
+                break;
+            }
+        }
+        assert!(found, "{dialect}: no summary was used");
+        let seen = upstream.seen();
+        let summary = seen
+            .iter()
+            .find(|asked| !asked.text().contains("\"stream\":true"))
+            .unwrap();
+        assert_eq!(summary.headers["authorization"], "Bearer k");
+    }
+}

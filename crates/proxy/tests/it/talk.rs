@@ -308,3 +308,11 @@ fn texts(parts: &Value, name: &str) -> String {
         .filter_map(|part| part[name].as_str())
         .collect()
 }
+
+/// The same, or the answer as it is if it is none.
+pub(crate) fn said_or_raw(dialect: Dialect, got: &str) -> String {
+    match serde_json::from_str::<Value>(got) {
+        Ok(Value::Object(_)) => said(dialect, got),
+        _ => got.to_owned(),
+    }
+}
