@@ -13,6 +13,7 @@ mod http;
 mod marks;
 mod reply;
 mod retry;
+mod scripted;
 mod sent;
 mod stream;
 
@@ -23,6 +24,7 @@ pub use error::{ModelError, Wait};
 pub use http::{Http, Timeouts};
 pub use reply::{Piece, Reply, Sink};
 pub use retry::Retries;
+pub use scripted::Scripted;
 
 use std::sync::Arc;
 
