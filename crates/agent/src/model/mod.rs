@@ -16,6 +16,7 @@ mod retry;
 mod scripted;
 mod sent;
 mod stream;
+mod unpack;
 
 pub use answer::{Answer, Ending};
 pub use client::{Backend, Client};

@@ -16,8 +16,8 @@ use super::common::{WINDOW, all_was_well, busy, http, set};
 /// Faults that a client can get over by itself.
 fn passing() -> Vec<Fault> {
     let lasting = |fault: &Fault| match fault {
-        // Nobody asks for compression, and a page or a refusal is taken at its word.
-        Fault::Html | Fault::Encoding { .. } => true,
+        // A page or a refusal is taken at its word.
+        Fault::Html => true,
         Fault::Status { code, .. } => matches!(code, 401 | 403 | 404 | 413),
         _ => false,
     };
