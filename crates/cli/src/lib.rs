@@ -28,6 +28,7 @@ pub fn main() -> ExitCode {
         Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, &mut terminal),
         Verb::Models(args) => verbs::models::run(args, &cli.common, &mut terminal),
         Verb::Output(args) => verbs::output::run(args, &cli.common, &mut terminal),
+        Verb::Replay(args) => verbs::replay::run(args, &cli.common, &mut terminal),
         Verb::Mcp(_) => Ok(()),
     };
     exit::code(done, &mut terminal)

@@ -4,3 +4,4 @@ pub mod inspect;
 pub mod mcp;
 pub mod models;
 pub mod output;
+pub mod replay;
