@@ -1,4 +1,5 @@
 //! Behaviour of the engine as a whole.
 
+mod compaction;
 mod promises;
 mod steady;

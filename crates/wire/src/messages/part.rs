@@ -12,7 +12,7 @@ use crate::{marks, media};
 const REDACTED: &str = "redacted_thinking";
 
 /// Reads one part.
-pub(super) fn read(raw: &RawValue) -> Part {
+pub(crate) fn read(raw: &RawValue) -> Part {
     json::fields(raw)
         .and_then(from_fields)
         .unwrap_or_else(|| carried(raw))

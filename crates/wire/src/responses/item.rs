@@ -62,6 +62,11 @@ pub(super) fn answer(mut fields: Fields<'_>) -> Option<Vec<Part>> {
     Some(parts)
 }
 
+/// A thought by itself.
+pub(crate) fn thought(raw: &RawValue) -> Part {
+    reasoning(json::fields(raw).unwrap_or_default(), raw)
+}
+
 /// A thought; its seal is what only the provider can read.
 pub(super) fn reasoning(mut fields: Fields<'_>, raw: &RawValue) -> Part {
     let summary = fields.list("summary");

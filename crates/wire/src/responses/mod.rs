@@ -25,6 +25,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use item::thought as read_thought;
 pub use read::read_input;
 pub(crate) use read::{Gatherer, instructions};
 pub use write::{write_input, write_instructions};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use trimtab_model::{Call, Usage};
+use trimtab_model::{Call, Reasoning, Usage};
 
 use crate::scan::Span;
 use crate::scan::string;
@@ -40,6 +40,9 @@ pub enum Event<'a> {
     Text(Delta<'a>),
     /// More of what the model thinks.
     Reasoning(Delta<'a>),
+    /// A thought, complete, with the provider's seal: what has to be sent back. Chat
+    /// Completions has none.
+    Thought(Reasoning),
     /// A call, complete.
     Call(Call),
     /// What the provider reports so far: the newest figures overrule the older ones.

@@ -1,11 +1,13 @@
 //! The events of Messages.
 
 use serde_json::Value;
-use trimtab_model::Usage;
+use serde_json::value::RawValue;
+use trimtab_model::{Part, Usage};
 
 use super::event::{Delta, Event};
 use super::watcher::{State, error, number, some, text};
 use crate::json::pick;
+use crate::messages;
 
 /// Reads one event; none if it is not an object.
 pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
@@ -23,7 +25,7 @@ pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'
     match type_name.unwrap_or_default() {
         "\"content_block_delta\"" => add(state, index, delta?, each)?,
         "\"content_block_start\"" => begin_part(state, index, part?),
-        "\"content_block_stop\"" => state.end_call(index, each),
+        "\"content_block_stop\"" => state.end_part(index, each),
         "\"message_start\"" => {
             state.start(each);
             let [usage] = pick(message?, ["usage"])?;
@@ -44,13 +46,17 @@ pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'
 }
 
 fn add(state: &mut State, index: u64, delta: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
-    let [said, thought, json] = pick(delta, ["text", "thinking", "partial_json"])?;
+    let names = ["text", "thinking", "partial_json", "signature"];
+    let [said, thought, json, seal] = pick(delta, names)?;
     if let Some(delta) = said.and_then(Delta::new) {
         each(Event::Text(delta));
     } else if let Some(delta) = thought.and_then(Delta::new) {
+        state.add_thought(index, &delta.text(), "");
         each(Event::Reasoning(delta));
     } else if let Some(more) = text(json) {
         state.add_arguments(index, &more);
+    } else if let Some(more) = text(seal) {
+        state.add_thought(index, "", &more);
     }
     Some(())
 }
@@ -61,6 +67,11 @@ fn begin_part(state: &mut State, index: u64, part: &str) {
         return;
     };
     if type_name != Some("\"tool_use\"") {
+        if let Some(Part::Reasoning(mut thought)) = read_part(part) {
+            // It is announced empty and follows.
+            thought.seal = thought.seal.filter(|seal| !seal.is_empty());
+            state.thoughts.push((index, thought));
+        }
         return;
     }
     if let Some(call) = state.call(index) {
@@ -95,4 +106,9 @@ fn report(state: &mut State, usage: Option<&str>, each: &mut impl FnMut(Event<'_
         output: newest("output_tokens", new.output, old.output),
     };
     each(Event::Usage(state.usage));
+}
+
+fn read_part(json: &str) -> Option<Part> {
+    let raw: &RawValue = serde_json::from_str(json).ok()?;
+    Some(messages::read_part(raw))
 }

@@ -1,10 +1,11 @@
 //! The events of Responses.
 
-use trimtab_model::{Call, Usage};
+use trimtab_model::{Call, Part, Reasoning, Usage};
 
 use super::event::{Delta, Event};
 use super::watcher::{State, error, some, text};
 use crate::json::pick;
+use crate::responses;
 
 /// Reads one event; none if it is not an object.
 pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
@@ -20,6 +21,8 @@ pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'
         "\"response.output_item.done\"" => {
             if let Some(call) = item.and_then(call) {
                 each(Event::Call(call));
+            } else if let Some(thought) = item.and_then(thought) {
+                each(Event::Thought(thought));
             }
         }
         "\"response.completed\"" | "\"response.incomplete\"" => finished(state, response?, each)?,
@@ -46,6 +49,17 @@ fn call(item: &str) -> Option<Call> {
         text(name).unwrap_or_default(),
         text(arguments).unwrap_or_default(),
     ))
+}
+
+fn thought(item: &str) -> Option<Reasoning> {
+    let [type_name] = pick(item, ["type"])?;
+    if type_name? != "\"reasoning\"" {
+        return None;
+    }
+    match responses::read_thought(serde_json::from_str(item).ok()?) {
+        Part::Reasoning(thought) => Some(thought),
+        _ => None,
+    }
 }
 
 fn finished(state: &mut State, response: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {

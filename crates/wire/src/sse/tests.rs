@@ -145,7 +145,7 @@ fn all_dialects_tell_the_same() {
             Event::Call(call) => calls.push(call),
             Event::Stop(word) => stop = word,
             Event::End => ends += 1,
-            Event::Usage(_) => {}
+            Event::Usage(_) | Event::Thought(_) => {}
             other => panic!("{other:?}"),
         });
         assert_eq!(
@@ -379,5 +379,38 @@ fn the_end_that_was_held_back_can_be_had() {
             output: 3,
         };
         assert_eq!(watcher.usage(), usage);
+    }
+}
+
+#[test]
+fn a_thought_comes_whole_with_its_seal() {
+    let thinking = [
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm, "}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"yes"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"Eq=="}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+    ];
+    let redacted = [
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"Zm9v"}}"#,
+        r#"{"type":"content_block_stop","index":1}"#,
+    ];
+    let encrypted = [
+        r#"{"type":"response.output_item.done","item":{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"}}"#,
+    ];
+    let cases = [
+        (Dialect::Messages, &thinking[..], ("hm, yes", "Eq==")),
+        (Dialect::Messages, &redacted[..], ("", "Zm9v")),
+        (Dialect::Responses, &encrypted[..], ("", "gAAA")),
+    ];
+    for (dialect, events, expected) in cases {
+        let stream = format!("data: {}\n\n", events.join("\n\ndata: "));
+        let mut thoughts = Vec::new();
+        Watcher::new(dialect).push(stream.as_bytes(), |event| {
+            if let Event::Thought(thought) = event {
+                thoughts.push((thought.text, thought.seal.unwrap_or_default()));
+            }
+        });
+        assert_eq!(thoughts, [(expected.0.to_owned(), expected.1.to_owned())]);
     }
 }

@@ -1,6 +1,6 @@
 //! Tells what a stream says while it passes.
 
-use trimtab_model::{Call, Dialect, Usage};
+use trimtab_model::{Call, Dialect, Reasoning, Usage};
 
 use super::event::{Event, StreamError};
 use super::frames::{Frame, Frames, MAX_EVENT};
@@ -8,8 +8,8 @@ use super::{chat, messages, responses};
 use crate::json::pick;
 use crate::scan::{Span, string};
 
-/// The most bytes of arguments that are kept for one answer.
-const MAX_ARGUMENTS: usize = 32 << 20;
+/// The most bytes of arguments, and of thoughts, that are kept for one answer.
+const MAX_KEPT: usize = 32 << 20;
 
 /// Watches a stream.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub(super) struct State {
     dialect: Dialect,
     /// The calls that are being written, by the index that the stream gives them.
     pub(super) open: Vec<(u64, Call)>,
+    /// The thoughts that are being written, by the same index.
+    pub(super) thoughts: Vec<(u64, Reasoning)>,
     pub(super) usage: Usage,
     pub(super) started: bool,
     ended: bool,
@@ -42,6 +44,7 @@ impl Watcher {
             state: State {
                 dialect,
                 open: Vec::new(),
+                thoughts: Vec::new(),
                 usage: Usage::default(),
                 started: false,
                 ended: false,
@@ -124,7 +127,7 @@ impl State {
     /// Adds to the arguments of the call at `index`.
     pub(super) fn add_arguments(&mut self, index: u64, more: &str) {
         let kept: usize = self.open.iter().map(|(_, call)| call.arguments.len()).sum();
-        if kept + more.len() > MAX_ARGUMENTS {
+        if kept + more.len() > MAX_KEPT {
             return;
         }
         if let Some(call) = self.call(index) {
@@ -132,8 +135,28 @@ impl State {
         }
     }
 
-    /// Gives the call at `index`, which is complete.
-    pub(super) fn end_call(&mut self, index: u64, each: &mut impl FnMut(Event<'_>)) {
+    /// Adds to the thought at `index`, if there is one: to its text, or to its seal.
+    pub(super) fn add_thought(&mut self, index: u64, text: &str, seal: &str) {
+        let size =
+            |thought: &Reasoning| thought.text.len() + thought.seal.as_ref().map_or(0, String::len);
+        let kept: usize = self.thoughts.iter().map(|(_, open)| size(open)).sum();
+        if kept + text.len() + seal.len() > MAX_KEPT {
+            return;
+        }
+        let open = self.thoughts.iter_mut().find(|(open, _)| *open == index);
+        if let Some((_, thought)) = open {
+            thought.text.push_str(text);
+            if !seal.is_empty() {
+                thought.seal.get_or_insert_default().push_str(seal);
+            }
+        }
+    }
+
+    /// Gives the call or the thought at `index`, which is complete.
+    pub(super) fn end_part(&mut self, index: u64, each: &mut impl FnMut(Event<'_>)) {
+        if let Some(at) = self.thoughts.iter().position(|(open, _)| *open == index) {
+            each(Event::Thought(self.thoughts.remove(at).1));
+        }
         if let Some(at) = self.open.iter().position(|(open, _)| *open == index) {
             each(Event::Call(self.open.remove(at).1));
         }

@@ -1,0 +1,139 @@
+//! The agent.
+
+use std::sync::Arc;
+
+use trimtab::session::Session;
+use trimtab_engine::policy::Policy;
+use trimtab_model::Message;
+use trimtab_store::{SessionId, Store};
+
+use crate::background::Background;
+use crate::event::Teller;
+use crate::model::Model;
+use crate::tools::{Redeem, Tools};
+use crate::{AgentError, Event, Events, Interrupt, Settings};
+
+/// An agent: a model with tools, and a session that decides what the model sees.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use trimtab_agent::model::{Client, Endpoint, Model};
+/// use trimtab_agent::tools::{Confirm, Workspace};
+/// use trimtab_agent::{Agent, Settings};
+/// use trimtab_model::Dialect;
+/// use trimtab_store::{MemoryStore, SessionId};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = Client::messages(Endpoint::from_env(Dialect::Messages)?);
+/// let workspace = Workspace::new(".", Confirm::Never)?;
+/// let settings = Settings::new(Model::new(client, "claude-sonnet-4-5"), workspace);
+/// let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("demo")?);
+/// let (mut agent, _events) = Agent::open(store, id, settings)?;
+/// let turn = agent.turn("what is in this folder?").await?;
+/// assert!(!turn.text.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+pub struct Agent {
+    pub(crate) session: Session,
+    pub(crate) settings: Settings,
+    /// The tools of the settings, and those for retrieval.
+    pub(crate) tools: Tools,
+    pub(crate) teller: Teller,
+    pub(crate) interrupt: Interrupt,
+    pub(crate) background: Option<Background>,
+}
+
+impl Agent {
+    /// Opens a session, or begins it if it is new.
+    pub fn open(
+        store: Arc<dyn Store>,
+        id: SessionId,
+        settings: Settings,
+    ) -> Result<(Self, Events), AgentError> {
+        let [read, grep] = Redeem::both(&store, &id);
+        let tools = settings.tools.clone().with(read).with(grep);
+        let mut session = Session::open(store, id, settings.setup(&tools))?;
+        if session.projection().log().is_empty() && !settings.system.is_empty() {
+            session.admit(Message::system(&settings.system))?;
+        }
+        let (teller, events) = Teller::new();
+        let agent = Self {
+            session,
+            settings,
+            tools,
+            teller,
+            interrupt: Interrupt::default(),
+            background: None,
+        };
+        Ok((agent, events))
+    }
+
+    /// Opens a session below this one: it works with the same model, tools and workspace, and
+    /// may redeem the refs of this one, but has a window of its own.
+    pub fn sub_agent(&self, id: SessionId, system: &str) -> Result<(Self, Events), AgentError> {
+        let store = self.session.store();
+        store.link(&id, self.session.id())?;
+        let settings = Settings {
+            system: system.to_owned(),
+            ..self.settings.clone()
+        };
+        Self::open(Arc::clone(store), id, settings)
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The session, to be changed between two turns.
+    pub fn session_mut(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// What the agent is made of.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// A handle that breaks the turn off which is going on.
+    pub fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
+    }
+
+    /// From now on another model answers. What the session decided stays.
+    pub fn set_model(&mut self, model: Model) -> Result<(), AgentError> {
+        self.set(self.settings.clone().with_model(model))
+    }
+
+    /// From now on another policy decides. What was decided stays.
+    pub fn set_policy(&mut self, policy: Policy) -> Result<(), AgentError> {
+        let settings = self.settings.clone();
+        self.set(Settings { policy, ..settings })
+    }
+
+    /// Opens the session anew: another dialect has other rules for what is sent.
+    fn set(&mut self, settings: Settings) -> Result<(), AgentError> {
+        self.background = None;
+        let (store, id) = (self.session.store(), self.session.id());
+        let setup = settings.setup(&self.tools);
+        self.session = Session::open(Arc::clone(store), id.clone(), setup)?;
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// Takes the last plan back; false if there is none.
+    pub fn undo(&mut self) -> Result<bool, AgentError> {
+        self.background = None;
+        let undone = self.session.undo()?;
+        self.tell_session();
+        Ok(undone)
+    }
+
+    /// Hands on what the session did.
+    pub(crate) fn tell_session(&mut self) {
+        for event in self.session.events() {
+            self.teller.tell(Event::Session(event));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Compaction points, and summaries that are written while the agent goes on.
+
+use tokio::task::JoinHandle;
+use trimtab::session::{ByHand, Moment, Pending};
+
+use crate::summary::Summariser;
+use crate::{Agent, AgentError, Event};
+
+/// How many plans may follow each other at one moment: archiving, then compacting, and one to
+/// spare.
+const PLANS: usize = 3;
+
+/// A summary that is being written while the agent goes on. Dropping it breaks it off.
+#[derive(Debug)]
+pub(crate) struct Background(JoinHandle<Pending>);
+
+impl Background {
+    fn start(pending: Pending, summariser: Summariser) -> Self {
+        Self(tokio::spawn(
+            async move { summariser.answer(pending).await },
+        ))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Agent {
+    /// Passes a moment at which the policy may want something done, and does it.
+    pub(crate) async fn pass(&mut self, moment: Moment) -> Result<(), AgentError> {
+        if self.background.as_ref().is_some_and(|b| b.0.is_finished()) {
+            self.take_background().await?;
+        }
+        for _ in 0..PLANS {
+            let pending = self.session.check(moment)?;
+            self.tell_session();
+            let Some(pending) = pending else { break };
+            if self.background.is_some() {
+                // One is being written: where it must be now, it is waited for.
+                if moment != Moment::BeforeCall {
+                    break;
+                }
+                self.take_background().await?;
+                continue;
+            }
+            if moment == Moment::AfterTurn && self.settings.policy.compaction.background {
+                self.teller.tell(Event::Summarising { background: true });
+                self.background = Some(Background::start(pending, self.summariser()));
+                break;
+            }
+            if !self.summarise(pending).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a summary written and carries out the plan that wants it. False if that came to
+    /// nothing.
+    pub(crate) async fn summarise(&mut self, pending: Pending) -> Result<bool, AgentError> {
+        self.teller.tell(Event::Summarising { background: false });
+        let summariser = self.summariser();
+        let answered = tokio::select! {
+            biased;
+            () = self.interrupt.interrupted() => return Ok(false),
+            pending = summariser.answer(pending) => pending,
+        };
+        let done = self.session.finish(answered)?;
+        self.tell_session();
+        Ok(done)
+    }
+
+    /// Compacts because somebody asked for it. False if there was nothing to do; the events
+    /// tell what was saved, or why nothing was.
+    pub async fn compact(&mut self, by_hand: &ByHand) -> Result<bool, AgentError> {
+        self.interrupt.clear();
+        self.take_background().await?;
+        let pending = self.session.compact(by_hand)?;
+        let done = match pending {
+            Some(pending) => self.summarise(pending).await?,
+            None => false,
+        };
+        self.tell_session();
+        Ok(done)
+    }
+
+    /// Waits for a summary that is being written in the background, if there is one.
+    pub async fn settle(&mut self) -> Result<(), AgentError> {
+        self.interrupt.clear();
+        self.take_background().await
+    }
+
+    /// Waits for the summary in the background and takes it in. An interrupt drops it.
+    async fn take_background(&mut self) -> Result<(), AgentError> {
+        let Some(mut background) = self.background.take() else {
+            return Ok(());
+        };
+        let answered = tokio::select! {
+            biased;
+            () = self.interrupt.interrupted() => return Ok(()),
+            answered = &mut background.0 => answered,
+        };
+        // A summariser that broke down leaves everything as it was.
+        if let Ok(pending) = answered {
+            self.session.finish(pending)?;
+            self.tell_session();
+        }
+        Ok(())
+    }
+
+    fn summariser(&self) -> Summariser {
+        Summariser {
+            model: self.settings.summariser(),
+            tools: self.tools.definitions(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The calls of an answer, carried out.
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use trimtab_model::{Call, Message, Output, Part, Role};
+
+use crate::tools::Outcome;
+use crate::{Agent, AgentError, Event};
+
+impl Agent {
+    /// Carries out calls and admits their outputs, in the order in which the model made them.
+    /// Neighbours that only read are carried out at the same time. False if the user broke it
+    /// off.
+    pub(crate) async fn carry_out(&mut self, calls: &[Call]) -> Result<bool, AgentError> {
+        let reads = |call: &Call| {
+            let tool = self.tools.get(&call.name);
+            tool.is_some_and(|tool| tool.only_reads())
+        };
+        let batches: Vec<&[Call]> = calls
+            .chunk_by(|one, next| reads(one) && reads(next))
+            .collect();
+        for batch in batches {
+            for call in batch {
+                self.teller.tell(Event::Call(call.clone()));
+            }
+            let Some(outcomes) = self.outcomes(batch).await else {
+                return Ok(false);
+            };
+            for (call, outcome) in batch.iter().zip(outcomes) {
+                self.session.admit(output(call, outcome))?;
+            }
+            self.tell_session();
+            self.tell_outputs(batch)?;
+        }
+        Ok(true)
+    }
+
+    /// The outcomes of some calls, in their order; none if the user broke them off.
+    async fn outcomes(&self, calls: &[Call]) -> Option<Vec<Outcome>> {
+        // Dropping the set ends what is still running.
+        let mut running = JoinSet::new();
+        for (at, call) in calls.iter().cloned().enumerate() {
+            let (tools, workspace) = (self.tools.clone(), self.settings.workspace.clone());
+            let time = self.settings.tool_time;
+            running.spawn(async move {
+                let outcome = timeout(time, tools.call(&call, &workspace)).await;
+                (at, outcome.unwrap_or_else(|_| hung(&call, time.as_secs())))
+            });
+        }
+        let mut outcomes: Vec<Option<Outcome>> = vec![None; calls.len()];
+        loop {
+            let ended = tokio::select! {
+                biased;
+                () = self.interrupt.interrupted() => return None,
+                ended = running.join_next() => ended,
+            };
+            match ended {
+                Some(Ok((at, outcome))) => {
+                    if let Some(place) = outcomes.get_mut(at) {
+                        *place = Some(outcome);
+                    }
+                }
+                // Its place stays empty: it broke down.
+                Some(Err(_)) => {}
+                None => break,
+            }
+        }
+        let broken = || Outcome::error("error: the tool broke down; this is a fault in the tool");
+        let outcomes = outcomes.into_iter();
+        Some(
+            outcomes
+                .map(|outcome| outcome.unwrap_or_else(broken))
+                .collect(),
+        )
+    }
+
+    /// Tells what the model will see of the outputs.
+    fn tell_outputs(&mut self, calls: &[Call]) -> Result<(), AgentError> {
+        let window = self.session.window()?;
+        let newest: Vec<Arc<Message>> = window
+            .messages()
+            .rev()
+            .take_while(|message| message.role == Role::Tool)
+            .map(Arc::clone)
+            .collect();
+        for call in calls {
+            let outputs = newest.iter().flat_map(|message| message.outputs());
+            for output in outputs.filter(|output| output.call_id == call.id) {
+                self.teller.tell(Event::Output {
+                    tool: call.name.clone(),
+                    output: output.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn hung(call: &Call, seconds: u64) -> Outcome {
+    Outcome::error(format!(
+        "error: `{}` did not end within {seconds} s and was broken off",
+        call.name
+    ))
+}
+
+fn output(call: &Call, outcome: Outcome) -> Message {
+    let output = Output {
+        tool: Some(call.name.clone()),
+        is_error: outcome.is_error,
+        ..Output::new(&call.id, outcome.text)
+    };
+    Message::new(Role::Tool, vec![Part::Output(output)])
+}

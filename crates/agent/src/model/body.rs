@@ -1,0 +1,211 @@
+//! Request bodies of the three dialects.
+
+use trimtab_model::{Dialect, Message, Metadata, Part, RawJson, Role};
+use trimtab_wire::catalogue::Catalogue;
+use trimtab_wire::{chat, messages, responses};
+
+use super::sent::Sent;
+use super::{Endpoint, Request, marks};
+use crate::tools::Definition;
+
+/// Length of an answer where nobody says it and the dialect demands it: what every model of
+/// the last years can give.
+const ANSWER: u64 = 8192;
+
+/// Longest name of a conversation that the provider takes as a key of its cache.
+const LONGEST_KEY: usize = 64;
+
+/// What a body depends on beside its request.
+pub(super) struct Writer<'a> {
+    pub(super) dialect: Dialect,
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) sent: &'a Sent,
+    pub(super) stream: bool,
+    /// Fields of the caller's own.
+    pub(super) fields: &'a [(String, RawJson)],
+}
+
+impl Writer<'_> {
+    /// The body of `request`.
+    pub(super) fn body(&self, request: &Request) -> String {
+        let mut body = Body::new();
+        body.put("model", &request.model);
+        match self.dialect {
+            Dialect::Chat => self.chat(request, &mut body),
+            Dialect::Responses => self.responses(request, &mut body),
+            Dialect::Messages => messages(request, &mut body),
+        }
+        self.tools(request, &mut body);
+        if self.stream {
+            body.put("stream", &true);
+        }
+        for (name, value) in self.fields {
+            body.raw(name, value.as_str());
+        }
+        body.end()
+    }
+
+    fn chat(&self, request: &Request, body: &mut Body) {
+        let write = |message: &Message| chat::write_message(&bare(message, Dialect::Chat));
+        let conversation = request.conversation.as_deref();
+        let entries = self.sent.entries(conversation, &request.messages, write);
+        body.list("messages", &entries);
+        let limit = if self.endpoint.is_openai() {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
+        };
+        body.maybe(limit, request.max_output.as_ref());
+        if self.stream {
+            body.raw("stream_options", r#"{"include_usage":true}"#);
+        }
+    }
+
+    fn responses(&self, request: &Request, body: &mut Body) {
+        let leading = leading_system(&request.messages);
+        let (system, rest) = request.messages.split_at(leading);
+        let texts: Vec<_> = system.iter().map(|message| message.text()).collect();
+        if !texts.is_empty() {
+            body.put("instructions", &texts.join("\n\n"));
+        }
+        let write = |message: &Message| {
+            responses::write_input(std::slice::from_ref(&bare(message, Dialect::Responses)))
+        };
+        let conversation = request.conversation.as_deref();
+        body.list("input", &self.sent.entries(conversation, rest, write));
+        body.maybe("max_output_tokens", request.max_output.as_ref());
+        body.raw("store", "false");
+        if thinks(&request.model) {
+            body.raw("include", r#"["reasoning.encrypted_content"]"#);
+        }
+        let key = conversation.filter(|key| key.len() <= LONGEST_KEY && self.endpoint.is_openai());
+        body.maybe("prompt_cache_key", key);
+    }
+
+    fn tools(&self, request: &Request, body: &mut Body) {
+        if request.tools.is_empty() {
+            return;
+        }
+        let last = request.tools.len() - 1;
+        let entry = |(at, tool): (usize, &Definition)| {
+            let mut tool = tool.in_dialect(self.dialect);
+            if self.dialect == Dialect::Messages
+                && at == last
+                && let Some(fields) = tool.as_object_mut()
+            {
+                fields.insert(marks::FIELD.to_owned(), marks::value().to_value());
+            }
+            RawJson::of(&tool)
+        };
+        let tools: Vec<RawJson> = request.tools.iter().enumerate().map(entry).collect();
+        body.list("tools", &tools);
+        if request.only_text {
+            let none = match self.dialect {
+                Dialect::Messages => r#"{"type":"none"}"#,
+                Dialect::Chat | Dialect::Responses => "\"none\"",
+            };
+            body.raw("tool_choice", none);
+        }
+    }
+}
+
+fn messages(request: &Request, body: &mut Body) {
+    let plain = request.messages.iter();
+    let mut marked: Vec<Message> = plain
+        .map(|message| bare(message, Dialect::Messages))
+        .collect();
+    marks::mark(&mut marked);
+    let written = messages::write_request(&marked);
+    if let Some(system) = &written.system {
+        body.raw("system", system.as_str());
+    }
+    body.list("messages", &written.messages);
+    body.put("max_tokens", &request.max_output.unwrap_or(ANSWER));
+}
+
+/// How many system messages a window begins with.
+fn leading_system<M: std::ops::Deref<Target = Message>>(messages: &[M]) -> usize {
+    let system = messages.iter();
+    system
+        .take_while(|message| message.role == Role::System)
+        .count()
+}
+
+/// Whether a model reasons; only such a model may be asked for its sealed thoughts.
+fn thinks(model: &str) -> bool {
+    let found = Catalogue::embedded().find(model);
+    found.is_ok_and(|found| found.model.reasons)
+}
+
+/// The message without what only we know of it: providers refuse fields that are not theirs.
+fn bare(message: &Message, dialect: Dialect) -> Message {
+    let mut bare = message.clone();
+    let meta = std::mem::take(&mut bare.meta);
+    bare.meta = Metadata {
+        wire_role: meta.wire_role,
+        content_list: meta.content_list,
+        extra: meta.extra,
+        ..Metadata::default()
+    };
+    for part in &mut bare.parts {
+        if let Part::Output(output) = part {
+            output.stored = None;
+            output.trimmed = false;
+            output.tool = None;
+            output.is_error &= dialect == Dialect::Messages;
+        }
+    }
+    bare
+}
+
+/// A JSON object being written.
+struct Body(String);
+
+impl Body {
+    fn new() -> Self {
+        Self("{".to_owned())
+    }
+
+    fn name(&mut self, name: &str) {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        self.0.push_str(RawJson::of(name).as_str());
+        self.0.push(':');
+    }
+
+    fn raw(&mut self, name: &str, json: &str) {
+        self.name(name);
+        self.0.push_str(json);
+    }
+
+    fn put<T: serde::Serialize + ?Sized>(&mut self, name: &str, value: &T) {
+        self.raw(name, RawJson::of(value).as_str());
+    }
+
+    fn maybe<T: serde::Serialize + ?Sized>(&mut self, name: &str, value: Option<&T>) {
+        if let Some(value) = value {
+            self.put(name, value);
+        }
+    }
+
+    fn list(&mut self, name: &str, entries: &[RawJson]) {
+        self.name(name);
+        self.0.push('[');
+        for (at, entry) in entries.iter().enumerate() {
+            if at > 0 {
+                self.0.push(',');
+            }
+            self.0.push_str(entry.as_str());
+        }
+        self.0.push(']');
+    }
+
+    fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trimtab_model::{Call, Kind, Output, Usage};
+
+use super::*;
+
+fn body(dialect: Dialect, base: &str, request: &Request) -> Value {
+    let writer = Writer {
+        dialect,
+        endpoint: &Endpoint::new(base).unwrap(),
+        sent: &Sent::default(),
+        stream: true,
+        fields: &[("temperature".to_owned(), RawJson::of(&0))],
+    };
+    serde_json::from_str(&writer.body(request)).unwrap()
+}
+
+fn request() -> Request {
+    let mut asks = Message::assistant("").with_call(Call::new("c1", "look", "{\"a\":1}"));
+    asks.meta.usage = Some(Usage::default());
+    asks.meta.stop_reason = Some("tool_calls".to_owned());
+    let mut output = Output::new("c1", "no such file");
+    output.is_error = true;
+    output.trimmed = true;
+    output.tool = Some("look".to_owned());
+    let messages = vec![
+        Message::system("be good"),
+        Message::user("look").with_kind(Kind::ToolResult),
+        asks,
+        Message::new(Role::Tool, vec![Part::Output(output)]),
+    ];
+    Request {
+        tools: Arc::new([Definition::new("look", "Looks.", json!({"type": "object"}))]),
+        max_output: Some(100),
+        ..Request::new("m", messages.into_iter().map(Arc::new).collect())
+    }
+}
+
+#[test]
+fn chat_has_only_fields_of_the_dialect() {
+    let body = body(Dialect::Chat, "http://h/v1", &request());
+    assert_eq!(
+        body["messages"][2],
+        json!({
+            "role": "assistant", "content": null,
+            "tool_calls": [{"id": "c1", "type": "function",
+                "function": {"name": "look", "arguments": "{\"a\":1}"}}],
+        })
+    );
+    assert_eq!(
+        body["messages"][3],
+        json!({"role": "tool", "tool_call_id": "c1", "content": "no such file"})
+    );
+    assert_eq!(body["max_tokens"], 100);
+    assert_eq!(body["stream_options"]["include_usage"], true);
+    assert_eq!(body["temperature"], 0);
+}
+
+#[test]
+fn the_newest_chat_models_have_another_name_for_the_limit() {
+    let body = body(Dialect::Chat, "https://api.openai.com/v1", &request());
+    assert_eq!(body["max_completion_tokens"], 100);
+    assert!(body.get("max_tokens").is_none());
+}
+
+#[test]
+fn responses_keep_nothing_at_the_provider() {
+    let body = body(
+        Dialect::Responses,
+        "https://api.openai.com/v1",
+        &Request {
+            conversation: Some("s1".to_owned()),
+            ..request()
+        },
+    );
+    assert_eq!(body["instructions"], "be good");
+    assert_eq!(body["store"], false);
+    assert_eq!(body["prompt_cache_key"], "s1");
+    assert_eq!(body["input"][1]["type"], "function_call");
+    assert_eq!(
+        body["input"][2],
+        json!({"type": "function_call_output", "call_id": "c1", "output": "no such file"})
+    );
+    assert!(body.get("include").is_none());
+}
+
+#[test]
+fn a_reasoning_model_is_asked_for_its_sealed_thoughts() {
+    let mut request = request();
+    request.model = "gpt-5".to_owned();
+    let body = body(Dialect::Responses, "https://api.openai.com/v1", &request);
+    assert_eq!(body["include"][0], "reasoning.encrypted_content");
+}
+
+#[test]
+fn messages_carry_at_most_four_markers() {
+    let body = body(Dialect::Messages, "https://h", &request());
+    assert_eq!(body["system"][0]["cache_control"]["type"], "ephemeral");
+    assert_eq!(body["tools"][0]["cache_control"]["type"], "ephemeral");
+    assert_eq!(
+        body["messages"][0]["content"][0]["cache_control"]["type"],
+        "ephemeral"
+    );
+    let output = &body["messages"][2]["content"][0];
+    assert_eq!(output["cache_control"]["type"], "ephemeral");
+    assert_eq!(output["is_error"], true);
+    assert_eq!(body.to_string().matches("cache_control").count(), 4);
+    assert!(body["messages"][1].get("stop_reason").is_none());
+}
+
+#[test]
+fn an_answer_in_words_can_be_demanded() {
+    let asked = Request {
+        only_text: true,
+        ..request()
+    };
+    let choice = |dialect| body(dialect, "http://h/v1", &asked)["tool_choice"].clone();
+    assert_eq!(choice(Dialect::Chat), "none");
+    assert_eq!(choice(Dialect::Responses), "none");
+    assert_eq!(choice(Dialect::Messages), json!({"type": "none"}));
+}

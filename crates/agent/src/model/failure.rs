@@ -1,0 +1,240 @@
+//! From an answer that is none to an error that says what is wrong.
+
+use http::HeaderMap;
+use serde_json::Value;
+use trimtab_model::Dialect;
+use trimtab_wire::overflow::{self, Action, Certainty, Verdict, classify};
+
+use super::error::wants_another_window;
+use super::{Key, ModelError, Request};
+
+/// How much of a provider's words is shown.
+const LONGEST_MESSAGE: usize = 600;
+
+/// Where a request went.
+pub(super) struct Place<'a> {
+    pub(super) url: String,
+    pub(super) dialect: Dialect,
+    pub(super) key: Option<&'a Key>,
+    pub(super) request: &'a Request,
+}
+
+impl Place<'_> {
+    /// An error that came as an event of a stream.
+    pub(super) fn reported(&self, verdict: Box<Verdict>, message: &str) -> ModelError {
+        self.error(200, verdict, self.shown(message))
+    }
+
+    fn error(&self, status: u16, verdict: Box<Verdict>, message: String) -> ModelError {
+        let url = self.url.clone();
+        if wants_another_window(&verdict) && verdict.certainty == Certainty::Stated {
+            return ModelError::Overflow { verdict, message };
+        }
+        match status {
+            401 | 403 => ModelError::Key {
+                url,
+                status,
+                message,
+                variable: match self.dialect {
+                    Dialect::Messages => "ANTHROPIC_API_KEY",
+                    Dialect::Chat | Dialect::Responses => "OPENAI_API_KEY",
+                },
+            },
+            404 => ModelError::NoModel {
+                url,
+                model: self.request.model.clone(),
+                status,
+                message,
+            },
+            _ if verdict.action == Action::BackOff => ModelError::Busy {
+                url,
+                status,
+                message,
+                retry_after: verdict.retry_after,
+            },
+            _ => ModelError::Refused {
+                url,
+                status,
+                message,
+            },
+        }
+    }
+
+    /// The provider's words without the key, and not too many of them.
+    fn shown(&self, message: &str) -> String {
+        let message = match self.key {
+            Some(key) => key.redact(message),
+            None => message.to_owned(),
+        };
+        let mut shown: String = message.trim().chars().take(LONGEST_MESSAGE).collect();
+        if shown.len() < message.trim().len() {
+            shown.push_str(" ...");
+        }
+        shown
+    }
+}
+
+/// An answer that is none.
+pub(super) struct Failed<'a> {
+    status: u16,
+    headers: Vec<(&'a str, &'a str)>,
+    body: &'a [u8],
+}
+
+impl<'a> Failed<'a> {
+    pub(super) fn new(status: u16, headers: &'a HeaderMap, body: &'a [u8]) -> Self {
+        let pairs = headers
+            .iter()
+            .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        Self {
+            status,
+            headers: pairs.collect(),
+            body,
+        }
+    }
+
+    /// What it means for a request to `place`.
+    pub(super) fn at(&self, place: &Place<'_>) -> ModelError {
+        let verdict = Box::new(self.verdict(place.request));
+        let message = self.message();
+        // A gateway that fails does so with a page; it will be back.
+        let telling = verdict.action != Action::None && (!self.is_page() || self.status >= 500);
+        if message.is_none() && !telling && !matches!(self.status, 401 | 403) {
+            return ModelError::NotAnApi {
+                url: place.url.clone(),
+                status: self.status,
+                what: place.shown(&self.instead()),
+            };
+        }
+        let message = message.unwrap_or_else(|| self.instead());
+        place.error(self.status, verdict, place.shown(&message))
+    }
+
+    fn verdict(&self, request: &Request) -> Verdict {
+        let mut response = overflow::Response::new(self.status, self.body).headers(&self.headers);
+        if let Some(window) = request.window {
+            response = response.window(window);
+        }
+        if let Some(estimate) = request.estimate {
+            response = response.estimate(estimate);
+        }
+        classify(&response)
+    }
+
+    /// The provider's words, wherever they stand.
+    fn message(&self) -> Option<String> {
+        let value: Value = serde_json::from_slice(self.body).ok()?;
+        let places = [
+            "/error/message",
+            "/message",
+            "/error",
+            "/detail",
+            "/0/error/message",
+        ];
+        let found = places
+            .iter()
+            .find_map(|place| value.pointer(place)?.as_str());
+        let whole = || {
+            value
+                .get("error")
+                .or_else(|| value.get("detail"))
+                .map(Value::to_string)
+        };
+        found.map(str::to_owned).or_else(whole)
+    }
+
+    fn is_page(&self) -> bool {
+        self.body.trim_ascii_start().first() == Some(&b'<')
+    }
+
+    /// What came instead of an answer.
+    fn instead(&self) -> String {
+        let header = |wanted: &str| self.headers.iter().find(|(name, _)| *name == wanted);
+        if let Some((_, to)) = header("location").filter(|_| self.status / 100 == 3) {
+            return format!("a redirect to {to}");
+        }
+        if self.is_page() {
+            return "an HTML page".to_owned();
+        }
+        let text = String::from_utf8_lossy(self.body);
+        match text.trim() {
+            "" => "nothing".to_owned(),
+            text => format!("`{}`", text.chars().take(80).collect::<String>()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(status: u16, body: &str) -> ModelError {
+        let request = Request::new("m", Vec::new());
+        let place = Place {
+            url: "http://h/v1/chat/completions".to_owned(),
+            dialect: Dialect::Chat,
+            key: Some(&Key::new("sk-1")),
+            request: &request,
+        };
+        Failed::new(status, &HeaderMap::new(), body.as_bytes()).at(&place)
+    }
+
+    #[test]
+    fn every_failure_says_what_it_is() {
+        let cases: [(u16, &str, &str); 9] = [
+            (
+                401,
+                r#"{"error":{"message":"Incorrect API key provided: sk-1"}}"#,
+                "provided: [key]\nhint: set the right key in the environment variable OPENAI_API_KEY",
+            ),
+            (401, "", "refused the key"),
+            (
+                404,
+                r#"{"error":{"message":"The model `m` does not exist"}}"#,
+                "has no model `m`",
+            ),
+            (404, "<html>", "answered HTTP 404 with an HTML page"),
+            (
+                200,
+                "<!doctype html>",
+                "answered HTTP 200 with an HTML page",
+            ),
+            (200, "OK", "with `OK`"),
+            (
+                502,
+                "<html>bad gateway</html>",
+                "cannot answer now (HTTP 502): an HTML page",
+            ),
+            (
+                503,
+                r#"{"error":{"message":"overloaded"}}"#,
+                "cannot answer now (HTTP 503): overloaded",
+            ),
+            (
+                400,
+                r#"{"error":{"message":"temperature: must be at most 2"}}"#,
+                "refused the request (HTTP 400): temperature",
+            ),
+        ];
+        for (status, body, expected) in cases {
+            let said = error(status, body).to_string();
+            assert!(said.contains(expected), "{said}");
+            assert!(!said.contains("sk-1"), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_overflow_is_told_apart() {
+        let said = error(
+            400,
+            r#"{"error":{"code":400,"message":"request (2031 tokens) exceeds the available context size (1024 tokens), try increasing it","type":"exceed_context_size_error"}}"#,
+        );
+        let ModelError::Overflow { verdict, .. } = said else {
+            panic!("{said}");
+        };
+        assert_eq!(
+            (verdict.sizes.actual, verdict.sizes.limit),
+            (Some(2031), Some(1024))
+        );
+    }
+}

@@ -1,0 +1,379 @@
+//! A model over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Method, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::{sleep, timeout};
+use trimtab_model::{Dialect, RawJson};
+
+use super::body::Writer;
+use super::failure::{Failed, Place};
+use super::reply::Sink;
+use super::sent::Sent;
+use super::stream::{self, Reader};
+use super::{Answer, Backend, Endpoint, ModelError, Piece, Reply, Request, Retries, Wait};
+
+/// The most bytes of an answer that are read: far more than any model says.
+const MOST_BYTES: usize = 64 << 20;
+
+/// How long the rest of a connection is waited for once the answer is complete, so that the
+/// connection can be used again.
+const REST: Duration = Duration::from_millis(50);
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a connection.
+    pub connect: Duration,
+    /// For the first byte of an answer: a long prompt is read before it comes.
+    pub first_byte: Duration,
+    /// For more of an answer that has begun.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(15),
+            first_byte: Duration::from_mins(10),
+            idle: Duration::from_mins(5),
+        }
+    }
+}
+
+/// A model over HTTP, in any of the three dialects.
+#[derive(Clone)]
+pub struct Http(Arc<Shared>);
+
+#[derive(Clone)]
+struct Shared {
+    dialect: Dialect,
+    endpoint: Endpoint,
+    client: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    timeouts: Timeouts,
+    retries: Retries,
+    stream: bool,
+    fields: Vec<(String, RawJson)>,
+    sent: Arc<Sent>,
+}
+
+impl Http {
+    /// A model that speaks `dialect` at `endpoint`.
+    pub fn new(dialect: Dialect, endpoint: Endpoint) -> Self {
+        let timeouts = Timeouts::default();
+        Self(Arc::new(Shared {
+            dialect,
+            endpoint,
+            client: connector(timeouts.connect),
+            timeouts,
+            retries: Retries::default(),
+            stream: true,
+            fields: Vec::new(),
+            sent: Arc::default(),
+        }))
+    }
+
+    /// The same with other time limits.
+    #[must_use]
+    pub fn timeouts(self, timeouts: Timeouts) -> Self {
+        self.with(|shared| {
+            shared.client = connector(timeouts.connect);
+            shared.timeouts = timeouts;
+        })
+    }
+
+    /// The same with another patience.
+    #[must_use]
+    pub fn retries(self, retries: Retries) -> Self {
+        self.with(|shared| shared.retries = retries)
+    }
+
+    /// The same, asking for answers in one piece instead of a stream.
+    #[must_use]
+    pub fn whole_answers(self) -> Self {
+        self.with(|shared| shared.stream = false)
+    }
+
+    /// The same with a further field in every request, such as a temperature.
+    #[must_use]
+    pub fn field<T: serde::Serialize + ?Sized>(self, name: &str, value: &T) -> Self {
+        let field = (name.to_owned(), RawJson::of(value));
+        self.with(|shared| shared.fields.push(field))
+    }
+
+    fn with(self, change: impl FnOnce(&mut Shared)) -> Self {
+        let mut shared = Arc::unwrap_or_clone(self.0);
+        change(&mut shared);
+        Self(Arc::new(shared))
+    }
+}
+
+impl Backend for Http {
+    fn dialect(&self) -> Dialect {
+        self.0.dialect
+    }
+
+    fn call(&self, request: Request) -> Reply {
+        let shared = Arc::clone(&self.0);
+        Reply::spawn(|sink| async move { shared.answer(&request, &sink).await })
+    }
+}
+
+fn connector(wait: Duration) -> legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_connect_timeout(Some(wait));
+    tcp.set_nodelay(true);
+    let https = HttpsConnectorBuilder::new()
+        .with_webpki_roots()
+        .https_or_http()
+        .enable_http1()
+        .enable_http2()
+        .wrap_connector(tcp);
+    legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .build(https)
+}
+
+impl Shared {
+    async fn answer(&self, request: &Request, sink: &Sink) -> Result<Answer, ModelError> {
+        let writer = Writer {
+            dialect: self.dialect,
+            endpoint: &self.endpoint,
+            sent: &self.sent,
+            stream: self.stream,
+            fields: &self.fields,
+        };
+        let body = Bytes::from(writer.body(request));
+        let mut attempt = 1;
+        loop {
+            let mut call = Call {
+                shared: self,
+                request,
+                sink,
+                delivered: false,
+            };
+            let error = match call.attempt(body.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let wait = self.retries.wait(attempt, &error);
+            // What was delivered is not repeated: the caller has to go on from there.
+            let Some(wait) = wait.filter(|_| !call.delivered) else {
+                return Err(error);
+            };
+            let why = error.to_string();
+            sink.send(Piece::Retry { attempt, wait, why }).await;
+            sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    fn place<'a>(&'a self, request: &'a Request) -> Place<'a> {
+        Place {
+            url: self.endpoint.url(self.dialect),
+            dialect: self.dialect,
+            key: self.endpoint.secret(),
+            request,
+        }
+    }
+
+    fn http_request(&self, body: Bytes) -> Result<http::Request<Full<Bytes>>, http::Error> {
+        let url = self.endpoint.url(self.dialect);
+        let mut request = http::Request::builder()
+            .method(Method::POST)
+            .uri(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream, application/json");
+        if self.dialect == Dialect::Messages {
+            request = request.header("anthropic-version", "2023-06-01");
+        }
+        if let Some(key) = self.endpoint.secret() {
+            let (name, value) = match self.dialect {
+                Dialect::Messages => (
+                    HeaderName::from_static("x-api-key"),
+                    key.secret().to_owned(),
+                ),
+                _ => (AUTHORIZATION, format!("Bearer {}", key.secret())),
+            };
+            let mut value = HeaderValue::try_from(value)?;
+            value.set_sensitive(true);
+            request = request.header(name, value);
+        }
+        for (name, value) in self.endpoint.headers() {
+            request = request.header(name, value);
+        }
+        request.body(Full::new(body))
+    }
+}
+
+/// One attempt at a call.
+struct Call<'a> {
+    shared: &'a Shared,
+    request: &'a Request,
+    sink: &'a Sink,
+    /// True once the reader was given something of the answer.
+    delivered: bool,
+}
+
+impl Call<'_> {
+    async fn attempt(&mut self, body: Bytes) -> Result<Answer, ModelError> {
+        let response = self.send(body).await?;
+        let place = self.shared.place(self.request);
+        let (parts, body) = response.into_parts();
+        let media = parts.headers.get(CONTENT_TYPE);
+        let media = media.and_then(|value| value.to_str().ok());
+        if parts.status.is_success() && media.is_some_and(|media| media.contains("event-stream")) {
+            return self.streamed(body).await;
+        }
+        let bytes = self.collect(body).await?;
+        if !parts.status.is_success() {
+            let status = parts.status.as_u16();
+            return Err(Failed::new(status, &parts.headers, &bytes).at(&place));
+        }
+        let answer = self.whole(&bytes).await?;
+        if answer.is_none() && is_cut(&bytes) {
+            let why = "it is not a whole JSON text".to_owned();
+            return Err(ModelError::Cut { why });
+        }
+        answer.ok_or_else(|| Failed::new(200, &parts.headers, &bytes).at(&place))
+    }
+
+    async fn send(&self, body: Bytes) -> Result<Response<Incoming>, ModelError> {
+        let url = || self.shared.endpoint.url(self.shared.dialect);
+        let request = self.shared.http_request(body);
+        // The text of this error names no header's value.
+        let request = request.map_err(|error| ModelError::Refused {
+            url: url(),
+            status: 0,
+            message: format!("the request cannot be made: {error}"),
+        })?;
+        let limit = self.shared.timeouts.first_byte;
+        match timeout(limit, self.shared.client.request(request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) if error.is_connect() => Err(ModelError::Unreachable {
+                url: url(),
+                why: innermost(&error),
+            }),
+            Ok(Err(error)) => Err(ModelError::Cut {
+                why: innermost(&error),
+            }),
+            Err(_) => Err(self.timed_out(Wait::FirstByte, limit)),
+        }
+    }
+
+    fn timed_out(&self, wait: Wait, after: Duration) -> ModelError {
+        let url = self.shared.endpoint.url(self.shared.dialect);
+        ModelError::TimedOut { url, wait, after }
+    }
+
+    /// The next bytes of a body; none at its end.
+    async fn bytes(&self, body: &mut Incoming) -> Result<Option<Bytes>, ModelError> {
+        let limit = self.shared.timeouts.idle;
+        loop {
+            let frame = timeout(limit, body.frame()).await;
+            let frame = frame.map_err(|_| self.timed_out(Wait::More, limit))?;
+            let Some(frame) = frame else { return Ok(None) };
+            let frame = frame.map_err(|error| ModelError::Cut {
+                why: innermost(&error),
+            })?;
+            // Trailers are of no interest.
+            if let Ok(bytes) = frame.into_data() {
+                return Ok(Some(bytes));
+            }
+        }
+    }
+
+    async fn collect(&self, mut body: Incoming) -> Result<Vec<u8>, ModelError> {
+        let mut all = Vec::new();
+        while let Some(bytes) = self.bytes(&mut body).await? {
+            all.extend_from_slice(&bytes);
+            if all.len() > MOST_BYTES {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    async fn streamed(&mut self, mut body: Incoming) -> Result<Answer, ModelError> {
+        let mut reader = Reader::new(self.shared.dialect);
+        let mut size = 0;
+        while let Some(bytes) = self.bytes(&mut body).await? {
+            size += bytes.len();
+            self.deliver(reader.push(&bytes)).await?;
+            if reader.is_ended() || size > MOST_BYTES {
+                let _ = timeout(REST, body.frame()).await;
+                break;
+            }
+        }
+        self.finish(reader).await
+    }
+
+    async fn finish(&mut self, mut reader: Reader) -> Result<Answer, ModelError> {
+        self.deliver(reader.finish()).await?;
+        reader.answer().ok_or_else(|| ModelError::Cut {
+            why: "the stream ended before the answer did".to_owned(),
+        })
+    }
+
+    /// An answer in one piece; a stream that does not call itself one is read all the same.
+    async fn whole(&mut self, bytes: &[u8]) -> Result<Option<Answer>, ModelError> {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_start();
+        if ["data:", "event:", ":"]
+            .iter()
+            .any(|start| text.starts_with(start))
+        {
+            let mut reader = Reader::new(self.shared.dialect);
+            self.deliver(reader.push(text.as_bytes())).await?;
+            return self.finish(reader).await.map(Some);
+        }
+        let answer = stream::whole(self.shared.dialect, text);
+        if let Some(answer) = &answer {
+            self.deliver(Ok(stream::pieces(answer))).await?;
+        }
+        Ok(answer)
+    }
+
+    async fn deliver(
+        &mut self,
+        read: Result<Vec<Piece>, stream::Reported>,
+    ) -> Result<(), ModelError> {
+        let pieces = read.map_err(|reported| {
+            let place = self.shared.place(self.request);
+            place.reported(reported.verdict, &reported.message)
+        })?;
+        for piece in pieces {
+            self.delivered |= !matches!(piece, Piece::Usage(_));
+            self.sink.send(piece).await;
+        }
+        Ok(())
+    }
+}
+
+/// True for JSON that ends too early.
+fn is_cut(bytes: &[u8]) -> bool {
+    let read: Result<serde_json::Value, _> = serde_json::from_slice(bytes);
+    let begins = bytes.trim_ascii_start().first() == Some(&b'{');
+    begins && read.is_err_and(|error| error.is_eof())
+}
+
+/// What lies at the bottom of an error: the words of the system or of the TLS library.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut deepest = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        deepest = inner.to_string();
+        source = inner.source();
+    }
+    deepest
+}

@@ -1,0 +1,115 @@
+//! How often and when a failed call is made again.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::ModelError;
+
+/// A host that cannot be reached is tried less often: mostly its name is wrong.
+const UNREACHABLE: u32 = 2;
+
+/// How often and when a failed call is made again.
+///
+/// Only calls of which nothing was delivered are: what a reader has seen is never repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retries {
+    /// The most further attempts.
+    pub most: u32,
+    /// The wait before the first of them; it doubles each time.
+    pub first_wait: Duration,
+    /// The longest wait. A provider that asks for more is not waited for.
+    pub longest_wait: Duration,
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Self {
+            most: 4,
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_mins(1),
+        }
+    }
+}
+
+impl Retries {
+    /// No second attempt.
+    pub const NONE: Self = Self {
+        most: 0,
+        first_wait: Duration::ZERO,
+        longest_wait: Duration::ZERO,
+    };
+
+    /// How long to wait after `attempt` (from 1) failed with `error`; none to give up.
+    pub(super) fn wait(&self, attempt: u32, error: &ModelError) -> Option<Duration> {
+        let most = match error {
+            ModelError::Unreachable { .. } => self.most.min(UNREACHABLE),
+            _ => self.most,
+        };
+        if !error.is_passing() || attempt > most {
+            return None;
+        }
+        if let Some(asked) = error.retry_after() {
+            return (asked <= self.longest_wait).then_some(asked);
+        }
+        let doubled = self
+            .first_wait
+            .saturating_mul(1 << attempt.saturating_sub(1).min(16))
+            .min(self.longest_wait);
+        Some(doubled.mul_f64(spread()))
+    }
+}
+
+/// Between 0.75 and 1.25, so that clients that failed together do not come back together.
+fn spread() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let nanos = now.map_or(0, |time| time.subsec_nanos());
+    0.75 + f64::from(nanos % 1000) / 2000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy(retry_after: Option<Duration>) -> ModelError {
+        ModelError::Busy {
+            url: String::new(),
+            status: 429,
+            message: String::new(),
+            retry_after,
+        }
+    }
+
+    #[test]
+    fn waits_double_and_end() {
+        let retries = Retries::default();
+        let waits: Vec<f64> = (1..=4)
+            .map(|attempt| retries.wait(attempt, &busy(None)).unwrap().as_secs_f64())
+            .collect();
+        for (wait, expected) in waits.iter().zip([0.5, 1.0, 2.0, 4.0]) {
+            assert!((expected * 0.75..=expected * 1.25).contains(wait), "{wait}");
+        }
+        assert_eq!(retries.wait(5, &busy(None)), None);
+    }
+
+    #[test]
+    fn a_provider_that_asks_for_a_wait_gets_it_unless_it_is_too_long() {
+        let retries = Retries::default();
+        let asked = Some(Duration::from_secs(7));
+        assert_eq!(retries.wait(1, &busy(asked)), asked);
+        assert_eq!(retries.wait(1, &busy(Some(Duration::from_hours(1)))), None);
+    }
+
+    #[test]
+    fn what_will_not_pass_is_not_tried_again() {
+        let refused = ModelError::Refused {
+            url: String::new(),
+            status: 400,
+            message: String::new(),
+        };
+        assert_eq!(Retries::default().wait(1, &refused), None);
+        let gone = ModelError::Unreachable {
+            url: String::new(),
+            why: String::new(),
+        };
+        assert_eq!(Retries::default().wait(3, &gone), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! What was written for the last request of a conversation, used again for the next.
+//!
+//! A window grows at its end until a plan changes it. What it has in common with the last one
+//! is not written again; from the first message that differs on, everything is. So after a
+//! compaction nothing of the rounds that it replaced is ever sent.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use trimtab_model::{Message, RawJson};
+
+/// The most conversations that are remembered: an agent, its sub-agents, some to spare.
+const MOST: usize = 32;
+
+/// What was written for the last request of each conversation.
+#[derive(Debug, Default)]
+pub(super) struct Sent(Mutex<HashMap<String, Vec<Written>>>);
+
+/// A message, and how it was written.
+#[derive(Clone, Debug)]
+struct Written {
+    message: Arc<Message>,
+    entries: Vec<RawJson>,
+}
+
+impl Sent {
+    /// The entries of `messages`, those that `conversation` has sent before as they were.
+    pub(super) fn entries(
+        &self,
+        conversation: Option<&str>,
+        messages: &[Arc<Message>],
+        write: impl Fn(&Message) -> Vec<RawJson>,
+    ) -> Vec<RawJson> {
+        let mut written = conversation.map_or_else(Vec::new, |name| self.take(name));
+        let same = written
+            .iter()
+            .zip(messages)
+            .take_while(|(old, new)| Arc::ptr_eq(&old.message, new) || old.message == **new)
+            .count();
+        written.truncate(same);
+        let rest = messages.iter().skip(same).map(|message| Written {
+            message: Arc::clone(message),
+            entries: write(message),
+        });
+        written.extend(rest);
+        let entries = written.iter().flat_map(|one| one.entries.clone()).collect();
+        if let Some(name) = conversation {
+            self.put(name, written);
+        }
+        entries
+    }
+
+    fn take(&self, name: &str) -> Vec<Written> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(name).unwrap_or_default()
+    }
+
+    fn put(&self, name: &str, written: Vec<Written>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST {
+            all.clear();
+        }
+        all.insert(name.to_owned(), written);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    fn message(text: &str) -> Arc<Message> {
+        Arc::new(Message::user(text))
+    }
+
+    fn texts(entries: &[RawJson]) -> Vec<&str> {
+        entries.iter().map(RawJson::as_str).collect()
+    }
+
+    #[test]
+    fn only_what_is_new_is_written_and_a_compaction_starts_over() {
+        let sent = Sent::default();
+        let written = Cell::new(0);
+        let write = |message: &Message| {
+            written.set(written.get() + 1);
+            vec![RawJson::of(&*message.text())]
+        };
+        let mut window = vec![message("a"), message("b")];
+        sent.entries(Some("s"), &window, write);
+        window.push(message("c"));
+        let entries = sent.entries(Some("s"), &window, write);
+        assert_eq!(
+            (texts(&entries), written.get()),
+            (vec!["\"a\"", "\"b\"", "\"c\""], 3)
+        );
+
+        let compacted = vec![message("a"), message("summary"), message("c")];
+        let entries = sent.entries(Some("s"), &compacted, write);
+        assert_eq!(
+            (texts(&entries), written.get()),
+            (vec!["\"a\"", "\"summary\"", "\"c\""], 5)
+        );
+
+        sent.entries(None, &compacted, write);
+        sent.entries(Some("other"), &compacted, write);
+        assert_eq!(written.get(), 11);
+    }
+}

@@ -1,0 +1,59 @@
+//! Summaries, written by a model.
+
+use std::sync::Arc;
+
+use trimtab::session::{Answered, Pending, SummaryRequest};
+use trimtab_engine::compaction::answer::Ending as SummaryEnding;
+
+use crate::model::{Answer, Ending, Model, Request};
+use crate::tools::Definition;
+
+/// Who writes summaries.
+#[derive(Clone, Debug)]
+pub(crate) struct Summariser {
+    pub(crate) model: Model,
+    /// The tools that the rounds call: some providers refuse calls of tools that are not
+    /// listed.
+    pub(crate) tools: Arc<[Definition]>,
+}
+
+impl Summariser {
+    /// Answers everything that a pending plan asks for. What cannot be had is noted as failed;
+    /// the plan has something to fall back on.
+    pub(crate) async fn answer(&self, mut pending: Pending) -> Pending {
+        while let Some(request) = pending.request() {
+            pending.answer(self.ask(request).await);
+        }
+        pending
+    }
+
+    async fn ask(&self, asked: SummaryRequest) -> Answered {
+        let with_calls = asked
+            .messages
+            .iter()
+            .any(|message| message.has_calls() || message.outputs().next().is_some());
+        let messages = asked.messages.into_iter().map(Arc::new).collect();
+        let mut request = Request::new(&self.model.name, messages);
+        request.max_output = Some(asked.max_output);
+        if with_calls {
+            request.tools = Arc::clone(&self.tools);
+            request.only_text = true;
+        }
+        match self.model.client.call(request).answer().await {
+            Ok(answer) => written(&answer),
+            Err(error) => Answered::Failed(error.to_string()),
+        }
+    }
+}
+
+fn written(answer: &Answer) -> Answered {
+    Answered::Text {
+        text: answer.message.text().into_owned(),
+        ending: match answer.ending {
+            Ending::Whole => SummaryEnding::Whole,
+            Ending::CutOff => SummaryEnding::CutOff,
+            Ending::Calls => SummaryEnding::ToolCall,
+        },
+        usage: answer.usage(),
+    }
+}

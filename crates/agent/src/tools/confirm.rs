@@ -1,0 +1,56 @@
+//! Asking the user before something is done.
+
+use tokio::sync::{mpsc, oneshot};
+
+/// Who decides whether the model may do something that reaches beyond the workspace's files.
+#[derive(Clone, Debug)]
+pub enum Confirm {
+    /// Nobody: it may.
+    Always,
+    /// Nobody: it may not.
+    Never,
+    /// Whoever receives these questions. One that is dropped without an answer means no.
+    Ask(mpsc::Sender<Question>),
+}
+
+/// A question to the user.
+#[derive(Debug)]
+pub struct Question {
+    /// The tool that asks.
+    pub tool: String,
+    /// What it is about to do, such as the command that it would run.
+    pub what: String,
+    answer: oneshot::Sender<bool>,
+}
+
+impl Question {
+    /// Answers the question.
+    pub fn answer(self, allow: bool) {
+        // A turn that was interrupted meanwhile does not care.
+        let _ = self.answer.send(allow);
+    }
+}
+
+impl Confirm {
+    /// Questions for whoever reads the receiver.
+    pub fn channel() -> (Self, mpsc::Receiver<Question>) {
+        let (sender, receiver) = mpsc::channel(1);
+        (Self::Ask(sender), receiver)
+    }
+
+    /// Whether `tool` may do `what`.
+    pub async fn allows(&self, tool: &str, what: &str) -> bool {
+        let sender = match self {
+            Self::Always => return true,
+            Self::Never => return false,
+            Self::Ask(sender) => sender,
+        };
+        let (answer, answered) = oneshot::channel();
+        let question = Question {
+            tool: tool.to_owned(),
+            what: what.to_owned(),
+            answer,
+        };
+        sender.send(question).await.is_ok() && answered.await.unwrap_or(false)
+    }
+}

@@ -1,0 +1,78 @@
+//! The tools that an agent has.
+
+use std::sync::Arc;
+
+use trimtab_model::Call;
+
+use super::{
+    Definition, List, Outcome, ReadFile, Search, Shell, Tool, Workspace, WriteFile, arguments,
+};
+
+/// The tools that an agent has, in the order in which the model is told of them.
+#[derive(Clone, Default)]
+pub struct Tools(Vec<Arc<dyn Tool>>);
+
+impl Tools {
+    /// No tools.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Read file, write file, list, search and shell.
+    pub fn standard() -> Self {
+        Self::none()
+            .with(ReadFile)
+            .with(WriteFile)
+            .with(List)
+            .with(Search)
+            .with(Shell::default())
+    }
+
+    /// The same with one more; it takes the place of one with the same name.
+    #[must_use]
+    pub fn with(mut self, tool: impl Tool + 'static) -> Self {
+        let name = tool.definition().name;
+        self.0.retain(|other| other.definition().name != name);
+        self.0.push(Arc::new(tool));
+        self
+    }
+
+    /// The tool called `name`.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.0.iter().find(|tool| tool.definition().name == name)
+    }
+
+    /// What the model is told.
+    pub fn definitions(&self) -> Arc<[Definition]> {
+        self.0.iter().map(|tool| tool.definition()).collect()
+    }
+
+    /// The names of the tools whose rounds no compaction may take out.
+    pub fn protected(&self) -> Vec<String> {
+        let protected = self.0.iter().filter(|tool| tool.is_protected());
+        protected.map(|tool| tool.definition().name).collect()
+    }
+
+    /// Carries out a call. Whatever goes wrong is in the outcome.
+    pub async fn call(&self, call: &Call, workspace: &Workspace) -> Outcome {
+        let Some(tool) = self.get(&call.name) else {
+            let names: Vec<String> = self.0.iter().map(|tool| tool.definition().name).collect();
+            return Outcome::error(format!(
+                "error: there is no tool `{}`\nhint: the tools are {}",
+                call.name,
+                names.join(", ")
+            ));
+        };
+        match arguments::parse(&call.arguments) {
+            Ok(arguments) => tool.call(&arguments, workspace).await,
+            Err(why) => Outcome::error(format!("error: {why}")),
+        }
+    }
+}
+
+impl std::fmt::Debug for Tools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.0.iter().map(|tool| tool.definition().name);
+        f.debug_list().entries(names).finish()
+    }
+}

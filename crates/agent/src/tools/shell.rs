@@ -1,0 +1,265 @@
+//! Running a command.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::arguments::typed;
+use super::text::readable;
+use super::{Definition, Outcome, Tool, Work, Workspace};
+
+/// How long what a command has written is waited for after it ended.
+const AFTER_END: Duration = Duration::from_secs(1);
+
+/// Variables that a command is not given: what it prints goes into the log.
+const KEPT_BACK: [&str; 2] = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
+
+/// What a command may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShellLimits {
+    /// How long it may run unless the model says so.
+    pub time: Duration,
+    /// The longest that the model may ask for.
+    pub most_time: Duration,
+    /// The most bytes that it may write. One that writes more is ended.
+    pub bytes: usize,
+}
+
+impl Default for ShellLimits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_mins(2),
+            most_time: Duration::from_mins(10),
+            bytes: 32 << 20,
+        }
+    }
+}
+
+/// Runs a command in the workspace, once the user has allowed it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shell {
+    limits: ShellLimits,
+}
+
+impl Shell {
+    /// A shell with other limits.
+    pub fn new(limits: ShellLimits) -> Self {
+        Self { limits }
+    }
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    command: String,
+    timeout_seconds: Option<u64>,
+}
+
+impl Tool for Shell {
+    fn definition(&self) -> Definition {
+        let most = self.limits.most_time.as_secs();
+        Definition::new(
+            "shell",
+            "Runs a command with sh in the workspace and gives what it prints, errors included. \
+             It has no terminal and no input. When it ends, so does everything that it left \
+             running in the background.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "command": { "type": "string", "description": "The command." },
+                    "timeout_seconds": {
+                        "type": "integer", "minimum": 1, "maximum": most,
+                        "description": format!("How long it may run. Default {}.", self.limits.time.as_secs()),
+                    },
+                },
+                "required": ["command"],
+            }),
+        )
+    }
+
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a> {
+        Box::pin(async move {
+            match self.run(arguments, workspace).await {
+                Ok(ran) => ran.outcome(),
+                Err(why) => Outcome::error(format!("error: {why}")),
+            }
+        })
+    }
+}
+
+impl Shell {
+    async fn run(&self, arguments: &Value, workspace: &Workspace) -> Result<Ran, String> {
+        let asked: Asked = typed(arguments)?;
+        if asked.command.trim().is_empty() {
+            return Err("the command is empty".to_owned());
+        }
+        if !workspace.confirm().allows("shell", &asked.command).await {
+            return Err("the user did not allow this command".to_owned());
+        }
+        let time = asked.timeout_seconds.map(Duration::from_secs);
+        let time = time.unwrap_or(self.limits.time).min(self.limits.most_time);
+        let started = Running::start(&asked.command, workspace);
+        let running = started.map_err(|error| format!("cannot run the command: {error}"))?;
+        let ran = running.wait(time, self.limits.bytes).await;
+        ran.map_err(|error| format!("the command was lost: {error}"))
+    }
+}
+
+/// A command that runs, with all that it started. Dropping it ends them.
+struct Running {
+    child: Child,
+    group: Option<Pid>,
+    output: Receiver,
+}
+
+impl Running {
+    fn start(command: &str, workspace: &Workspace) -> io::Result<Self> {
+        // One pipe for both, so that errors stand where they happened.
+        let (reader, writer) = io::pipe()?;
+        let mut shell = command_for(command, workspace);
+        shell.stdout(writer.try_clone()?).stderr(writer);
+        let child = shell.spawn()?;
+        // Our ends of the pipe for writing go with the command: its end must be seen.
+        drop(shell);
+        let pid = child.id().and_then(|id| i32::try_from(id).ok());
+        Ok(Self {
+            child,
+            group: pid.and_then(Pid::from_raw),
+            output: Receiver::from_owned_fd(reader.into())?,
+        })
+    }
+
+    async fn wait(mut self, time: Duration, most: usize) -> io::Result<Ran> {
+        let until = Instant::now() + time;
+        let mut written = Vec::new();
+        let mut end = End::TimedOut(time);
+        let work = async {
+            loop {
+                tokio::select! {
+                    read = self.output.read_buf(&mut written) => match read? {
+                        // Everybody who could write is gone; the command itself may go on.
+                        0 => return self.child.wait().await.map(End::Exited),
+                        _ if written.len() > most => return Ok(End::TooMuch(most)),
+                        _ => {}
+                    },
+                    ended = self.child.wait() => return ended.map(End::Exited),
+                }
+            }
+        };
+        if let Ok(ended) = timeout_at(until, work).await {
+            end = ended?;
+        }
+        self.kill();
+        // What was written just before the end may still be in the pipe.
+        let rest = async {
+            while written.len() <= most && self.output.read_buf(&mut written).await? > 0 {}
+            io::Result::Ok(())
+        };
+        let _ = timeout(AFTER_END, rest).await;
+        Ok(Ran { written, end })
+    }
+
+    fn kill(&mut self) {
+        if let Some(group) = self.group.take() {
+            // Nobody may be left of it.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+fn command_for(command: &str, workspace: &Workspace) -> Command {
+    let mut shell = Command::new("sh");
+    shell
+        .arg("-c")
+        .arg(command)
+        .current_dir(workspace.root())
+        .stdin(Stdio::null())
+        .env("TERM", "dumb")
+        .env("PAGER", "cat")
+        .env("GIT_PAGER", "cat")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .process_group(0);
+    for name in KEPT_BACK {
+        shell.env_remove(name);
+    }
+    shell
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// How a command ended.
+enum End {
+    Exited(ExitStatus),
+    TimedOut(Duration),
+    TooMuch(usize),
+}
+
+/// What a command did.
+struct Ran {
+    written: Vec<u8>,
+    end: End,
+}
+
+impl Ran {
+    fn outcome(self) -> Outcome {
+        let text = readable(self.written);
+        let (is_error, note) = match self.end {
+            End::Exited(status) if status.success() => (false, None),
+            End::Exited(status) => (true, Some(ended(status))),
+            End::TimedOut(time) => (
+                true,
+                Some(format!(
+                    "ended after {} s, the time that it had",
+                    time.as_secs()
+                )),
+            ),
+            End::TooMuch(most) => (
+                true,
+                Some(format!("ended because it wrote more than {most} bytes")),
+            ),
+        };
+        let text = match note {
+            Some(note) if text.is_empty() || text.ends_with('\n') => format!("{text}[{note}]"),
+            Some(note) => format!("{text}\n[{note}]"),
+            None if text.is_empty() => "[no output]".to_owned(),
+            None => text,
+        };
+        Outcome { text, is_error }
+    }
+}
+
+fn ended(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::Confirm;
+
+    #[test]
+    fn a_command_does_not_see_the_keys() {
+        let workspace = Workspace::new(".", Confirm::Always).unwrap();
+        let shell = command_for("env", &workspace);
+        for name in KEPT_BACK {
+            let set = shell.as_std().get_envs().find(|(key, _)| *key == name);
+            assert_eq!(set.unwrap().1, None, "{name}");
+        }
+    }
+}

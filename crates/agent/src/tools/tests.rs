@@ -1,0 +1,225 @@
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use trimtab_model::Call;
+
+use super::*;
+
+struct Place {
+    folder: tempfile::TempDir,
+    workspace: Workspace,
+    tools: Tools,
+}
+
+fn place() -> Place {
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = Workspace::new(folder.path(), Confirm::Always).unwrap();
+    Place {
+        folder,
+        workspace,
+        tools: Tools::standard(),
+    }
+}
+
+impl Place {
+    async fn call(&self, name: &str, arguments: Value) -> Outcome {
+        let call = Call::new("c1", name, arguments.to_string());
+        self.tools.call(&call, &self.workspace).await
+    }
+
+    async fn shell(&self, command: &str) -> Outcome {
+        self.call("shell", json!({ "command": command })).await
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_written_and_read() {
+    let place = place();
+    let content = "one\ntwo\nthree\n";
+    let written = place
+        .call(
+            "write_file",
+            json!({"path": "new/a.txt", "content": content}),
+        )
+        .await;
+    assert_eq!(written, Outcome::text("wrote 14 bytes to new/a.txt"));
+    let read = place.call("read_file", json!({"path": "new/a.txt"})).await;
+    assert_eq!(read, Outcome::text(content));
+    let range = json!({"path": "new/a.txt", "offset": 2, "limit": 1});
+    assert_eq!(place.call("read_file", range).await.text, "two\n");
+    let past = json!({"path": "new/a.txt", "offset": 9});
+    let past = place.call("read_file", past).await;
+    assert_eq!(past.text, "[there is no line 9: the file has 3 lines]");
+}
+
+#[tokio::test]
+async fn nothing_outside_is_touched() {
+    let place = place();
+    for (tool, arguments) in [
+        ("read_file", json!({"path": "../x"})),
+        ("read_file", json!({"path": "/etc/hostname"})),
+        ("write_file", json!({"path": "../x", "content": ""})),
+        ("write_file", json!({"path": ".", "content": ""})),
+        ("list", json!({"path": ".."})),
+        ("search", json!({"pattern": "root", "path": "/etc"})),
+    ] {
+        let outcome = place.call(tool, arguments).await;
+        assert!(outcome.is_error, "{tool}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn folders_are_listed_and_searched() {
+    let place = place();
+    let root = place.folder.path();
+    fs::create_dir(root.join("src")).unwrap();
+    fs::write(root.join("src/main.rs"), "fn main() {\n    run();\n}\n").unwrap();
+    fs::write(root.join("notes.txt"), "run fast\n").unwrap();
+    fs::write(root.join(".gitignore"), "target\n").unwrap();
+    fs::create_dir(root.join("target")).unwrap();
+    fs::write(root.join("target/out.txt"), "run\n").unwrap();
+    assert_eq!(
+        place.call("list", json!({})).await.text,
+        "notes.txt 9\nsrc/"
+    );
+    let all = place.call("list", json!({"recursive": true})).await.text;
+    assert_eq!(all, "notes.txt 9\nsrc/\nsrc/main.rs 25");
+    let found = place.call("search", json!({"pattern": r"run\("})).await;
+    assert_eq!(found.text, "src/main.rs:2:    run();");
+    let found = place
+        .call(
+            "search",
+            json!({"pattern": "RUN", "ignore_case": true, "glob": "*.txt"}),
+        )
+        .await;
+    assert_eq!(found.text, "notes.txt:1:run fast");
+    let bad = place.call("search", json!({"pattern": "("})).await;
+    assert!(bad.is_error && bad.text.contains("bad pattern `(`"));
+}
+
+#[tokio::test]
+async fn bad_arguments_are_answered_in_words() {
+    let place = place();
+    for (name, arguments, expected) in [
+        ("read_file", "{}", "missing field `path`"),
+        ("read_file", "{\"path\": 1}", "invalid type"),
+        ("read_file", "{\"path\": ", "not valid JSON"),
+        ("read_file", "[]", "must be a JSON object"),
+        ("shell", "{\"command\": \" \"}", "the command is empty"),
+        (
+            "fly",
+            "{}",
+            "there is no tool `fly`\nhint: the tools are read_file,",
+        ),
+    ] {
+        let call = Call::new("c1", name, arguments);
+        let outcome = place.tools.call(&call, &place.workspace).await;
+        assert!(
+            outcome.is_error && outcome.text.contains(expected),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_command_gives_all_that_it_prints() {
+    let place = place();
+    let outcome = place.shell("echo out; echo err >&2; echo out").await;
+    assert_eq!(outcome, Outcome::text("out\nerr\nout\n"));
+    assert_eq!(place.shell("true").await, Outcome::text("[no output]"));
+    let failed = place.shell("printf oops; exit 3").await;
+    assert_eq!(failed, Outcome::error("oops\n[exit status 3]"));
+    let killed = place.shell("kill -9 $$").await;
+    assert_eq!(killed, Outcome::error("[ended by signal 9]"));
+    let size = place.shell("head -c 3000000 /dev/zero | tr '\\0' x").await;
+    assert_eq!(size.text.len(), 3_000_000);
+}
+
+#[tokio::test]
+async fn binary_output_is_made_readable() {
+    let outcome = place().shell("printf 'a\\0\\377b'").await;
+    assert!(outcome.text.starts_with("[4 bytes, not all of them text"));
+    assert!(outcome.text.ends_with("a\u{fffd}\u{fffd}b"));
+}
+
+/// True while a process with this id is there.
+fn is_alive(pid: &str) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    status.is_ok_and(|status| !status.contains(") Z "))
+}
+
+#[tokio::test]
+async fn a_command_that_hangs_is_ended_with_its_children() {
+    let mut place = place();
+    place.tools = Tools::none().with(Shell::new(ShellLimits {
+        time: Duration::from_millis(300),
+        ..ShellLimits::default()
+    }));
+    let begun = Instant::now();
+    let outcome = place.shell("sleep 60 & echo $!; wait").await;
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert!(outcome.is_error && outcome.text.contains("the time that it had"));
+    let pid = outcome.text.lines().next().unwrap();
+    assert!(!is_alive(pid), "{pid}");
+}
+
+#[tokio::test]
+async fn what_runs_on_in_the_background_does_not_hold_the_answer() {
+    let place = place();
+    let begun = Instant::now();
+    let outcome = place.shell("sleep 60 & echo $!").await;
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert!(!outcome.is_error && !is_alive(&outcome.text));
+}
+
+#[tokio::test]
+async fn a_command_that_prints_without_end_is_ended() {
+    let mut place = place();
+    place.tools = Tools::none().with(Shell::new(ShellLimits {
+        bytes: 10_000,
+        ..ShellLimits::default()
+    }));
+    let outcome = place.shell("yes").await;
+    assert!(
+        outcome
+            .text
+            .ends_with("[ended because it wrote more than 10000 bytes]")
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_leaves_nothing_running() {
+    let place = place();
+    let file = place.folder.path().join("pid");
+    let work = place.shell("echo $$ > pid; sleep 60");
+    let waited = tokio::time::timeout(Duration::from_millis(500), work).await;
+    assert!(waited.is_err());
+    let pid = fs::read_to_string(file).unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!is_alive(&pid));
+}
+
+#[tokio::test]
+async fn the_user_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (confirm, mut questions) = Confirm::channel();
+    let workspace = Workspace::new(folder.path(), confirm).unwrap();
+    let tools = Tools::standard();
+    let user = tokio::spawn(async move {
+        let first = questions.recv().await.unwrap();
+        assert_eq!(
+            (first.tool.as_str(), first.what.as_str()),
+            ("shell", "echo 1")
+        );
+        first.answer(true);
+        questions.recv().await.unwrap().answer(false);
+    });
+    let call = Call::new("c", "shell", r#"{"command":"echo 1"}"#);
+    assert_eq!(tools.call(&call, &workspace).await, Outcome::text("1\n"));
+    let refused = tools.call(&call, &workspace).await;
+    assert!(refused.is_error && refused.text.contains("did not allow"));
+    user.await.unwrap();
+    // Nobody listens any more.
+    assert!(tools.call(&call, &workspace).await.is_error);
+}

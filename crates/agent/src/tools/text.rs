@@ -1,0 +1,45 @@
+//! Bytes as text for the model.
+
+/// How many bytes are looked at to tell text from something else.
+const LOOKED_AT: usize = 8192;
+
+/// The text of `bytes`; what is none is replaced, and a note says so.
+pub(super) fn readable(bytes: Vec<u8>) -> String {
+    let head = bytes.get(..LOOKED_AT).unwrap_or(&bytes);
+    let has_nul = head.contains(&0);
+    match String::from_utf8(bytes) {
+        Ok(text) if !has_nul => text,
+        Ok(text) => noted(text.len(), &text),
+        Err(error) => {
+            let bytes = error.into_bytes();
+            noted(bytes.len(), &String::from_utf8_lossy(&bytes))
+        }
+    }
+}
+
+fn noted(size: usize, text: &str) -> String {
+    let shown: String = text
+        .chars()
+        .map(|c| {
+            let kept = !c.is_control() || matches!(c, '\n' | '\r' | '\t');
+            if kept { c } else { char::REPLACEMENT_CHARACTER }
+        })
+        .collect();
+    format!("[{size} bytes, not all of them text; what is none is shown as \u{fffd}]\n{shown}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_and_the_rest_is_noted() {
+        assert_eq!(readable(b"plain \xc3\xa9\n".to_vec()), "plain \u{e9}\n");
+        let shown = readable(b"\x7fELF\x00\x01\xff\nx".to_vec());
+        assert!(
+            shown.starts_with("[9 bytes, not all of them text"),
+            "{shown}"
+        );
+        assert!(shown.ends_with("\nx") && !shown.contains('\0'));
+    }
+}

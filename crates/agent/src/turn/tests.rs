@@ -1,0 +1,351 @@
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use trimtab_engine::verify::verify;
+use trimtab_model::{Call, Dialect, Role};
+use trimtab_store::{MemoryStore, SessionId, Store};
+
+use super::*;
+use crate::model::{Backend, Client, Model, Reply, Sink};
+use crate::tools::{Confirm, Definition, Outcome, Tool, Tools, Work, Workspace};
+use crate::{Events, Settings};
+
+/// What a step of a fake model does.
+enum Does {
+    Says(&'static str),
+    Calls(&'static [(&'static str, &'static str)]),
+    BreaksOffAfter(&'static str),
+    /// Says this and then nothing for ever.
+    HangsAfter(&'static str),
+    Fails(ModelError),
+}
+
+struct Fake {
+    steps: Mutex<std::vec::IntoIter<Does>>,
+    asked: Arc<Mutex<Vec<Request>>>,
+    calls: AtomicUsize,
+}
+
+impl Fake {
+    async fn step(does: Option<Does>, id: usize, sink: Sink) -> Result<Answer, ModelError> {
+        let said = |text: &'static str| sink.send(Piece::Text(text.to_owned()));
+        match does.unwrap_or(Does::Says("done")) {
+            Does::Says(text) => {
+                said(text).await;
+                Ok(Answer::new(Message::assistant(text)))
+            }
+            Does::Calls(calls) => {
+                let mut message = Message::assistant("");
+                for (at, (name, arguments)) in calls.iter().enumerate() {
+                    let id = format!("call_{id}_{at}");
+                    message = message.with_call(Call::new(id, *name, *arguments));
+                }
+                Ok(Answer::new(message))
+            }
+            Does::BreaksOffAfter(text) => {
+                said(text).await;
+                let why = "reset".to_owned();
+                Err(ModelError::Cut { why })
+            }
+            Does::HangsAfter(text) => {
+                said(text).await;
+                std::future::pending().await
+            }
+            Does::Fails(error) => Err(error),
+        }
+    }
+}
+
+impl Backend for Fake {
+    fn dialect(&self) -> Dialect {
+        Dialect::Messages
+    }
+
+    fn call(&self, request: Request) -> Reply {
+        self.asked.lock().unwrap().push(request);
+        let does = self.steps.lock().unwrap().next();
+        let id = self.calls.fetch_add(1, Ordering::Relaxed);
+        Reply::spawn(|sink| Self::step(does, id, sink))
+    }
+}
+
+/// Waits as long as it is told, and notes when it ended.
+struct Nap(Arc<AtomicUsize>);
+
+impl Tool for Nap {
+    fn definition(&self) -> Definition {
+        Definition::new("nap", "Sleeps.", json!({"type": "object"}))
+    }
+
+    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> Work<'a> {
+        Box::pin(async move {
+            let ms = arguments["ms"].as_u64().unwrap_or(0);
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Outcome::text(format!("slept {ms} ms"))
+        })
+    }
+
+    fn only_reads(&self) -> bool {
+        true
+    }
+}
+
+/// A tool with a fault of its own.
+struct Broken;
+
+impl Tool for Broken {
+    fn definition(&self) -> Definition {
+        Definition::new("broken", "Panics.", json!({"type": "object"}))
+    }
+
+    fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> Work<'a> {
+        Box::pin(async { panic!("on purpose") })
+    }
+}
+
+struct Set {
+    agent: Agent,
+    events: Events,
+    asked: Arc<Mutex<Vec<Request>>>,
+    naps: Arc<AtomicUsize>,
+}
+
+fn set(steps: Vec<Does>) -> Set {
+    let (asked, naps) = <(Arc<Mutex<_>>, Arc<AtomicUsize>)>::default();
+    let client = Client::new(Fake {
+        steps: Mutex::new(steps.into_iter()),
+        asked: Arc::clone(&asked),
+        calls: AtomicUsize::new(0),
+    });
+    let workspace = Workspace::new(".", Confirm::Never).unwrap();
+    let mut settings = Settings::new(Model::new(client, "fake"), workspace);
+    settings.system = "be brief".to_owned();
+    settings.limits.window = Some(50_000);
+    settings.tools = Tools::none().with(Nap(naps.clone())).with(Broken);
+    settings.tool_time = Duration::from_secs(2);
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let (agent, events) = Agent::open(store, SessionId::new("s").unwrap(), settings).unwrap();
+    Set {
+        agent,
+        events,
+        asked,
+        naps,
+    }
+}
+
+/// The log in short, and the window judged.
+fn log(agent: &mut Agent) -> Vec<String> {
+    let window: Vec<_> = agent
+        .session_mut()
+        .window()
+        .unwrap()
+        .messages()
+        .cloned()
+        .collect();
+    let faults = verify(&window, Dialect::Messages);
+    assert!(faults.is_empty(), "{faults:?}");
+    let log = agent.session().projection().log().messages().iter();
+    log.map(|message| match message.role {
+        Role::Assistant if message.has_calls() => "calls".to_owned(),
+        role => format!("{}: {}", role.as_str(), message.text()),
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn calls_are_carried_out_until_there_is_an_answer() {
+    let calls = &[
+        ("nap", "{\"ms\":300}"),
+        ("nap", "{\"ms\":300}"),
+        ("nap", "{oops"),
+    ];
+    let mut set = set(vec![
+        Does::Calls(calls),
+        Does::Calls(&[("broken", "{}")]),
+        Does::Says("good"),
+    ]);
+    let begun = std::time::Instant::now();
+    let turn = set.agent.turn("sleep").await.unwrap();
+    // Both naps at the same time.
+    assert!(begun.elapsed() < Duration::from_millis(590));
+    assert_eq!(
+        (turn.end, turn.rounds, turn.text.as_str()),
+        (TurnEnd::Answered, 3, "good")
+    );
+    let log = log(&mut set.agent);
+    assert_eq!(
+        log[..5],
+        [
+            "system: be brief",
+            "user: sleep",
+            "calls",
+            "tool: slept 300 ms",
+            "tool: slept 300 ms"
+        ]
+    );
+    assert!(log[5].contains("not valid JSON"), "{log:?}");
+    assert!(log[7].contains("the tool broke down"), "{log:?}");
+    let mut told = Vec::new();
+    while let Ok(event) = set.events.try_recv() {
+        told.push(match event {
+            Event::Call(call) => call.name,
+            Event::Output { output, .. } => output.text().into_owned(),
+            Event::Text(text) => text,
+            other => format!("{other:?}"),
+        });
+    }
+    assert_eq!(
+        told[..5],
+        ["nap", "nap", "nap", "slept 300 ms", "slept 300 ms"]
+    );
+    assert_eq!(told.last().unwrap(), "TurnEnded(Answered)");
+}
+
+#[tokio::test]
+async fn a_tool_that_hangs_is_broken_off() {
+    let mut set = set(vec![Does::Calls(&[("nap", "{\"ms\":60000}")])]);
+    set.agent.settings.tool_time = Duration::from_millis(50);
+    let turn = set.agent.turn("sleep").await.unwrap();
+    assert_eq!(turn.text, "done");
+    assert!(log(&mut set.agent)[3].contains("`nap` did not end within 0 s"));
+}
+
+#[tokio::test]
+async fn an_interrupt_leaves_a_marker_and_a_valid_log() {
+    let mut set = set(vec![
+        Does::Calls(&[("nap", "{\"ms\":60000}")]),
+        Does::HangsAfter("well, "),
+        Does::Says("I am back"),
+    ]);
+    let interrupt = set.agent.interrupt();
+    let soon = |interrupt: crate::Interrupt| async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        interrupt.interrupt();
+        std::future::pending::<()>().await;
+    };
+    for expected in ["", "well, "] {
+        let turn = tokio::select! {
+            turn = set.agent.turn("go") => turn.unwrap(),
+            () = soon(interrupt.clone()) => unreachable!(),
+        };
+        assert_eq!(
+            (turn.end, turn.text.as_str()),
+            (TurnEnd::Interrupted, expected)
+        );
+    }
+    assert_eq!(set.naps.load(Ordering::Relaxed), 0);
+    let turn = set.agent.turn("still there?").await.unwrap();
+    assert_eq!(turn.text, "I am back");
+    let log = log(&mut set.agent);
+    assert_eq!(log[3], "tool: the user interrupted this call");
+    assert!(log[4].starts_with("user: <turn-aborted>"), "{log:?}");
+    assert_eq!(log[6], "assistant: well, ");
+    assert!(log[7].starts_with("user: <turn-aborted>"));
+    assert_eq!(log.len(), 10);
+}
+
+#[tokio::test]
+async fn a_turn_that_is_dropped_leaves_a_session_that_goes_on() {
+    let mut set = set(vec![Does::Calls(&[
+        ("nap", "{\"ms\":60000}"),
+        ("nap", "{}"),
+    ])]);
+    let turn = set.agent.turn("sleep");
+    assert!(
+        tokio::time::timeout(Duration::from_millis(100), turn)
+            .await
+            .is_err()
+    );
+    assert_eq!(set.agent.turn("hello").await.unwrap().text, "done");
+    let log = log(&mut set.agent);
+    assert_eq!(
+        log[3..5],
+        ["tool: the session ended before this call was answered"; 2]
+    );
+    assert_eq!(log[5..], ["user: hello", "assistant: done"]);
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_goes_on_without_repeating() {
+    let mut set = set(vec![
+        Does::BreaksOffAfter("one two "),
+        Does::BreaksOffAfter("three "),
+        Does::Says("four"),
+    ]);
+    assert_eq!(set.agent.turn("count").await.unwrap().text, "four");
+    let log = log(&mut set.agent);
+    assert_eq!(log[2], "assistant: one two ");
+    assert!(log[3].contains("go on exactly where you stopped"));
+    assert_eq!(
+        (log[4].as_str(), log[6].as_str()),
+        ("assistant: three ", "assistant: four")
+    );
+    let mut shown = String::new();
+    while let Ok(event) = set.events.try_recv() {
+        if let Event::Text(text) = event {
+            shown.push_str(&text);
+        }
+    }
+    assert_eq!(shown, "one two three four");
+}
+
+#[tokio::test]
+async fn an_error_ends_the_turn_and_the_session_lives_on() {
+    let refused = ModelError::Refused {
+        url: "http://h".to_owned(),
+        status: 400,
+        message: "no".to_owned(),
+    };
+    let mut set = set(vec![Does::Fails(refused), Does::Says("here")]);
+    let error = set.agent.turn("one").await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "http://h refused the request (HTTP 400): no"
+    );
+    assert_eq!(set.agent.go_on().await.unwrap().text, "here");
+    assert_eq!(log(&mut set.agent)[1..], ["user: one", "assistant: here"]);
+}
+
+#[tokio::test]
+async fn a_model_that_runs_in_circles_is_stopped() {
+    let steps = (0..10).map(|_| Does::Calls(&[("nap", "{}")])).collect();
+    let mut set = set(steps);
+    set.agent.settings.max_rounds = 4;
+    let turn = set.agent.turn("go").await.unwrap();
+    assert_eq!((turn.end, turn.rounds), (TurnEnd::OutOfRounds, 4));
+    assert_eq!(set.asked.lock().unwrap().len(), 4);
+    assert_eq!(set.naps.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
+async fn a_sub_agent_shares_the_refs_and_not_the_window() {
+    let mut set = set(vec![Does::Calls(&[("nap", "{}")])]);
+    set.agent.turn("sleep").await.unwrap();
+    let log = set.agent.session().projection().log().messages();
+    let stored = log
+        .iter()
+        .flat_map(|message| message.outputs())
+        .next()
+        .unwrap();
+    let stored = stored.stored.clone().unwrap();
+    let id = SessionId::new("s/1").unwrap();
+    let (mut below, _events) = set.agent.sub_agent(id.clone(), "look closely").unwrap();
+    let store = Arc::clone(below.session().store());
+    assert_eq!(store.get(&id, stored.id()).unwrap(), b"slept 0 ms");
+    below.turn("what did it say?").await.unwrap();
+    assert_eq!(
+        self::log(&mut below)[..2],
+        ["system: look closely", "user: what did it say?"]
+    );
+    assert_eq!(set.asked.lock().unwrap().last().unwrap().messages.len(), 2);
+    let call = Call::new(
+        "c",
+        "tool_output_cache",
+        json!({"ref_id": stored.id()}).to_string(),
+    );
+    let redeemed = below.tools.call(&call, &below.settings.workspace).await;
+    assert!(redeemed.text.contains("slept 0 ms"), "{redeemed:?}");
+}
