@@ -239,13 +239,12 @@ impl<'s, 'a> Draft<'s, 'a> {
         // What the user said stays, the newest first.
         for (index, segment) in old.iter().take(cut).rev() {
             if segment.piece == Piece::User {
-                match users.checked_sub(segment.tokens) {
-                    Some(left) => users = left,
-                    None => {
-                        users = 0;
-                        self.now = self.now.saturating_sub(segment.tokens);
-                        self.hidden.insert(*index);
-                    }
+                if let Some(left) = users.checked_sub(segment.tokens) {
+                    users = left;
+                } else {
+                    users = 0;
+                    self.now = self.now.saturating_sub(segment.tokens);
+                    self.hidden.insert(*index);
                 }
             }
         }
@@ -446,7 +445,10 @@ impl<'s, 'a> Draft<'s, 'a> {
         slots.filter_map(move |slot| match slot.source {
             Source::Inserted(at) if at <= before && !block::is_block(&slot.message) => {
                 let message = Arc::clone(&slot.message);
-                Some(Edit::Insert { before: at, message })
+                Some(Edit::Insert {
+                    before: at,
+                    message,
+                })
             }
             _ => None,
         })

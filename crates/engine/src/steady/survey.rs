@@ -56,8 +56,11 @@ impl<'a> Survey<'a> {
         let pairing = rounds::pair(slots);
         // What is archived is not sent.
         let weigh = |slot: &Slot| {
-            let visible = slot.message.agent_visible();
-            visible.then(|| (situation.weigh)(&Measure::of(&slot.message))).unwrap_or(0)
+            if slot.message.agent_visible() {
+                (situation.weigh)(&Measure::of(&slot.message))
+            } else {
+                0
+            }
         };
         let tokens: Vec<u64> = slots.iter().map(weigh).collect();
         let segments = segments(slots, &pairing, &tokens);

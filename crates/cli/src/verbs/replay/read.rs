@@ -79,7 +79,9 @@ fn one(
             Ok(conversation) => {
                 let recorded = recorded(conversation, &name, number);
                 let tokens = tokens(&recorded.log);
-                if args.min.is_none_or(|min| tokens >= min) && args.max.is_none_or(|max| tokens <= max) {
+                if args.min.is_none_or(|min| tokens >= min)
+                    && args.max.is_none_or(|max| tokens <= max)
+                {
                     found.push(recorded);
                 }
             }
