@@ -16,7 +16,10 @@ const CRATES: [(&str, &[&str]); 9] = [
         "agent",
         &["engine", "model", "store", "testkit", "trimtab", "wire"],
     ),
-    ("cli", &["engine", "model", "store", "trimtab", "wire"]),
+    (
+        "cli",
+        &["agent", "engine", "model", "store", "trimtab", "wire"],
+    ),
     ("proxy", &["engine", "model", "store", "trimtab", "wire"]),
     ("testkit", &["model", "wire"]),
 ];
