@@ -88,12 +88,13 @@ fn every_form_comes_back_smaller_and_whole() {
         let args = [
             "output",
             "read",
+            "--raw",
             "--session",
             session.as_str().unwrap(),
             transcript.as_str().unwrap(),
         ];
         let back = home.run(&args);
-        assert_eq!(back.stdout.as_bytes(), original, "{form}");
+        assert!(back.stdout.as_bytes() == original, "{form}: {}", back.stderr);
     }
 }
 
@@ -101,7 +102,7 @@ fn every_form_comes_back_smaller_and_whole() {
 fn every_preset_gives_a_transcript_that_can_be_read() {
     for preset in PRESETS {
         let home = Home::new();
-        let more = ["--preset", preset, "--window", "16k"];
+        let more = ["--preset", preset, "--window", "20k"];
         let (report, written) = compacted(&home, "fix-failing-test.json", &more);
         let after = read(&written);
         assert_eq!(
@@ -116,7 +117,7 @@ fn every_preset_gives_a_transcript_that_can_be_read() {
         if preset == "none" {
             assert_eq!(report["summary"], Value::Null);
         } else {
-            assert!(now < before && now <= 16_000, "{preset}: {before} -> {now}");
+            assert!(now < before && now <= 20_000, "{preset}: {before} -> {now}");
         }
     }
 }
