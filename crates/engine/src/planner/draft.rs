@@ -1,18 +1,22 @@
 //! A compaction that is decided on, and what becomes of the answer of its summariser.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trimtab_model::{Kind, Message, Ref};
 
-use super::rungs::{previous_summary, said_before};
+use super::rungs::said_before;
 use super::survivors::{Survivors, survivors};
 use super::{Now, State, plan};
 use crate::compaction::answer::{Answer, Ending, Refusal, judge};
-use crate::compaction::archive;
+use crate::compaction::audit::{self, Coverage};
 use crate::compaction::rebuild::{Replacement, rebuild};
+use crate::compaction::room::Room;
+use crate::compaction::{archive, fallback};
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::Policy;
 use crate::trigger::{Trigger, WindowUnknown};
+use crate::view::placeholder::read_call;
 
 /// The condition that says it is time to compact, if one does. An error if nobody can tell,
 /// because the model's window is not known.
@@ -69,6 +73,16 @@ pub struct Finished {
     pub refusal: Option<Refusal>,
     /// True if a model wrote the summary.
     pub by_model: bool,
+    /// How much of what is replaced is in the summary; none if nobody looked.
+    pub coverage: Option<Coverage>,
+}
+
+/// What stands for the replaced messages.
+#[derive(Default)]
+struct Written {
+    replacement: Replacement,
+    refs: Vec<Ref>,
+    coverage: Option<Coverage>,
 }
 
 /// The compaction of this window under `policy`; none if there is nothing that it could
@@ -119,18 +133,28 @@ impl Draft {
             None => (None, None),
         };
         let by_model = answer.is_some();
-        let replacement = self.replacement(answer);
+        let written = if self.survivors.summary {
+            answer.map_or_else(|| self.without_model(), |answer| self.audited(answer))
+        } else {
+            Written::default()
+        };
+        let mut plan = self.plan(&written.replacement);
+        for stored in written.refs {
+            if !plan.refs.contains(&stored) {
+                plan.refs.push(stored);
+            }
+        }
         Finished {
-            plan: self.plan(&replacement),
+            plan,
             refusal,
             by_model,
+            coverage: written.coverage,
         }
     }
 
     fn judged(&self, text: &str, ending: Ending) -> Result<Answer, Refusal> {
         let answer = Answer::parse(text, self.policy.compaction.prompt.retain.is_some());
-        let weigh = |text: &str| self.policy.estimate.message(&Message::user(text));
-        let tokens = weigh(&answer.retain) + weigh(&answer.effective_summary);
+        let tokens = self.weigh(&answer.retain) + self.weigh(&answer.effective_summary);
         judge(&answer, ending, tokens, self.replaced_tokens())?;
         Ok(answer)
     }
@@ -142,29 +166,75 @@ impl Draft {
             .sum()
     }
 
-    fn replacement(&self, answer: Option<Answer>) -> Replacement {
-        if !self.survivors.summary {
-            return Replacement::default();
+    /// What a model wrote, checked against what it replaces.
+    fn audited(&self, answer: Answer) -> Written {
+        let setting = &self.policy.compaction.audit;
+        let mut replacement = Replacement {
+            retain: answer.retain,
+            summary: answer.effective_summary,
+        };
+        if !setting.enabled {
+            self.name_ref(&mut replacement.summary);
+            return Written {
+                replacement,
+                ..Written::default()
+            };
         }
-        match answer {
-            Some(answer) => Replacement {
-                retain: answer.retain,
-                summary: answer.effective_summary,
-            },
-            None => Replacement {
+        let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
+        let texts = [replacement.retain.as_str(), replacement.summary.as_str()];
+        let audit = audit::audit(&replaced, &texts);
+        let room = self.window.map_or(setting.block_tokens, |window| {
+            setting.block_tokens.min(window / 20)
+        });
+        let mut written = Written {
+            coverage: Some(audit.coverage()),
+            ..Written::default()
+        };
+        if room > 0 {
+            let block = audit.fact_block(&Room::new(room, &|text| self.weigh(text)));
+            if !block.text.is_empty() {
+                let _ = write!(replacement.summary, "\n\n{}", block.text);
+            }
+            written.coverage = Some(block.coverage);
+            written.refs = block.refs;
+        }
+        self.name_ref(&mut replacement.summary);
+        written.replacement = replacement;
+        written
+    }
+
+    /// The summary that needs no model.
+    fn without_model(&self) -> Written {
+        let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
+        let weigh = |text: &str| self.weigh(text);
+        let room = Room::new(self.summary_tokens(), &weigh);
+        let mut made = fallback::summarise(&replaced, &room);
+        self.name_ref(&mut made.summary);
+        Written {
+            replacement: Replacement {
                 retain: said_before(&self.survivors.slots, Kind::Retain, ""),
-                summary: self.fallback(),
+                summary: made.summary,
             },
+            refs: made.refs,
+            coverage: Some(made.coverage),
         }
     }
 
-    /// A summary that needs no model: what was said before, and how much went.
-    fn fallback(&self) -> String {
-        let previous = previous_summary(&self.survivors.slots, &self.policy);
-        let replaced = self.survivors.replaced.len();
-        format!("{previous}\n\n[{replaced} earlier messages]")
-            .trim()
-            .to_owned()
+    fn weigh(&self, text: &str) -> u64 {
+        self.policy.estimate.text(text)
+    }
+
+    /// Says at the end of a summary how to read what it stands for.
+    fn name_ref(&self, summary: &mut String) {
+        if let Some(stored) = self
+            .stored
+            .as_ref()
+            .filter(|_| self.policy.compaction.show_ref)
+        {
+            let replaced = self.survivors.replaced.len();
+            let call = read_call(stored, 0);
+            let _ = write!(summary, "\n[{replaced} messages in full: {call}]");
+        }
     }
 
     /// The most a summary may take, in tokens.

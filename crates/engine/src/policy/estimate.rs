@@ -39,6 +39,14 @@ impl EstimateBy {
             .map_or_else(|| ours(measure), |design| design.sizes(measure.sizes()))
     }
 
+    /// The tokens of a text alone.
+    pub fn text(self, text: &str) -> u64 {
+        self.heuristic().map_or_else(
+            || Measure::of_text(text).tokens(),
+            |design| design.text(text),
+        )
+    }
+
     /// The tokens of one message.
     pub fn message(self, message: &Message) -> u64 {
         self.heuristic().map_or_else(

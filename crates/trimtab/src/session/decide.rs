@@ -102,9 +102,10 @@ impl Session {
         });
         let finished = draft.finish(answer);
         let refused = finished.refusal.map(|refusal| refusal.to_string());
-        let by_model = finished.by_model;
+        let (by_model, coverage) = (finished.by_model, finished.coverage);
         let about = |event: Event| Event {
             by_model,
+            coverage,
             note: refused.clone().or(failed.clone()),
             ..about(event)
         };

@@ -1,6 +1,7 @@
 //! What a session did, for whoever watches.
 
 use serde::{Deserialize, Serialize};
+use trimtab_engine::compaction::audit::Coverage;
 use trimtab_engine::plan::{Plan, Reason};
 use trimtab_model::{Ref, Usage};
 
@@ -46,6 +47,8 @@ pub struct Event {
     pub messages_after: usize,
     /// Where everything is that went.
     pub refs: Vec<Ref>,
+    /// How much of what was replaced is in the summary; none where there is none.
+    pub coverage: Option<Coverage>,
     /// True if a model wrote the summary, false if nobody did.
     pub by_model: bool,
     /// What the summariser's calls used.
@@ -67,6 +70,7 @@ impl Event {
             messages_before: 0,
             messages_after: 0,
             refs: Vec::new(),
+            coverage: None,
             by_model: false,
             usage: None,
             cost: None,
