@@ -8,6 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Kind, Message, Output};
 
+use super::chunks::SummaryRequest;
+use super::request::escaped;
 use super::text::{head_and_tail, one_line};
 use crate::plan::Edit;
 
@@ -82,6 +84,33 @@ pub fn tool_summary(output: &Output, written: Option<&str>) -> Message {
     stands_for_outputs(format!(
         "[Tool output summary]\nTool: {tool}\nCall ID: {id}\nStatus: {status}\n{body}"
     ))
+}
+
+/// What a summariser is told about an output.
+const SUMMARY_PROMPT: &str = "\
+Summarise this tool output so that the work can go on without it. Keep what was found out, \
+exact paths, names, numbers and error texts, and say what failed. Leave out what only repeats. \
+Write plain text, at most 1,200 characters, and nothing else.";
+
+/// The request for what [`tool_summary`] is given as written: the output, clipped, between
+/// tags that nothing in it can close.
+pub fn summary_request(output: &Output, max_output: u64) -> SummaryRequest {
+    let status = if output.is_error { "error" } else { "ok" };
+    let tool = escaped(tool_name(output));
+    let text = output.text();
+    let text = match text.trim() {
+        "" => "(empty output)".to_owned(),
+        text => head_and_tail(text, SUMMARY_INPUT),
+    };
+    let asked = format!(
+        "{SUMMARY_PROMPT}\n\nTool: {tool}\nStatus: {status}\n<output>\n{}\n</output>",
+        escaped(&text)
+    );
+    SummaryRequest {
+        messages: vec![Message::user(asked)],
+        max_output,
+        takes_previous: false,
+    }
 }
 
 fn excerpt(output: &Output, tool: &str, status: &str) -> String {
@@ -165,6 +194,17 @@ mod tests {
             .text()
             .into_owned();
         assert!(long.ends_with(&"w".repeat(1_200)) && !long.ends_with(&"w".repeat(1_201)));
+    }
+
+    #[test]
+    fn a_model_is_given_a_clipped_output_that_closes_no_tag() {
+        let text = format!("</output>{}END", "z".repeat(20_000));
+        let request = summary_request(&Output::new("c", text), 400);
+        let asked = request.messages[0].text().into_owned();
+        assert_eq!(asked.matches("</output>").count(), 1);
+        assert!(asked.contains("END") && asked.contains("Tool: unknown\nStatus: ok"));
+        assert!(asked.chars().count() < SUMMARY_INPUT + 600);
+        assert_eq!((request.messages.len(), request.max_output), (1, 400));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Compaction: old rounds become a summary.
 //!
 //! Deciding and doing are apart. [`keep`] says what survives, [`prompt`] and [`request`] say
-//! what the summariser is asked, [`answer`] reads what it said, [`rebuild`] turns all of it
-//! into edits. Nothing here talks to a model.
+//! what the summariser is asked, [`chunks`] how it is asked within its own window; [`answer`]
+//! reads what it said, [`audit`] looks for what it left out, and [`fallback`] does without it;
+//! [`rebuild`] turns all of it into edits. Nothing here talks to a model.
 
 pub mod answer;
 pub mod archive;
 pub mod audit;
+pub mod chunks;
 pub mod fallback;
 pub mod keep;
 pub mod prompt;

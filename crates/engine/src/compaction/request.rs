@@ -31,21 +31,28 @@ pub fn without_open_end(messages: &[Message]) -> Vec<Message> {
 
 /// What the model sees of `messages`, with every output cut for the summary.
 pub fn project<M: Borrow<Message>>(messages: &[M]) -> Vec<Message> {
+    project_to(messages, OUTPUT_LIMIT)
+}
+
+/// The same with outputs of at most `limit` characters.
+pub(super) fn project_to<M: Borrow<Message>>(messages: &[M], limit: usize) -> Vec<Message> {
     let visible = messages
         .iter()
         .map(Borrow::borrow)
         .filter(|message| message.agent_visible());
-    visible.map(with_short_outputs).collect()
+    visible
+        .map(|message| with_short_outputs(message, limit))
+        .collect()
 }
 
-fn with_short_outputs(message: &Message) -> Message {
+fn with_short_outputs(message: &Message, limit: usize) -> Message {
     let mut message = message.clone();
     for part in &mut message.parts {
         let Part::Output(output) = part else { continue };
         let text = output.text();
         let short = match text.trim() {
             "" => "(empty output)".to_owned(),
-            text => head_and_tail(text, OUTPUT_LIMIT),
+            text => head_and_tail(text, limit),
         };
         output.content = vec![Part::text(short)];
     }
@@ -56,20 +63,30 @@ fn with_short_outputs(message: &Message) -> Message {
 ///
 /// The previous summary is part of it, so that what only it knows is not lost. Nothing in a
 /// message can close the tag around the conversation: angle brackets of a closing tag are
-/// written as an entity.
+/// written as an entity. Media are named and not sent; signed thoughts are left out.
 pub fn transcript<M: Borrow<Message>>(messages: &[M]) -> String {
-    let mut text = "<conversation>\n".to_owned();
-    for message in project(messages) {
+    framed(&conversation(messages, OUTPUT_LIMIT))
+}
+
+/// A conversation between its tags.
+pub(super) fn framed(conversation: &str) -> String {
+    format!("<conversation>\n{conversation}</conversation>")
+}
+
+/// What was said, without tags around it.
+pub(super) fn conversation<M: Borrow<Message>>(messages: &[M], output_limit: usize) -> String {
+    let mut text = String::new();
+    for message in project_to(messages, output_limit) {
         for (label, said) in spoken(&message) {
             // Writing into a String cannot fail.
-            let _ = writeln!(text, "[{label}]: {}\n", escaped(&said));
+            let _ = writeln!(text, "[{}]: {}\n", escaped(&label), escaped(&said));
         }
     }
-    text.push_str("</conversation>");
     text
 }
 
-fn escaped(text: &str) -> String {
+/// `text` in which nothing closes a tag.
+pub(super) fn escaped(text: &str) -> String {
     text.replace("</", "&lt;/")
 }
 
@@ -89,7 +106,7 @@ fn spoken(message: &Message) -> Vec<(String, String)> {
             Part::Text(text) if !part.is_blank() => {
                 said.push((speaker.to_owned(), text.text.clone()));
             }
-            Part::Reasoning(thought) if !thought.text.is_empty() => {
+            Part::Reasoning(thought) if !thought.text.is_empty() && !thought.is_sealed() => {
                 said.push(("Assistant thinking".to_owned(), thought.text.clone()));
             }
             Part::Call(call) => calls.push(format!("{}({})", call.name, call.arguments)),
@@ -97,7 +114,11 @@ fn spoken(message: &Message) -> Vec<(String, String)> {
                 let tool = output.tool.as_deref().unwrap_or("tool");
                 said.push((format!("Tool result {tool}"), output.text().into_owned()));
             }
-            _ => {}
+            Part::Media(media) => {
+                let kind = format!("{:?}", media.kind).to_lowercase();
+                said.push((speaker.to_owned(), format!("[{kind}]")));
+            }
+            Part::Text(_) | Part::Reasoning(_) | Part::Opaque(_) => {}
         }
     }
     if !calls.is_empty() {
@@ -134,6 +155,23 @@ pub fn turn_summary<M: Borrow<Message>>(messages: &[M], window: u64) -> Option<T
         .filter(|target| *target > 0)?;
     let cut = unsplit(messages, turns::nearest_safe_boundary(messages, target));
     let old = messages.get(..cut).filter(|old| !old.is_empty())?;
+    let (batches, omitted_oversized) = readable_batches(old, window);
+    if batches.is_empty() {
+        return None;
+    }
+    Some(TurnSummary {
+        cut,
+        batches,
+        omitted_oversized,
+    })
+}
+
+/// What of `old` a summariser reads, in no batch, one or two, and whether a message was too
+/// large for it.
+pub(super) fn readable_batches<M: Borrow<Message>>(
+    old: &[M],
+    window: u64,
+) -> (Vec<Vec<usize>>, bool) {
     let mut readable = Vec::new();
     let mut omitted_oversized = false;
     for (at, message) in old.iter().enumerate() {
@@ -148,14 +186,9 @@ pub fn turn_summary<M: Borrow<Message>>(messages: &[M], window: u64) -> Option<T
         }
     }
     if readable.is_empty() {
-        return None;
+        return (Vec::new(), omitted_oversized);
     }
-    let batches = batches(messages, readable);
-    Some(TurnSummary {
-        cut,
-        batches,
-        omitted_oversized,
-    })
+    (batches(old, readable), omitted_oversized)
 }
 
 /// One batch, or two where there are many, split at the user message nearest to the middle.

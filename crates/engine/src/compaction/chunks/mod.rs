@@ -1,0 +1,335 @@
+//! What the summariser is asked, within its own window.
+//!
+//! A conversation that is too long for the window it fills is often too long for the
+//! summariser as well. It is then asked in chunks, cut where no round is split; each request
+//! but the first is given what was answered to the one before it, so that the last answer
+//! stands for everything. All of it is data: [`requests`] decides, [`Requests::next`] gives
+//! one request after the other as the answers come in, [`Requests::result`] is what they
+//! come to.
+
+mod fit;
+mod units;
+
+use std::borrow::Borrow;
+
+use trimtab_model::{Dialect, Message, Role};
+
+use super::answer::Answer;
+use super::prompt::Prompt;
+use super::request;
+use crate::policy::Form;
+use fit::Fit;
+pub use fit::Weigh;
+
+/// What the text of a conversation stands between when one answer is to be built on another.
+const PREVIOUS: &str = "previous-summary";
+/// What a summary is introduced by where the messages themselves are sent.
+const PREVIOUS_MESSAGE: &str = "[Previous conversation summary]\n\n";
+/// What the design `turns` says where it leaves out what is too large.
+const OMITTED: &str =
+    "\n[Note: Some oversized messages were omitted from this summary for efficiency.]";
+/// What the model is told that merges two summaries.
+const MERGE: &str = "Two summaries of consecutive parts of one conversation follow, the older \
+first. Merge them into one that keeps everything either of them says; where they differ, the \
+newer one is right.";
+/// With less room than this for the conversation there is no point in asking.
+const LEAST: u64 = 64;
+/// More requests than this are not made: outputs are cut shorter instead.
+const MOST: usize = 8;
+/// Characters of an output: the first that needs no more than [`MOST`] requests is used.
+const OUTPUT_LIMITS: [usize; 3] = [request::OUTPUT_LIMIT, 600, 200];
+
+/// The model that writes summaries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summariser {
+    /// Its window in tokens; none if it is not known.
+    pub window: Option<u64>,
+    /// How long its answer may be, in tokens.
+    pub max_output: u64,
+    /// The dialect it is spoken to in.
+    pub dialect: Dialect,
+}
+
+/// One request to a summariser: these messages, no tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryRequest {
+    /// The messages, the instructions at their end.
+    pub messages: Vec<Message>,
+    /// How long its answer may be, in tokens.
+    pub max_output: u64,
+    /// True if it was given what was answered before.
+    pub takes_previous: bool,
+}
+
+/// What is asked in one request.
+#[derive(Clone, Debug)]
+enum Step {
+    /// About these messages.
+    Messages(Vec<Message>),
+    /// About this text of messages.
+    Text(String),
+    /// To make one of the answers so far.
+    Merge,
+}
+
+/// The requests for one summary.
+#[derive(Clone, Debug)]
+pub struct Requests {
+    steps: Vec<Step>,
+    instructions: String,
+    retain: bool,
+    summariser: Summariser,
+    note: &'static str,
+}
+
+/// The requests for a summary of the messages `old`, as `form` and `prompt` have it, within
+/// the window of the `summariser`; `weigh` gives the tokens of a message in it.
+///
+/// Every message is in exactly one request; one that is too large by itself is cut in its
+/// middle. There is no request where nothing could be read, or where the window has no room
+/// for the conversation beside the instructions and the answer: the summary that needs no
+/// model is for that.
+///
+/// ```
+/// use trimtab_engine::compaction::chunks::{Summariser, requests};
+/// use trimtab_engine::compaction::prompt::Prompt;
+/// use trimtab_engine::policy::Form;
+/// use trimtab_model::Message;
+///
+/// let old: Vec<Message> = (0..40).map(|n| Message::user(format!("{n} {}", "x".repeat(400)))).collect();
+/// let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
+/// let summariser = Summariser { window: Some(3_000), max_output: 500, ..Summariser::default() };
+/// let requests = requests(&old, Form::Text, &Prompt::default(), summariser, &weigh);
+/// assert_eq!(requests.len(), 3);
+///
+/// let first = requests.next(&[], &weigh).unwrap();
+/// assert!(!first.takes_previous);
+/// let second = requests.next(&[Some("<summary>so far</summary>")], &weigh).unwrap();
+/// assert!(second.takes_previous && second.messages[0].text().contains("so far"));
+/// ```
+pub fn requests<M: Borrow<Message>>(
+    old: &[M],
+    form: Form,
+    prompt: &Prompt,
+    summariser: Summariser,
+    weigh: Weigh<'_>,
+) -> Requests {
+    let mut requests = Requests {
+        steps: Vec::new(),
+        instructions: prompt.instructions(),
+        retain: prompt.retain.is_some(),
+        summariser,
+        note: "",
+    };
+    if let Some(room) = requests.room(weigh).filter(|room| room.budget >= LEAST) {
+        match form {
+            Form::Messages => requests.steps = in_messages(old, summariser.dialect, &room),
+            Form::Text => requests.steps = in_text(old, &room),
+            Form::Turns => requests.turns(old, &room),
+        }
+    }
+    requests
+}
+
+impl Requests {
+    /// How many requests there are in all.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// True if there is nothing to ask.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The request that follows the `answers` so far, one for each request before it and none
+    /// for one that failed. None if there is nothing more to ask: every request was made, or
+    /// one failed on which the rest depends.
+    pub fn next(&self, answers: &[Option<&str>], weigh: Weigh<'_>) -> Option<SummaryRequest> {
+        let step = self.steps.get(answers.len())?;
+        let before: Option<Vec<&str>> = answers.iter().copied().collect();
+        let before = before?;
+        let (messages, takes_previous) = match step {
+            Step::Merge => (vec![self.merge(&before, weigh)?], true),
+            _ if self.merges() => (self.ask(step, None, weigh), false),
+            step => {
+                let previous = before.last().map(|answer| self.said(answer));
+                let takes_previous = previous.is_some();
+                (self.ask(step, previous, weigh), takes_previous)
+            }
+        };
+        Some(SummaryRequest {
+            messages,
+            max_output: self.summariser.max_output,
+            takes_previous,
+        })
+    }
+
+    /// What the answers come to: the text to read as the summariser's answer. None if there
+    /// are not enough of them.
+    ///
+    /// Where only the merging of two summaries failed, both stand one behind the other.
+    pub fn result(&self, answers: &[Option<&str>]) -> Option<String> {
+        if self.is_empty() || answers.len() < self.len() {
+            return None;
+        }
+        let last = answers
+            .last()
+            .copied()
+            .flatten()
+            .filter(|last| !last.trim().is_empty());
+        let text = match last {
+            Some(last) => last.to_owned(),
+            None if self.merges() => {
+                let parts = answers.iter().take(self.len() - 1).copied();
+                let parts: Option<Vec<&str>> = parts.collect();
+                let said = parts?.into_iter().map(|part| self.said(part));
+                said.collect::<Vec<_>>().join(" ")
+            }
+            None => return None,
+        };
+        Some(if self.note.is_empty() {
+            text
+        } else {
+            noted(&text, self.note)
+        })
+    }
+
+    fn merges(&self) -> bool {
+        matches!(self.steps.last(), Some(Step::Merge))
+    }
+
+    /// The room that the conversation has beside everything else; none if there is none.
+    fn room<'w>(&self, weigh: Weigh<'w>) -> Option<Fit<'w>> {
+        let Some(window) = self.summariser.window else {
+            return Some(Fit::new(u64::MAX, weigh));
+        };
+        let instructions = weigh(&Message::user(self.instructions.as_str()));
+        // Estimates may be off by a little.
+        let margin = window / 20;
+        let around = instructions + self.summariser.max_output + margin;
+        let left = window.checked_sub(around)?;
+        Some(Fit::new(left, weigh))
+    }
+
+    /// What an answer says, for the one that builds on it.
+    fn said(&self, answer: &str) -> String {
+        let answer = Answer::parse(answer, self.retain);
+        let texts = [answer.retain, answer.effective_summary];
+        let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+        texts.join("\n\n")
+    }
+
+    fn ask(&self, step: &Step, previous: Option<String>, weigh: Weigh<'_>) -> Vec<Message> {
+        let room = self.room(weigh).unwrap_or(Fit::new(LEAST, weigh));
+        let previous = previous.map(|text| room.share(self.summariser.max_output).text(&text));
+        let mut messages = match step {
+            Step::Messages(messages) => messages.clone(),
+            Step::Text(text) => {
+                let before = previous
+                    .map(|text| tagged(PREVIOUS, &text))
+                    .unwrap_or_default();
+                let asked = format!("{before}{text}\n\n{}", self.instructions);
+                return vec![Message::user(asked)];
+            }
+            Step::Merge => Vec::new(),
+        };
+        if let Some(text) = previous {
+            let system = messages
+                .iter()
+                .take_while(|message| message.role == Role::System);
+            let at = system.count();
+            messages.insert(at, Message::user(format!("{PREVIOUS_MESSAGE}{text}")));
+        }
+        messages.push(Message::user(self.instructions.as_str()));
+        messages
+    }
+
+    fn merge(&self, answers: &[&str], weigh: Weigh<'_>) -> Option<Message> {
+        let parts = u64::try_from(answers.len().max(1)).unwrap_or(1);
+        let room = self.room(weigh)?;
+        let each = Fit::new(room.budget / parts, weigh);
+        let mut text = MERGE.to_owned();
+        for answer in answers {
+            text.push_str("\n\n");
+            text.push_str(&tagged("summary-part", &each.text(&self.said(answer))));
+        }
+        text.push_str(&self.instructions);
+        Some(Message::user(text))
+    }
+
+    /// What was said in whole turns, in one batch or in two that are merged.
+    fn turns<M: Borrow<Message>>(&mut self, old: &[M], room: &Fit<'_>) {
+        let window = self.summariser.window.unwrap_or(u64::MAX);
+        let (batches, omitted) = request::readable_batches(old, window);
+        if omitted {
+            self.note = OMITTED;
+        }
+        for batch in &batches {
+            let messages: Vec<&Message> = batch
+                .iter()
+                .filter_map(|at| old.get(*at))
+                .map(Borrow::borrow)
+                .collect();
+            let text = room.conversation(&messages, request::OUTPUT_LIMIT);
+            self.steps.push(Step::Text(request::framed(&text)));
+        }
+        if batches.len() > 1 {
+            self.steps.push(Step::Merge);
+        }
+    }
+}
+
+/// The steps that send the messages themselves.
+fn in_messages<M: Borrow<Message>>(old: &[M], dialect: Dialect, room: &Fit<'_>) -> Vec<Step> {
+    let all: Vec<Message> = old.iter().map(|message| message.borrow().clone()).collect();
+    let all = request::without_open_end(&all);
+    let chunked = |limit: usize, room: &Fit<'_>| units::in_messages(&all, limit, dialect, room);
+    chosen(room, chunked)
+        .into_iter()
+        .map(Step::Messages)
+        .collect()
+}
+
+/// The steps that send the conversation as text.
+fn in_text<M: Borrow<Message>>(old: &[M], room: &Fit<'_>) -> Vec<Step> {
+    let all: Vec<&Message> = old.iter().map(Borrow::borrow).collect();
+    let chunked = |limit: usize, room: &Fit<'_>| units::in_text(&all, limit, room);
+    chosen(room, chunked).into_iter().map(Step::Text).collect()
+}
+
+/// One chunk if one will do; else chunks that leave room for the answer before them, with
+/// outputs as long as the number of requests allows.
+fn chosen<C>(room: &Fit<'_>, chunked: impl Fn(usize, &Fit<'_>) -> Vec<C>) -> Vec<C> {
+    let [longest, ..] = OUTPUT_LIMITS;
+    let mut chunks = chunked(longest, room);
+    if chunks.len() <= 1 {
+        return chunks;
+    }
+    let beside = room.beside_previous();
+    for limit in OUTPUT_LIMITS {
+        chunks = chunked(limit, &beside);
+        if chunks.len() <= MOST {
+            break;
+        }
+    }
+    chunks
+}
+
+/// `text` between tags that nothing in it can close.
+fn tagged(tag: &str, text: &str) -> String {
+    format!("<{tag}>\n{}\n</{tag}>\n\n", request::escaped(text))
+}
+
+/// An answer with a note at the end of its summary.
+fn noted(text: &str, note: &str) -> String {
+    let end = text
+        .to_ascii_lowercase()
+        .rfind("</summary>")
+        .unwrap_or(text.len());
+    let (before, after) = text.split_at_checked(end).unwrap_or((text, ""));
+    format!("{}{note}{after}", before.trim_end())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Runs of messages that are never split, and chunks of them.
+
+use std::borrow::Borrow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use trimtab_model::rounds::{self, Answer};
+use trimtab_model::{Dialect, Message, Part};
+
+use super::fit::Fit;
+use crate::compaction::request;
+use crate::normalise::{Options, normalise};
+
+/// The shortest runs of messages that can be cut apart without splitting a round.
+pub(super) fn units<M: Borrow<Message>>(messages: &[M]) -> Vec<Range<usize>> {
+    let pairing = rounds::pair(messages);
+    // The message up to which each message reaches.
+    let mut reach: Vec<usize> = (0..messages.len()).collect();
+    for (place, answer) in &pairing.outputs {
+        if let Answer::Answers { round, .. } = answer {
+            let start = pairing
+                .rounds
+                .get(*round)
+                .map_or(place.message, |round| round.start);
+            let (from, to) = (start.min(place.message), start.max(place.message));
+            if let Some(reach) = reach.get_mut(from) {
+                *reach = to.max(*reach);
+            }
+        }
+    }
+    let mut units = Vec::new();
+    let (mut from, mut to) = (0, 0);
+    for (at, reach) in reach.into_iter().enumerate() {
+        if at > to {
+            units.push(from..at);
+            from = at;
+        }
+        to = to.max(reach);
+    }
+    if from < messages.len() {
+        units.push(from..messages.len());
+    }
+    units
+}
+
+/// The messages in chunks that fit, as they can be sent.
+pub(super) fn in_messages(
+    all: &[Message],
+    output_limit: usize,
+    dialect: Dialect,
+    room: &Fit<'_>,
+) -> Vec<Vec<Message>> {
+    let sized = units(all).into_iter().map(|unit| {
+        let messages = all.get(unit).unwrap_or_default();
+        let messages = sendable(messages, output_limit);
+        let fits = room.messages(messages.clone()).unwrap_or_else(|| {
+            let messages: Vec<&Message> = messages.iter().collect();
+            vec![Message::user(room.conversation(&messages, output_limit))]
+        });
+        (room.weight(&fits), fits)
+    });
+    let chunks = packed(sized, room.budget);
+    let chunks = chunks.into_iter().map(|units| units.concat());
+    chunks
+        .map(|chunk| valid(chunk, dialect))
+        .filter(|chunk| !chunk.is_empty())
+        .collect()
+}
+
+/// What the model sees of `messages`, without what only the model that wrote it may see again.
+fn sendable(messages: &[Message], output_limit: usize) -> Vec<Message> {
+    let mut messages = request::project_to(messages, output_limit);
+    for message in &mut messages {
+        message
+            .parts
+            .retain(|part| !matches!(part, Part::Reasoning(_)));
+    }
+    messages.retain(|message| !message.is_empty());
+    messages
+}
+
+fn valid(chunk: Vec<Message>, dialect: Dialect) -> Vec<Message> {
+    if chunk.is_empty() {
+        return chunk;
+    }
+    let chunk: Vec<Arc<Message>> = chunk.into_iter().map(Arc::new).collect();
+    let normalised = normalise(&chunk, Options::for_dialect(dialect));
+    let messages = normalised.entries.into_iter().map(|entry| entry.message);
+    messages.map(Arc::unwrap_or_clone).collect()
+}
+
+/// The messages as texts that fit, each between its tags.
+pub(super) fn in_text(all: &[&Message], output_limit: usize, room: &Fit<'_>) -> Vec<String> {
+    let frame = room.weight_of(&request::framed(""));
+    let room = Fit::new(room.budget.saturating_sub(frame), room.weigh());
+    let sized = units(all).into_iter().map(|unit| {
+        let messages = all.get(unit).unwrap_or_default();
+        let whole = request::conversation(messages, output_limit);
+        let weight = room.weight_of(&whole);
+        if weight <= room.budget {
+            return (weight, whole);
+        }
+        let cut = room.conversation(messages, output_limit);
+        (room.weight_of(&cut), cut)
+    });
+    let chunks = packed(sized, room.budget);
+    let texts = chunks.into_iter().map(|units| units.concat());
+    let said = texts.filter(|text| !text.trim().is_empty());
+    said.map(|text| request::framed(&text)).collect()
+}
+
+/// Puts as many units into a chunk as fit, in their order.
+fn packed<U>(units: impl Iterator<Item = (u64, U)>, budget: u64) -> Vec<Vec<U>> {
+    let mut chunks: Vec<Vec<U>> = Vec::new();
+    let mut left = 0;
+    for (weight, unit) in units {
+        match chunks.last_mut() {
+            Some(chunk) if weight <= left => chunk.push(unit),
+            _ => {
+                chunks.push(vec![unit]);
+                left = budget;
+            }
+        }
+        left = left.saturating_sub(weight);
+    }
+    chunks
+}
