@@ -1,20 +1,30 @@
 //! What the tests and benchmarks of every crate share.
-
-use proptest::prelude::ProptestConfig;
+//!
+//! Behind features, so that each user gets only what it needs: `generate` (the default) makes
+//! histories and request bodies for property tests, `script` is what a model answers, as data,
+//! and `upstream` is a strict provider on loopback that answers from a script.
 
 pub mod bench;
+#[cfg(feature = "generate")]
 pub mod bodies;
+#[cfg(feature = "generate")]
 pub mod history;
+#[cfg(feature = "script")]
+pub mod script;
+#[cfg(feature = "upstream")]
+pub mod upstream;
 
 /// How many times as many cases a long run has.
+#[cfg(feature = "generate")]
 const LONG: u32 = 40;
 
 /// Settings for a property test: `number` cases, many more in a long run (`./test --long`).
-pub fn cases(number: u32) -> ProptestConfig {
+#[cfg(feature = "generate")]
+pub fn cases(number: u32) -> proptest::prelude::ProptestConfig {
     let factor = if is_long() { LONG } else { 1 };
-    ProptestConfig {
+    proptest::prelude::ProptestConfig {
         cases: number.saturating_mul(factor),
-        ..ProptestConfig::default()
+        ..proptest::prelude::ProptestConfig::default()
     }
 }
 

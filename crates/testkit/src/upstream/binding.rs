@@ -1,0 +1,128 @@
+//! Signed thoughts that come back.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use trimtab_model::Dialect;
+
+use super::Received;
+use super::canonical::{Canonical, Claim};
+use super::refusal::Refusal;
+use super::rules::{Broken, entries, text};
+use super::seal::{Seal, check};
+
+/// The switch of Messages that allows thoughts to be dropped instead of refused.
+const BETA: &str = "thinking-binding-controls-2026-08-01";
+
+/// Judges the thoughts of a request; `thoughts` are those that calls and items came with.
+pub(super) fn judge(
+    body: &Value,
+    canonical: &Canonical,
+    received: &Received,
+    thoughts: &HashMap<String, String>,
+) -> Vec<Broken> {
+    let messages = received.dialect == Some(Dialect::Messages);
+    let has_beta = received
+        .header("anthropic-beta")
+        .is_some_and(|betas| betas.contains(BETA));
+    let behaviour = body.pointer("/thinking/block_binding/prefix_mismatch_behavior");
+    let drops = messages && has_beta && behaviour.is_some_and(|value| value == "drop_block");
+    let mut broken = Vec::new();
+    for claim in &canonical.claims {
+        let refusal = match (check(claim), messages) {
+            (Seal::Valid, _) => continue,
+            (Seal::Moved, true) if drops => continue,
+            (Seal::Moved, true) => moved(claim, has_beta),
+            (Seal::Forged, true) => forged(claim),
+            (Seal::Moved | Seal::Forged, false) => unverified(claim),
+        };
+        let rule = format!("the seal of {} does not fit", claim.path);
+        broken.push(Broken::new(rule, refusal));
+    }
+    if messages {
+        broken.extend(lost(body, thoughts));
+    } else {
+        broken.extend(missing(body, thoughts));
+    }
+    broken
+}
+
+fn forged(claim: &Claim) -> Refusal {
+    Refusal::anthropic(format!(
+        "{}: Invalid `signature` in `thinking` block",
+        claim.path
+    ))
+}
+
+fn moved(claim: &Claim, has_beta: bool) -> Refusal {
+    let mut message = forged(claim).message();
+    message.push_str(
+        ". The block is bound to a different conversation. Remove the block, or set \
+         `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".",
+    );
+    if !has_beta {
+        message.push_str(" That setting requires the `");
+        message.push_str(BETA);
+        message.push_str("` value in the `anthropic-beta` header.");
+    }
+    Refusal::anthropic(message)
+}
+
+fn unverified(claim: &Claim) -> Refusal {
+    let message = format!(
+        "The encrypted content for item {} could not be verified.",
+        claim.path
+    );
+    Refusal::openai(message, None, Some("invalid_encrypted_content"))
+}
+
+/// While the newest round is open, the thought that led to it must be there.
+fn lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
+    if matches!(body.pointer("/thinking/type"), Some(kind) if kind == "disabled") {
+        return None;
+    }
+    let count = entries(body, "messages").count();
+    let (at, message) = entries(body, "messages").nth(count.checked_sub(2)?)?;
+    let mut parts = entries(message, "content");
+    let asked = parts.any(|(_, part)| thoughts.contains_key(text(part, "id")));
+    let mut parts = entries(message, "content");
+    let thinks = parts.any(|(_, part)| text(part, "type").ends_with("thinking"));
+    if !asked || thinks {
+        return None;
+    }
+    let refusal = Refusal::anthropic(format!(
+        "messages.{at}.content.0: `thinking` or `redacted_thinking` blocks in the latest \
+         assistant message cannot be modified. These blocks must remain as they were in the \
+         original response."
+    ));
+    Some(Broken::new(
+        format!("the thought of message {at} is gone"),
+        refusal,
+    ))
+}
+
+/// An item that came with a thought is only taken back with it.
+fn missing(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
+    let mut items = entries(body, "input");
+    items.find_map(|(_, item)| {
+        let id = text(item, "id");
+        let thought = thoughts.get(id)?;
+        let mut items = entries(body, "input");
+        if items.any(|(_, item)| text(item, "id") == thought) {
+            return None;
+        }
+        let refusal = Refusal::openai(
+            format!(
+                "Item '{id}' of type '{}' was provided without its required 'reasoning' item: \
+                 '{thought}'.",
+                text(item, "type")
+            ),
+            Some("input"),
+            None,
+        );
+        Some(Broken::new(
+            format!("item {id:?} without its thought"),
+            refusal,
+        ))
+    })
+}

@@ -1,0 +1,64 @@
+//! How an upstream behaves.
+
+use super::{Cache, Count, OverflowForm, Schedule, Source};
+
+/// How an upstream behaves.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, and always set by name"
+)]
+pub struct Options {
+    /// Where the replies come from.
+    pub source: Source,
+    /// How many tokens the model takes; none for no limit.
+    pub window: Option<u64>,
+    /// How tokens are counted.
+    pub count: Count,
+    /// How a prompt that is too long is refused.
+    pub overflow: OverflowForm,
+    /// Whether the limit of the answer counts against the window too, where the provider has
+    /// such a rule (Chat Completions and Messages).
+    pub answer_counts: bool,
+    /// Whether reasoning is signed against everything before it, and checked when it returns.
+    pub sign: bool,
+    /// How the prompt cache works.
+    pub cache: Cache,
+    /// What goes wrong with which answer.
+    pub faults: Schedule,
+    /// The key that requests must present; none takes any or none.
+    pub key: Option<String>,
+    /// Whether a Messages request may end with words put into the model's mouth.
+    pub prefill: bool,
+    /// Whether the bodies of requests are kept for [`Upstream::requests`](super::Upstream::requests).
+    pub keep_bodies: bool,
+    /// The models that are listed.
+    pub models: Vec<String>,
+}
+
+impl Options {
+    /// Strict, without window, signatures and faults; replies from `source`.
+    pub fn new(source: Source) -> Self {
+        Self {
+            source,
+            window: None,
+            count: Count::default(),
+            overflow: OverflowForm::default(),
+            answer_counts: true,
+            sign: false,
+            cache: Cache::default(),
+            faults: Schedule::none(),
+            key: None,
+            prefill: false,
+            keep_bodies: true,
+            models: vec!["scripted".to_owned()],
+        }
+    }
+}
+
+impl Default for Options {
+    /// A model that only ever says `done`.
+    fn default() -> Self {
+        Self::new(Source::default())
+    }
+}

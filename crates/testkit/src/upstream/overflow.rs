@@ -1,0 +1,158 @@
+//! Prompts that are too long, refused as each provider does it.
+
+use serde_json::json;
+use trimtab_model::Dialect;
+
+use super::answer::{Event, Rendered};
+use super::refusal::Refusal;
+
+/// How a prompt that is too long is refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OverflowForm {
+    /// With status 400.
+    #[default]
+    Status,
+    /// With status 200 and an error as the first event; status 400 when not streamed.
+    FirstEvent,
+    /// With status 200, a stream that begins well, and `response.failed`; the other dialects,
+    /// which have no such event, use the first event.
+    Failed,
+    /// With status 400, in the words of llama.cpp's server.
+    LlamaCpp,
+    /// Not at all: the prompt is cut to the window, and only the usage tells.
+    Silent,
+}
+
+/// How much is too much.
+#[derive(Clone, Copy)]
+pub(super) struct Excess {
+    pub(super) tokens: u64,
+    /// The limit of the answer, where that is what makes it too much.
+    pub(super) answer: Option<u64>,
+    pub(super) window: u64,
+}
+
+impl Excess {
+    /// What is too much about a prompt of `tokens` that leaves room for `answer`.
+    pub(super) fn of(tokens: u64, answer: Option<u64>, window: u64) -> Option<Self> {
+        let excess = |answer| Self {
+            tokens,
+            answer,
+            window,
+        };
+        if tokens > window {
+            return Some(excess(None));
+        }
+        let both = tokens.saturating_add(answer?);
+        (both > window).then(|| excess(answer))
+    }
+
+    /// The error as status and body.
+    pub(super) fn refusal(self, dialect: Dialect, form: OverflowForm) -> Refusal {
+        if form == OverflowForm::LlamaCpp {
+            return self.llama();
+        }
+        let Self { tokens, window, .. } = self;
+        let code = Some("context_length_exceeded");
+        match (dialect, self.answer) {
+            (Dialect::Chat, None) => Refusal::openai(
+                format!(
+                    "This model's maximum context length is {window} tokens. However, your \
+                     messages resulted in {tokens} tokens. Please reduce the length of the \
+                     messages."
+                ),
+                Some("messages"),
+                code,
+            ),
+            (Dialect::Chat, Some(answer)) => Refusal::openai(
+                format!(
+                    "This model's maximum context length is {window} tokens. However, you \
+                     requested {both} tokens ({tokens} in the messages, {answer} in the \
+                     completion). Please reduce the length of the messages or completion.",
+                    both = tokens.saturating_add(answer)
+                ),
+                Some("messages"),
+                code,
+            ),
+            (Dialect::Responses, _) => Refusal::openai(
+                "Your input exceeds the context window of this model. Please adjust your input \
+                 and try again.",
+                Some("input"),
+                code,
+            ),
+            (Dialect::Messages, None) => Refusal::anthropic(format!(
+                "prompt is too long: {tokens} tokens > {window} maximum"
+            )),
+            (Dialect::Messages, Some(answer)) => Refusal::anthropic(format!(
+                "input length and `max_tokens` exceed context limit: {tokens} + {answer} > \
+                 {window}, decrease input length or `max_tokens` and try again"
+            )),
+        }
+    }
+
+    fn llama(self) -> Refusal {
+        let Self { tokens, window, .. } = self;
+        let message = format!(
+            "request ({tokens} tokens) exceeds the available context size ({window} tokens), \
+             try increasing it"
+        );
+        let error = json!({
+            "code": 400, "message": message, "type": "exceed_context_size_error",
+            "n_prompt_tokens": tokens, "n_ctx": window,
+        });
+        Refusal {
+            status: 400,
+            body: json!({"error": error}),
+        }
+    }
+
+    /// The error as a stream, where `form` wants one.
+    pub(super) fn stream(self, dialect: Dialect, form: OverflowForm) -> Option<Rendered> {
+        let refusal = self.refusal(dialect, form);
+        let events = match (form, dialect) {
+            (OverflowForm::Failed, Dialect::Responses) => failed(&refusal),
+            (OverflowForm::FirstEvent | OverflowForm::Failed, _) => {
+                vec![error_event(dialect, &refusal, 0)]
+            }
+            _ => return None,
+        };
+        Some(Rendered::Events(events))
+    }
+}
+
+/// An error as an event, the one with number `sequence` of its stream.
+pub(super) fn error_event(dialect: Dialect, refusal: &Refusal, sequence: usize) -> Event {
+    match dialect {
+        Dialect::Chat => Event::new(None, refusal.body.clone()),
+        Dialect::Messages => Event::new(Some("error"), refusal.body.clone()),
+        Dialect::Responses => {
+            let error = refusal.error();
+            let data = json!({"type": "error", "sequence_number": sequence, "error": error});
+            Event::new(Some("error"), data)
+        }
+    }
+}
+
+fn failed(refusal: &Refusal) -> Vec<Event> {
+    let code = refusal.body.pointer("/error/code").cloned();
+    let error = json!({"code": code, "message": refusal.message()});
+    let steps = [
+        ("response.created", "in_progress"),
+        ("response.in_progress", "in_progress"),
+        ("response.failed", "failed"),
+    ];
+    let events = steps
+        .into_iter()
+        .enumerate()
+        .map(|(sequence, (name, status))| {
+            let error = (status == "failed").then_some(&error);
+            let response = json!({
+                "id": "resp_overflow", "object": "response", "created_at": super::answer::CREATED,
+                "status": status, "background": false, "error": error, "output": [],
+                "usage": null, "user": null, "metadata": {},
+            });
+            let data = json!({"type": name, "sequence_number": sequence, "response": response});
+            Event::new(Some(name), data)
+        });
+    events.collect()
+}

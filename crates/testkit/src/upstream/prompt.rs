@@ -1,0 +1,94 @@
+//! A request, read and judged.
+
+use serde_json::Value;
+use trimtab_model::{Dialect, Role};
+use trimtab_wire::scan::Scan;
+
+use super::cache::Cached;
+use super::canonical::Canonical;
+use super::exchange::Exchange;
+use super::refusal::Refusal;
+use super::rules::{self, Broken};
+use super::{Received, binding};
+
+/// A request that could be read.
+pub(super) struct Prompt {
+    pub(super) body: Value,
+    pub(super) canonical: Canonical,
+    /// The tokens that have to do with the cache.
+    pub(super) cached: Cached,
+}
+
+impl Prompt {
+    /// Reads the body of `received`, notes what it says there, and judges it.
+    pub(super) fn read(
+        received: &mut Received,
+        dialect: Dialect,
+        exchange: &Exchange,
+    ) -> Result<(Self, Vec<Broken>), Refusal> {
+        let bytes = received.body.clone();
+        let body: Value = serde_json::from_slice(&bytes)
+            .map_err(|error| Refusal::not_json(dialect, &error.to_string()))?;
+        let scan =
+            Scan::new(&bytes, dialect).map_err(|error| unreadable(dialect, &error.to_string()))?;
+        note(received, &scan);
+        received.tokens = exchange.options.count.prompt(&scan);
+        let canonical = Canonical::new(&body, dialect);
+        let mut broken = rules::judge(&body, &scan, received, exchange.options.prefill);
+        if exchange.options.sign {
+            let thoughts = &exchange.state().thoughts;
+            broken.extend(binding::judge(&body, &canonical, received, thoughts));
+        }
+        let mut prompt = Self {
+            body,
+            canonical,
+            cached: Cached::default(),
+        };
+        if broken.is_empty() {
+            prompt.cached = prompt.see(received, dialect, exchange);
+        }
+        Ok((prompt, broken))
+    }
+
+    /// Notes how much of the prompt an earlier one began with; what that means for the cache.
+    fn see(&self, received: &mut Received, dialect: Dialect, exchange: &Exchange) -> Cached {
+        let cache = &exchange.options.cache;
+        let (model, tokens) = (&received.model, received.tokens);
+        let mut state = exchange.state();
+        let known = state.fronts.see(model, &self.canonical.bytes);
+        let read = cache.tokens(tokens, known, self.canonical.bytes.len());
+        let cached = if cache.by_markers && dialect == Dialect::Messages {
+            cache.marked(&mut state.written, model, &self.canonical, tokens)
+        } else {
+            Cached { read, written: 0 }
+        };
+        received.stable = read;
+        cached
+    }
+}
+
+/// Notes what a body says.
+fn note(received: &mut Received, scan: &Scan<'_>) {
+    received.model = scan.model().unwrap_or_default().into_owned();
+    received.stream = scan.is_stream();
+    received.answer_limit = scan.answer_limit();
+    received.messages = scan.len();
+    let user = (0..scan.len()).find(|at| scan.role(*at) == Some(Role::User));
+    let text = |at: usize| {
+        let message = scan.message(at);
+        message.map(|message| message.text().into_owned())
+    };
+    received.first_user = user.and_then(text).unwrap_or_default();
+    let last = scan.len().checked_sub(1);
+    received.last = last.and_then(text).unwrap_or_default();
+    let tools = scan.request().tool_list.iter();
+    let names = tools.filter_map(|tool| scan.string(tool.name));
+    received.tools = names.map(std::borrow::Cow::into_owned).collect();
+}
+
+fn unreadable(dialect: Dialect, problem: &str) -> Refusal {
+    match dialect {
+        Dialect::Messages => Refusal::anthropic(format!("messages: {problem}")),
+        Dialect::Chat | Dialect::Responses => Refusal::openai(problem, None, None),
+    }
+}

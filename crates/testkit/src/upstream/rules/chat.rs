@@ -1,0 +1,147 @@
+//! The rules of Chat Completions.
+
+use serde_json::Value;
+use trimtab_wire::validate::{Fault, Rule};
+
+use super::{Broken, entries, text};
+use crate::upstream::refusal::Refusal;
+
+/// Longest id of a call, in bytes.
+const LONGEST_ID: usize = 40;
+
+/// Longest text, in characters.
+const LONGEST_TEXT: usize = 10_485_760;
+
+/// The roles there are.
+const ROLES: [&str; 6] = [
+    "system",
+    "assistant",
+    "user",
+    "function",
+    "tool",
+    "developer",
+];
+
+pub(super) fn judge(body: &Value) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    if text(body, "model").is_empty() {
+        let refusal = Refusal::openai("you must provide a model parameter", None, None);
+        broken.push(Broken::new("there is no model", refusal));
+    }
+    if body
+        .get("stream_options")
+        .is_some_and(|options| !options.is_null())
+        && body.get("stream") != Some(&Value::Bool(true))
+    {
+        let message = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
+        let refusal = Refusal::openai(message, Some("stream_options"), None);
+        broken.push(Broken::new("stream_options without stream", refusal));
+    }
+    for (at, message) in entries(body, "messages") {
+        broken.extend(role(at, text(message, "role")));
+        broken.extend(content(at, message));
+        for (number, call) in entries(message, "tool_calls") {
+            broken.extend(call_fields(at, number, call));
+        }
+    }
+    broken
+}
+
+fn role(at: usize, role: &str) -> Option<Broken> {
+    if ROLES.contains(&role) {
+        return None;
+    }
+    let message = format!(
+        "Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', \
+         'function', 'tool', and 'developer'."
+    );
+    let param = format!("messages[{at}].role");
+    let refusal = Refusal::openai(message, Some(&param), Some("invalid_value"));
+    Some(Broken::new(
+        format!("message {at} has the role {role:?}"),
+        refusal,
+    ))
+}
+
+fn content(at: usize, message: &Value) -> Option<Broken> {
+    let length = text(message, "content").len();
+    if length <= LONGEST_TEXT {
+        return None;
+    }
+    let length = text(message, "content").chars().count();
+    let place = format!("messages[{at}].content");
+    let refusal = too_long(&place, LONGEST_TEXT, length);
+    (length > LONGEST_TEXT).then(|| Broken::new(format!("message {at} is too long"), refusal))
+}
+
+pub(super) fn too_long(place: &str, most: usize, length: usize) -> Refusal {
+    let message = format!(
+        "Invalid '{place}': string too long. Expected a string with maximum length {most}, but \
+         got a string with length {length} instead."
+    );
+    Refusal::openai(message, Some(place), Some("string_above_max_length"))
+}
+
+fn call_fields(at: usize, number: usize, call: &Value) -> Option<Broken> {
+    let place = format!("messages[{at}].tool_calls[{number}]");
+    let id = text(call, "id");
+    if id.len() > LONGEST_ID {
+        let refusal = too_long(&format!("{place}.id"), LONGEST_ID, id.len());
+        return Some(Broken::new(format!("call id {id:?} is too long"), refusal));
+    }
+    let arguments = call.pointer("/function/arguments");
+    if text(call, "type") == "function" && !arguments.is_some_and(Value::is_string) {
+        let param = format!("{place}.function.arguments");
+        let message =
+            format!("Invalid type for '{param}': expected a string, but got an object instead.");
+        let refusal = Refusal::openai(message, Some(&param), Some("invalid_type"));
+        return Some(Broken::new(
+            format!("arguments of call {id:?} are no text"),
+            refusal,
+        ));
+    }
+    None
+}
+
+/// What the provider says of `fault`; `open` are the calls that are open at the same place.
+pub(super) fn words(fault: &Fault, open: &[&str]) -> Refusal {
+    let at = fault.entry;
+    let role = format!("messages.[{at}].role");
+    match &fault.rule {
+        Rule::OpenCall(_) => Refusal::openai(
+            format!(
+                "An assistant message with 'tool_calls' must be followed by tool messages \
+                 responding to each 'tool_call_id'. The following tool_call_ids did not have \
+                 response messages: {}",
+                open.join(", ")
+            ),
+            Some(&role),
+            None,
+        ),
+        Rule::OrphanOutput(_) | Rule::MisplacedOutput(_) | Rule::DuplicateOutput(_) => {
+            let message = "Invalid parameter: messages with role 'tool' must be a response to \
+                           a preceeding message with 'tool_calls'.";
+            Refusal::openai(message, Some(&role), None)
+        }
+        Rule::RepeatedId(id) => {
+            let message = format!("Duplicate value for 'tool_call_id' of '{id}' in message[{at}]");
+            Refusal::openai(message, None, None)
+        }
+        Rule::MissingId => {
+            let place = format!("messages[{at}].tool_calls[0].id");
+            let message = format!("Missing required parameter: '{place}'.");
+            Refusal::openai(message, Some(&place), Some("missing_required_parameter"))
+        }
+        Rule::EmptyMessage => {
+            let place = format!("messages.[{at}].content");
+            let message = "Invalid value for 'content': expected a string, got null.";
+            Refusal::openai(message, Some(&place), None)
+        }
+        Rule::NoMessage => {
+            let message = "Invalid 'messages': empty array. Expected an array with minimum \
+                           length 1, but got an empty array instead.";
+            Refusal::openai(message, Some("messages"), Some("empty_array"))
+        }
+        other => Refusal::openai(format!("Invalid value: {other}"), Some("messages"), None),
+    }
+}

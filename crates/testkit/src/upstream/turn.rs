@@ -1,0 +1,127 @@
+//! Which reply is given, and what goes wrong with it.
+
+use serde_json::Value;
+use trimtab_model::Dialect;
+
+use super::answer::Answer;
+use super::exchange::Exchange;
+use super::prompt::Prompt;
+use super::seal::sign;
+use super::{OverflowForm, Received};
+use crate::script::{Fault, Reply};
+
+/// The reply to one request.
+pub(super) struct Turn {
+    reply: Reply,
+    pub(super) fault: Option<Fault>,
+    /// What the ids of the answer are made of.
+    id: String,
+}
+
+impl Exchange {
+    /// The reply to `received`; a reply that spoils is given again to the next request.
+    pub(super) fn turn(&self, received: &Received) -> Turn {
+        let source = &self.options.source;
+        let key = source.key(received);
+        let mut state = self.state();
+        let planned = self.options.faults.fault(state.asked);
+        state.asked += 1;
+        let conversation = state.conversations.entry(key.clone()).or_default();
+        let step = conversation.step;
+        let known = source.known(&key, step);
+        let own = known.as_ref().and_then(|reply| reply.fault);
+        let fault = planned.or(own.filter(|_| !conversation.spoiled));
+        if fault.is_some_and(Fault::is_fatal) {
+            conversation.spoiled |= planned.is_none();
+        } else {
+            conversation.step += 1;
+            conversation.spoiled = false;
+        }
+        // A reply that is made may ask what came so far.
+        drop(state);
+        let (reply, fault) = known.map_or_else(
+            || {
+                let reply = source.made(received);
+                let own = reply.fault;
+                (reply, fault.or(own))
+            },
+            |reply| (reply, fault),
+        );
+        let id = id(&key, step);
+        Turn { reply, fault, id }
+    }
+
+    /// The reply as an answer.
+    pub(super) fn answer(
+        &self,
+        turn: &Turn,
+        prompt: &Prompt,
+        dialect: Dialect,
+        received: &Received,
+    ) -> Answer {
+        let mut reply = turn.reply.clone();
+        let switch = prompt.body.pointer("/thinking/type");
+        if switch.is_some_and(|switch| switch == "disabled") {
+            reply.reasoning.clear();
+        }
+        let silent = self
+            .options
+            .window
+            .filter(|_| self.options.overflow == OverflowForm::Silent);
+        let tokens = received.tokens.min(silent.unwrap_or(u64::MAX));
+        let usage = self.options.count.usage(&reply, tokens, prompt.cached);
+        let answer = Answer {
+            dialect,
+            id: turn.id.clone(),
+            model: received.model.clone(),
+            seal: seal(prompt, dialect, &reply),
+            include_usage: prompt.body.pointer("/stream_options/include_usage")
+                == Some(&Value::Bool(true)),
+            reply,
+            usage,
+        };
+        self.remember(&answer);
+        answer
+    }
+
+    /// Remembers which calls and items came with a sealed thought.
+    fn remember(&self, answer: &Answer) {
+        if answer.seal.is_none() {
+            return;
+        }
+        let thought = answer.thought_id();
+        let calls: Vec<String> = match answer.dialect {
+            Dialect::Chat => return,
+            Dialect::Messages => answer.calls().map(|(id, _)| id).collect(),
+            Dialect::Responses => answer.item_ids(),
+        };
+        let pairs = calls.into_iter().map(|id| (id, thought.clone()));
+        self.state().thoughts.extend(pairs);
+    }
+}
+
+/// The seal of a reply's thought, where the dialect has one and the client wants it.
+fn seal(prompt: &Prompt, dialect: Dialect, reply: &Reply) -> Option<String> {
+    if reply.reasoning.is_empty() {
+        return None;
+    }
+    let before = &prompt.canonical.digest;
+    match dialect {
+        Dialect::Chat => None,
+        Dialect::Messages => Some(sign(before, &reply.reasoning)),
+        Dialect::Responses => {
+            let include = prompt.body.get("include").and_then(Value::as_array);
+            let mut include = include.into_iter().flatten();
+            include
+                .any(|what| what == "reasoning.encrypted_content")
+                .then(|| sign(before, ""))
+        }
+    }
+}
+
+/// The same for the same place of the same conversation, so that runs compare.
+fn id(key: &str, step: usize) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(key.as_bytes()).update(&step.to_le_bytes());
+    hasher.finalize().to_hex().chars().take(20).collect()
+}
