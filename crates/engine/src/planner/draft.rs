@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use trimtab_model::{Kind, Message, Ref};
+use trimtab_model::{Dialect, Kind, Message, Ref};
 
 use super::rungs::said_before;
 use super::survivors::{Survivors, survivors};
 use super::{Now, State, plan};
 use crate::compaction::answer::{Answer, Ending, Refusal, judge};
 use crate::compaction::audit::{self, Coverage};
+use crate::compaction::chunks::{self, Requests, Summariser, SummaryRequest};
 use crate::compaction::rebuild::{Replacement, rebuild};
 use crate::compaction::room::Room;
 use crate::compaction::{archive, fallback};
@@ -114,6 +115,37 @@ impl Draft {
     /// How long the log was when it was made.
     pub fn length(&self) -> usize {
         self.length
+    }
+
+    /// What to ask a summariser that is spoken to in `dialect`, within its own window.
+    pub fn requests(&self, dialect: Dialect) -> Requests {
+        let compaction = &self.policy.compaction;
+        let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
+        let mut prompt = compaction.prompt.clone();
+        prompt
+            .summary_directives
+            .extend(self.asked.instructions.iter().cloned());
+        let own = Some(compaction.model_window).filter(|window| *window > 0);
+        let summariser = Summariser {
+            window: own.or(self.window),
+            max_output: self.summary_tokens(),
+            dialect,
+        };
+        let weigh = |message: &Message| self.policy.estimate.message(message);
+        if self.survivors.summary {
+            chunks::requests(&replaced, compaction.form, &prompt, summariser, &weigh)
+        } else {
+            chunks::requests::<&Message>(&[], compaction.form, &prompt, summariser, &weigh)
+        }
+    }
+
+    /// The request of `requests` that follows the `answers` so far.
+    pub fn next_request(
+        &self,
+        requests: &Requests,
+        answers: &[Option<&str>],
+    ) -> Option<SummaryRequest> {
+        requests.next(answers, &|message| self.policy.estimate.message(message))
     }
 
     /// Says where the replaced messages are stored, so that the window can name it.

@@ -1,5 +1,7 @@
 //! When to do something about the window, and what became of it.
 
+use trimtab_engine::compaction::answer::Ending;
+use trimtab_engine::compaction::chunks::Requests;
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::planner::{self, Asked, Draft, Now, State};
@@ -8,7 +10,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{RawJson, Usage};
 use trimtab_store::Put;
 
-use super::pending::Wants;
+use super::pending::{Wants, texts};
 use super::readable::readable;
 use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError};
 
@@ -82,20 +84,21 @@ impl Session {
                 let plan = aged.with_summaries(&written).plan;
                 self.carry_out(plan, EventKind::Trimmed, about)
             }
-            Wants::Compaction(draft) => self.finish_compaction(&draft, &pending.answers, about),
+            Wants::Compaction(draft, requests) => {
+                self.finish_compaction(&draft, &requests, &pending.answers, about)
+            }
         }
     }
 
     fn finish_compaction(
         &mut self,
         draft: &Draft,
+        requests: &Requests,
         answers: &[Answered],
         about: impl Fn(Event) -> Event,
     ) -> Result<bool, SessionError> {
-        let answer = answers.last().and_then(|answer| match answer {
-            Answered::Text { text, ending, .. } => Some((text.as_str(), *ending)),
-            Answered::Failed(_) => None,
-        });
+        let text = requests.result(&texts(answers));
+        let answer = text.as_deref().map(|text| (text, ending(answers)));
         let failed = answers.iter().find_map(|answer| match answer {
             Answered::Failed(why) => Some(format!("the summariser failed: {why}")),
             Answered::Text { .. } => None,
@@ -229,18 +232,21 @@ impl Session {
         Ok(None)
     }
 
-    fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {
+    pub(super) fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {
         let policy = self.setup.policy.clone();
         let draft = self.decide(|state, now| planner::draft(state, &policy, now, asked))?;
         let Some(mut draft) = draft else {
             return Ok(None);
         };
         self.keep_replaced(&mut draft)?;
-        Ok(Some(self.pending(Wants::Compaction(Box::new(draft)))))
+        let requests = draft.requests(self.setup.dialect);
+        Ok(Some(
+            self.pending(Wants::Compaction(Box::new(draft), requests)),
+        ))
     }
 
     /// Stores what a compaction replaces, so that it can be had back by a ref.
-    pub(super) fn keep_replaced(&self, draft: &mut Draft) -> Result<(), SessionError> {
+    fn keep_replaced(&self, draft: &mut Draft) -> Result<(), SessionError> {
         let replaced: Vec<_> = draft.replaced().collect();
         let messages = RawJson::of(&replaced);
         let text = readable(&replaced);
@@ -331,6 +337,16 @@ fn written(answer: &Answered) -> Option<String> {
         Answered::Text { text, .. } => Some(text.clone()),
         Answered::Failed(_) => None,
     }
+}
+
+/// How the answers ended: one that was cut off spoils what was built on it.
+fn ending(answers: &[Answered]) -> Ending {
+    let endings = answers.iter().filter_map(|answer| match answer {
+        Answered::Text { ending, .. } => Some(*ending),
+        Answered::Failed(_) => None,
+    });
+    let bad = endings.into_iter().find(|ending| *ending != Ending::Whole);
+    bad.unwrap_or(Ending::Whole)
 }
 
 /// What all calls of the summariser used together.

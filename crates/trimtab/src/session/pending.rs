@@ -1,8 +1,15 @@
 //! A summary that was asked for and is not there yet.
 
 use trimtab_engine::compaction::answer::Ending;
+use trimtab_engine::compaction::archive;
+use trimtab_engine::compaction::chunks::Requests;
 use trimtab_engine::planner::{Aged, Draft};
-use trimtab_model::{Message, Usage};
+use trimtab_model::Usage;
+
+pub use trimtab_engine::compaction::chunks::SummaryRequest;
+
+/// How long the summary of one output may be, in tokens: 1,200 characters and some air.
+const TOOL_SUMMARY_TOKENS: u64 = 600;
 
 /// What is asked of a compaction by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,15 +36,6 @@ pub enum Answered {
     Failed(String),
 }
 
-/// What to ask a summariser: these messages, no tools.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SummaryRequest {
-    /// The messages, the instructions at their end.
-    pub messages: Vec<Message>,
-    /// How long its answer may be, in tokens.
-    pub max_output: u64,
-}
-
 /// A plan that wants a summary. Ask a model for each [`request`](Self::request) in turn, tell
 /// it the [`answer`](Self::answer), and hand it to [`Session::finish`](super::Session::finish);
 /// messages that come meanwhile are kept. Without any answer it is finished all the same.
@@ -54,7 +52,7 @@ pub struct Pending {
 #[derive(Clone, Debug)]
 pub(super) enum Wants {
     /// A summary of old rounds.
-    Compaction(Box<Draft>),
+    Compaction(Box<Draft>, Requests),
     /// A few words on each archived output.
     ToolSummaries(Box<Aged>),
 }
@@ -62,11 +60,30 @@ pub(super) enum Wants {
 impl Pending {
     /// What to ask a summariser next; none if there is nothing more to ask.
     pub fn request(&self) -> Option<SummaryRequest> {
-        None
+        match &self.wants {
+            Wants::Compaction(draft, requests) => {
+                draft.next_request(requests, &texts(&self.answers))
+            }
+            Wants::ToolSummaries(aged) => {
+                let output = aged.to_summarise.get(self.answers.len())?;
+                Some(archive::summary_request(output, TOOL_SUMMARY_TOKENS))
+            }
+        }
     }
 
     /// What the summariser said to the last request.
     pub fn answer(&mut self, answered: Answered) {
         self.answers.push(answered);
     }
+}
+
+/// What was answered, none where it failed.
+pub(super) fn texts(answers: &[Answered]) -> Vec<Option<&str>> {
+    let answered = answers.iter();
+    answered
+        .map(|answered| match answered {
+            Answered::Text { text, .. } => Some(text.as_str()),
+            Answered::Failed(_) => None,
+        })
+        .collect()
 }

@@ -2,10 +2,9 @@
 
 use trimtab_engine::compaction::recovery::Rung;
 use trimtab_engine::plan::Reason;
-use trimtab_engine::planner::{self, Asked};
+use trimtab_engine::planner::Asked;
 use trimtab_wire::overflow::{Action, Verdict};
 
-use super::pending::Wants;
 use super::{Pending, Session, SessionError};
 
 /// How much goes where the error does not say how much is too much, in percent of the window.
@@ -44,12 +43,16 @@ impl Session {
         {
             return Ok(Recovered::Retry);
         }
+        let asked = Asked {
+            reason: Reason::Overflow,
+            ..Asked::default()
+        };
         let last = recovery.ladder.last();
         let first = recovery.ladder.get(step).or(last).copied();
         let others = recovery.ladder.iter().skip(step + 1).copied();
         for rung in first.into_iter().chain(others) {
             if rung == Rung::Compact
-                && let Some(pending) = self.draft_after_overflow()?
+                && let Some(pending) = self.draft(&asked)?
             {
                 return Ok(Recovered::Summarise(pending));
             }
@@ -64,24 +67,6 @@ impl Session {
             }
         }
         Ok(Recovered::GiveUp)
-    }
-
-    fn draft_after_overflow(&mut self) -> Result<Option<Pending>, SessionError> {
-        let policy = self.setup.policy.clone();
-        let asked = Asked {
-            reason: Reason::Overflow,
-            ..Asked::default()
-        };
-        let draft = self.decide(|state, now| planner::draft(state, &policy, now, &asked))?;
-        let Some(mut draft) = draft else {
-            return Ok(None);
-        };
-        self.keep_replaced(&mut draft)?;
-        Ok(Some(Pending {
-            wants: Wants::Compaction(Box::new(draft)),
-            journal: self.journal_position,
-            answers: Vec::new(),
-        }))
     }
 
     /// How many tokens have to go, by what the error says; its limit is remembered.
