@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::verbs::{inspect, mcp, models, output};
+use crate::verbs::{chat, inspect, mcp, models, output};
 
 /// The context engine between an agent and its model.
 #[derive(Debug, Parser)]
@@ -27,6 +27,9 @@ pub enum Verb {
     /// Show what fills the window of a recorded conversation, and what is wrong with it
     #[command(long_about = inspect::ABOUT, after_help = inspect::EXAMPLES)]
     Inspect(inspect::Args),
+    /// Talk to a model in the terminal, with tools and a window that takes care of itself
+    #[command(long_about = chat::ABOUT, after_help = chat::EXAMPLES)]
+    Chat(chat::Args),
     /// Show windows, prices and rules of models
     #[command(long_about = models::ABOUT, after_help = models::EXAMPLES)]
     Models(models::Args),

@@ -26,6 +26,7 @@ pub fn main() -> ExitCode {
     let mut terminal = Terminal::new(&cli.common);
     let done = match &cli.verb {
         Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, &mut terminal),
+        Verb::Chat(args) => verbs::chat::run(args, &cli.common, &mut terminal),
         Verb::Models(args) => verbs::models::run(args, &cli.common, &mut terminal),
         Verb::Output(args) => verbs::output::run(args, &cli.common, &mut terminal),
         Verb::Mcp(_) => Ok(()),

@@ -16,7 +16,12 @@ const CRATES: [(&str, &[&str]); 8] = [
         "agent",
         &["engine", "model", "store", "testkit", "trimtab", "wire"],
     ),
-    ("cli", &["engine", "model", "store", "trimtab", "wire"]),
+    (
+        "cli",
+        &[
+            "agent", "engine", "model", "store", "testkit", "trimtab", "wire",
+        ],
+    ),
     ("testkit", &["model", "wire"]),
 ];
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::model::SCRIPTED;
 use super::{Args, DialectName};
 
 /// What was chosen for a chat. A session remembers it, so that resuming needs no flags.
@@ -66,6 +67,18 @@ impl Choice {
         }
     }
 
+    /// The same with the path of a script from the root: resuming may happen elsewhere.
+    pub(super) fn absolute(mut self) -> Self {
+        let file = self
+            .model
+            .as_deref()
+            .and_then(|name| name.strip_prefix(SCRIPTED));
+        if let Some(whole) = file.and_then(|file| std::path::absolute(file).ok()) {
+            self.model = Some(format!("{SCRIPTED}{}", whole.display()));
+        }
+        self
+    }
+
     /// The same on another model.
     pub(super) fn with_model(self, name: &str) -> Self {
         let other = Self {
@@ -103,7 +116,10 @@ mod tests {
     #[test]
     fn another_model_has_another_window() {
         let other = choice("a", 1).with_model("b");
-        assert_eq!((other.window, other.preset.as_deref()), (None, Some("refs")));
+        assert_eq!(
+            (other.window, other.preset.as_deref()),
+            (None, Some("refs"))
+        );
         assert_eq!(choice("a", 1).with_model("a").window, Some(1));
     }
 }

@@ -4,12 +4,28 @@ use super::text::nearest;
 
 /// What is told of every command: its name, what it takes, what it does.
 const COMMANDS: [(&str, &str, &str); 9] = [
-    ("context", "", "how the window is filled, and when it is compacted"),
-    ("compact", "[INSTRUCTIONS]", "compact now; says what it saved"),
+    (
+        "context",
+        "",
+        "how the window is filled, and when it is compacted",
+    ),
+    (
+        "compact",
+        "[INSTRUCTIONS]",
+        "compact now; says what it saved",
+    ),
     ("undo", "", "take the last compaction or trim back"),
-    ("output", "[REF]", "page a stored output; without a ref, list them"),
+    (
+        "output",
+        "[REF]",
+        "page a stored output; without a ref, list them",
+    ),
     ("model", "[NAME]", "show or change the model"),
-    ("preset", "[NAME]", "show or change what decides about the window"),
+    (
+        "preset",
+        "[NAME]",
+        "show or change what decides about the window",
+    ),
     ("retry", "", "ask again after an error or an interrupt"),
     ("help", "", "this"),
     ("quit", "", "leave; the session stays and can be resumed"),
@@ -104,8 +120,14 @@ mod tests {
         for (line, expected) in [
             ("  ", Typed::Nothing),
             ("hello /undo", Typed::Message("hello /undo")),
-            ("/etc/hosts: what is it?", Typed::Message("/etc/hosts: what is it?")),
-            ("/compact  keep the numbers ", Typed::Command(Command::Compact, "keep the numbers")),
+            (
+                "/etc/hosts: what is it?",
+                Typed::Message("/etc/hosts: what is it?"),
+            ),
+            (
+                "/compact  keep the numbers ",
+                Typed::Command(Command::Compact, "keep the numbers"),
+            ),
             ("/QUIT", Typed::Command(Command::Quit, "")),
             ("/exit", Typed::Command(Command::Quit, "")),
             ("/", Typed::Command(Command::Help, "")),

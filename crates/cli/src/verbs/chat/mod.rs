@@ -1,5 +1,6 @@
 //! `trimtab chat`: a terminal agent.
 
+mod change;
 mod choice;
 mod command;
 mod context;

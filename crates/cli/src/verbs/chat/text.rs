@@ -101,8 +101,14 @@ mod tests {
         assert_eq!(clipped("abcdef", 6), "abcdef");
         assert_eq!(clipped("abcdefg", 6), "abcde\u{2026}");
         assert_eq!(on_one_line(" a\n  b\t"), "a b");
-        assert_eq!(wrapped("one two three four", 9, 2), "one two\n  three\n  four");
-        assert_eq!(wrapped("incomprehensibilities", 9, 2), "incomprehensibilities");
+        assert_eq!(
+            wrapped("one two three four", 9, 2),
+            "one two\n  three\n  four"
+        );
+        assert_eq!(
+            wrapped("incomprehensibilities", 9, 2),
+            "incomprehensibilities"
+        );
     }
 
     #[test]

@@ -1,0 +1,8 @@
+//! `trimtab chat`, run as a user or a script runs it. The model is a script: no key, no network.
+
+mod bad_input;
+mod print;
+mod resume;
+mod run;
+mod terminal;
+mod tmux;
