@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::{Source, Touch};
+use trimtab_engine::normalise::{Entry, Source, Touch};
 use trimtab_engine::window::Window;
 use trimtab_model::Dialect;
 use trimtab_wire::splice::{self, Change, Sent};
@@ -30,13 +30,22 @@ use trimtab_wire::splice::{self, Change, Sent};
 /// assert!(String::from_utf8_lossy(&spliced.body).contains("aborted"));
 /// ```
 pub fn changes(log: &Log, window: &Window, dialect: Dialect) -> Vec<Change> {
-    splice::changes(log.messages(), &sent(window), dialect)
+    changes_to(log, window.entries(), dialect)
+}
+
+/// The same for the entries of a window, where their positions were brought in line with a
+/// body that holds only some of the log's messages.
+pub fn changes_to(log: &Log, entries: &[Entry], dialect: Dialect) -> Vec<Change> {
+    splice::changes(log.messages(), &sent_entries(entries), dialect)
 }
 
 /// The messages of a window, each with the position in the log of the one that it was.
 pub fn sent(window: &Window) -> Vec<Sent> {
-    let entries = window.entries().iter();
-    let sent = entries.map(|entry| Sent {
+    sent_entries(window.entries())
+}
+
+fn sent_entries(entries: &[Entry]) -> Vec<Sent> {
+    let sent = entries.iter().map(|entry| Sent {
         message: Arc::clone(&entry.message),
         from: match entry.source {
             Source::Log(position) if entry.touch != Touch::Made => Some(position),

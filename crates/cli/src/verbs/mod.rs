@@ -1,6 +1,8 @@
 //! One module per verb.
 
 pub mod chat;
+pub mod compact;
+pub mod config;
 pub mod inspect;
 pub mod mcp;
 pub mod models;

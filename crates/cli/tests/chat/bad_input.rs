@@ -34,15 +34,45 @@ fn wrong_arguments_are_two() {
         (&["--model", &missing, "--print", "x"], "nowhere.json"),
         (&["--model", &good, "--print", " "], "nothing to say"),
         (&["--model", &good, "--print", "-"], "nothing to say"),
-        (&["--model", &good, "--preset", "stead", "--print", "x"], "preset = 'stead'"),
-        (&["--model", &good, "--workspace", "/nowhere", "--print", "x"], "/nowhere"),
-        (&["--model", &good, "--window", "many", "--print", "x"], "not a number of tokens"),
-        (&["--model", &good, "--window", "1k", "--max-output", "2k", "--print", "x"], "no room"),
-        (&["--model", "m", "--base-url", "nonsense", "--print", "x"], "bad base URL"),
+        (
+            &["--model", &good, "--preset", "stead", "--print", "x"],
+            "preset = 'stead'",
+        ),
+        (
+            &["--model", &good, "--workspace", "/nowhere", "--print", "x"],
+            "/nowhere",
+        ),
+        (
+            &["--model", &good, "--window", "many", "--print", "x"],
+            "not a number of tokens",
+        ),
+        (
+            &[
+                "--model",
+                &good,
+                "--window",
+                "1k",
+                "--max-output",
+                "2k",
+                "--print",
+                "x",
+            ],
+            "no room",
+        ),
+        (
+            &["--model", "m", "--base-url", "nonsense", "--print", "x"],
+            "bad base URL",
+        ),
         (&["--model", &good, "--json"], "--json is for scripts"),
         (&["--resume", "--print", "x"], "no session to resume"),
-        (&["--resume", "chat-19700101", "--print", "x"], "no session 'chat-19700101'"),
-        (&["--model", "gpt-4o", "--dialect", "morse", "--print", "x"], "morse"),
+        (
+            &["--resume", "chat-19700101", "--print", "x"],
+            "no session 'chat-19700101'",
+        ),
+        (
+            &["--model", "gpt-4o", "--dialect", "morse", "--print", "x"],
+            "morse",
+        ),
     ];
     for (args, part) in cases {
         let outcome = place.chat(args);
@@ -56,18 +86,33 @@ fn wrong_arguments_are_two() {
 #[test]
 fn a_script_that_is_no_script() {
     let place = Place::new();
-    for (script, part) in [("{", "not JSON"), ("[{}]", "reply 1"), ("[{\"txt\": \"\"}]", "txt")] {
+    for (script, part) in [
+        ("{", "not JSON"),
+        ("[{}]", "reply 1"),
+        ("[{\"txt\": \"\"}]", "txt"),
+    ] {
         let model = place.script(script);
         let outcome = place.chat(&["--model", &model, "--print", "hello"]);
         assert_eq!(outcome.code, 2, "{script}");
-        assert!(outcome.stderr.contains(part), "{script}: {}", outcome.stderr);
-        assert!(outcome.stderr.contains("hint:"), "{script}: {}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains(part),
+            "{script}: {}",
+            outcome.stderr
+        );
+        assert!(
+            outcome.stderr.contains("hint:"),
+            "{script}: {}",
+            outcome.stderr
+        );
     }
 }
 
 /// The address of a port that nobody listens at.
 fn unreachable() -> String {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     format!("http://{port}/v1")
 }
 
@@ -78,11 +123,18 @@ fn a_model_that_is_not_there_is_one() {
     let args = ["--model", "m", "--base-url", &base, "--window", "8k"];
     let outcome = place.chat(&[&args[..], &["--print", "hello"]].concat());
     assert_eq!(outcome.code, 1);
-    assert!(outcome.stderr.contains("cannot reach"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("cannot reach"),
+        "{}",
+        outcome.stderr
+    );
     assert!(outcome.stderr.contains("hint:"), "{}", outcome.stderr);
     let json = place.chat(&[&args[..], &["--print", "hello", "--json"]].concat());
     let last = json.stdout.lines().last().unwrap();
-    assert!(last.contains(r#""type":"error""#) && last.contains("cannot reach"), "{last}");
+    assert!(
+        last.contains(r#""type":"error""#) && last.contains("cannot reach"),
+        "{last}"
+    );
     assert_eq!(json.code, 1);
 }
 
@@ -95,8 +147,20 @@ fn a_conversation_lives_on_after_an_error() {
     let input = format!("hello\n/model no-such-model\n/model {good}\nhello?\n/contxt\n/quit\n");
     let outcome = place.chat_with(&args, &input);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("cannot reach"), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("OPENAI_API_KEY"), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("/context is the nearest"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("cannot reach"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(
+        outcome.stderr.contains("OPENAI_API_KEY"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(
+        outcome.stderr.contains("/context is the nearest"),
+        "{}",
+        outcome.stderr
+    );
     assert!(outcome.stdout.contains("here I am"), "{}", outcome.stdout);
 }

@@ -37,7 +37,13 @@ fn the_prompt_comes_from_standard_input() {
 fn events_are_lines_of_json() {
     let place = Place::new();
     let model = place.script(READS);
-    let args = ["--model", &model, "--print", "what is the answer?", "--json"];
+    let args = [
+        "--model",
+        &model,
+        "--print",
+        "what is the answer?",
+        "--json",
+    ];
     let outcome = place.chat(&args);
     let lines: Vec<Value> = outcome
         .stdout
@@ -49,16 +55,25 @@ fn events_are_lines_of_json() {
     assert_eq!(of_type("start")["window"], 200_000);
     assert_eq!(of_type("call")["tool"], "read_file");
     let output = of_type("output");
-    assert_eq!((&output["line_count"], &output["is_error"]), (&300.into(), &false.into()));
+    assert_eq!(
+        (&output["line_count"], &output["is_error"]),
+        (&300.into(), &false.into())
+    );
     assert!(output["view"].as_str().unwrap().contains("note 1:"));
     let said: String = lines
         .iter()
         .filter(|line| line["type"] == "text")
         .map(|line| line["text"].as_str().unwrap())
         .collect();
-    assert_eq!(said, "I look at the notes.The answer to question 42 is 294.");
+    assert_eq!(
+        said,
+        "I look at the notes.The answer to question 42 is 294."
+    );
     let end = lines.last().unwrap();
-    assert_eq!((&end["type"], &end["end"]), (&"end".into(), &"answered".into()));
+    assert_eq!(
+        (&end["type"], &end["end"]),
+        (&"end".into(), &"answered".into())
+    );
     assert_eq!((&end["rounds"], outcome.code), (&2.into(), 0));
     assert!(end["usage"]["input"].as_u64().unwrap() > 100);
     assert_eq!(outcome.stderr, "");
@@ -78,10 +93,23 @@ fn a_ref_can_be_read_with_the_other_verb() {
     let output = lines.iter().find(|line| line["type"] == "output").unwrap();
     let id = output["ref"].as_str().unwrap();
     let mut read = std::process::Command::new(env!("CARGO_BIN_EXE_trimtab"));
-    read.args(["output", "read", "--session", session, id, "--offset", "299"]);
+    read.args([
+        "output",
+        "read",
+        "--session",
+        session,
+        id,
+        "--offset",
+        "299",
+    ]);
     read.env("TRIMTAB_STORE", place.store());
     let read = crate::run::finish(read, "");
-    assert!(read.stdout.contains("is 2100"), "{}{}", read.stdout, read.stderr);
+    assert!(
+        read.stdout.contains("is 2100"),
+        "{}{}",
+        read.stdout,
+        read.stderr
+    );
 }
 
 #[test]
@@ -103,7 +131,11 @@ fn commands_are_not_run_unless_allowed() {
     let model = place.script(script);
     let ran = place.workspace().join("ran.txt");
     let outcome = place.chat(&["--model", &model, "--print", "run it", "--json"]);
-    assert!(outcome.stdout.contains("the user did not allow this command"));
+    assert!(
+        outcome
+            .stdout
+            .contains("the user did not allow this command")
+    );
     assert!(!ran.exists());
     place.chat(&["--model", &model, "--print", "run it", "--allow-shell"]);
     assert!(ran.exists());

@@ -8,7 +8,14 @@ use crate::run::{Place, READS};
 fn a_session_goes_on_where_it_stopped() {
     let place = Place::new();
     let model = place.script(READS);
-    let first = place.chat(&["--model", &model, "--preset", "refs", "--print", "what is 42?"]);
+    let first = place.chat(&[
+        "--model",
+        &model,
+        "--preset",
+        "refs",
+        "--print",
+        "what is 42?",
+    ]);
     assert_eq!(first.code, 0, "{}", first.stderr);
     // The model, its place in the script, the preset and the workspace are remembered.
     let second = place.chat(&["--resume", "--print", "thank you", "--json"]);
@@ -19,7 +26,8 @@ fn a_session_goes_on_where_it_stopped() {
     let list = place.chat(&["--list"]);
     assert_eq!(list.stdout.lines().count(), 2, "{}", list.stdout);
     assert!(list.stdout.contains("what is 42?"), "{}", list.stdout);
-    let json: Value = serde_json::from_str(place.chat(&["--list", "--json"]).stdout.trim()).unwrap();
+    let json: Value =
+        serde_json::from_str(place.chat(&["--list", "--json"]).stdout.trim()).unwrap();
     assert_eq!(json["session"], start["session"]);
     // System, two questions, three answers and an output.
     assert_eq!(json["messages"], 7);

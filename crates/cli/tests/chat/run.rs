@@ -94,7 +94,11 @@ impl Place {
         let name = |found: &regex::Captures<'_>| {
             let word = &found[0];
             let random = word.chars().any(|c| c.is_ascii_digit());
-            if random { "REF".to_owned() } else { word.to_owned() }
+            if random {
+                "REF".to_owned()
+            } else {
+                word.to_owned()
+            }
         };
         refs.replace_all(&text, name).into_owned()
     }

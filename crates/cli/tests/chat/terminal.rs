@@ -41,7 +41,10 @@ fn an_answer_streams_in() {
     let early = pane.wait_for("one two");
     assert!(!early.contains("ten"), "{early}");
     let late = pane.wait_for("nine ten");
-    assert!(late.contains("one two three four five six seven eight nine ten"), "{late}");
+    assert!(
+        late.contains("one two three four five six seven eight nine ten"),
+        "{late}"
+    );
     pane.wait_for("1 round,");
     pane.wait_for_prompt();
 }
@@ -83,7 +86,9 @@ fn one_ctrl_c_at_the_prompt_does_not_leave() {
     pane.wait_for("question 42 is 294");
     pane.wait_for_prompt();
     pane.press(&["C-c"]);
-    pane.wait_until("the second warning", |screen| count(screen, "Ctrl-C again leaves") == 2);
+    pane.wait_until("the second warning", |screen| {
+        count(screen, "Ctrl-C again leaves") == 2
+    });
     pane.press(&["C-d"]);
     assert_eq!(pane.wait_for_end(), "0");
     assert!(pane.screen().contains("trimtab chat --resume chat-"));
@@ -98,7 +103,10 @@ fn calls_are_shown_with_the_beginning_of_their_outputs() {
     let screen = pane.wait_for("question 42 is 294");
     assert!(screen.contains("The notes should say it."), "{screen}");
     assert!(screen.contains("* read_file notes.txt"), "{screen}");
-    assert!(screen.contains("note 2: the answer to question 2 is 14"), "{screen}");
+    assert!(
+        screen.contains("note 2: the answer to question 2 is 14"),
+        "{screen}"
+    );
     assert!(!screen.contains("note 9:"), "{screen}");
     assert!(screen.contains("of 300 lines: /output "), "{screen}");
 }
@@ -118,7 +126,10 @@ fn compaction_is_reported_and_taken_back() {
     let screen = pane.wait_for("compacted: saved ");
     assert!(screen.contains(" tokens ("), "{screen}");
     assert!(screen.contains(" messages became "), "{screen}");
-    assert!(screen.contains(" % of ") && screen.contains("covered"), "{screen}");
+    assert!(
+        screen.contains(" % of ") && screen.contains("covered"),
+        "{screen}"
+    );
     pane.wait_for_prompt();
     pane.line("/context");
     pane.wait_for("summary");
@@ -150,7 +161,15 @@ fn the_picture_of_the_window_fits_a_narrow_terminal() {
             .filter(|blocks| *blocks > 1)
             .collect();
         assert_eq!(bars, [bar], "{screen}");
-        for part in ["system", "tools", "user", "assistant", "outputs", "free", "answer"] {
+        for part in [
+            "system",
+            "tools",
+            "user",
+            "assistant",
+            "outputs",
+            "free",
+            "answer",
+        ] {
             assert!(screen.contains(part), "{part}:\n{screen}");
         }
         assert!(screen.contains("1 compacts when call > 85 %"), "{screen}");
@@ -194,7 +213,10 @@ fn no_colour_when_piped() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let all = outcome.stdout + &outcome.stderr;
     assert!(!all.contains('\u{1b}'), "{all}");
-    assert!(all.contains("question 42 is 294") && all.contains("/context"), "{all}");
+    assert!(
+        all.contains("question 42 is 294") && all.contains("/context"),
+        "{all}"
+    );
 }
 
 #[test]
@@ -208,7 +230,11 @@ fn an_output_is_paged() {
     };
     pane.line("hello");
     let screen = pane.wait_for("question 42 is 294");
-    let shown = screen.lines().find_map(|line| line.split_once("/output ")).unwrap().1;
+    let shown = screen
+        .lines()
+        .find_map(|line| line.split_once("/output "))
+        .unwrap()
+        .1;
     let id = shown.trim_end().trim_end_matches(')');
     pane.wait_for_prompt();
     pane.line(&format!("/output {id}"));
@@ -286,6 +312,9 @@ fn nothing_that_a_model_says_acts_on_the_terminal() {
     };
     pane.line("hello");
     let screen = pane.wait_for("title");
-    assert!(screen.contains(r"a\u{1b}[2J\u{1b}]0;title\u{7}b"), "{screen}");
+    assert!(
+        screen.contains(r"a\u{1b}[2J\u{1b}]0;title\u{7}b"),
+        "{screen}"
+    );
     assert!(screen.contains("> hello"), "{screen}");
 }

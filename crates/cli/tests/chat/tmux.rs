@@ -40,8 +40,11 @@ impl Pane {
         tmux.arg("-S").arg(&socket).args(["-u", "-f", "/dev/null"]);
         tmux.args(["set-option", "-g", "remain-on-exit", "on", ";"]);
         tmux.args(["new-session", "-d", "-x", &width.to_string()]);
-        tmux.args(["-y", &height.to_string(), "-c"]).arg(place.workspace());
-        tmux.arg(env!("CARGO_BIN_EXE_trimtab")).arg("chat").args(args);
+        tmux.args(["-y", &height.to_string(), "-c"])
+            .arg(place.workspace());
+        tmux.arg(env!("CARGO_BIN_EXE_trimtab"))
+            .arg("chat")
+            .args(args);
         for name in ABSENT.iter().chain(&["TMUX", "COLUMNS"]) {
             tmux.env_remove(name);
         }
@@ -58,7 +61,12 @@ impl Pane {
 
     fn tmux(&self, args: &[&str]) -> String {
         let mut tmux = Command::new("tmux");
-        let output = tmux.arg("-S").arg(&self.socket).args(args).output().unwrap();
+        let output = tmux
+            .arg("-S")
+            .arg(&self.socket)
+            .args(args)
+            .output()
+            .unwrap();
         assert!(output.status.success(), "tmux {args:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
@@ -113,7 +121,11 @@ impl Pane {
     #[track_caller]
     pub(crate) fn wait_for_prompt(&self) -> String {
         self.wait_until("the prompt", |screen| {
-            screen.trim_end().lines().last().is_some_and(|line| line.trim_end() == ">")
+            screen
+                .trim_end()
+                .lines()
+                .last()
+                .is_some_and(|line| line.trim_end() == ">")
         })
     }
 
@@ -127,7 +139,11 @@ impl Pane {
             if let Some(code) = state.trim().strip_prefix("1 ") {
                 return code.to_owned();
             }
-            assert!(begun.elapsed() < PATIENCE, "it did not end:\n{}", self.screen());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "it did not end:\n{}",
+                self.screen()
+            );
             std::thread::sleep(GLANCE);
         }
     }
@@ -136,6 +152,10 @@ impl Pane {
 impl Drop for Pane {
     fn drop(&mut self) {
         // It may be gone already.
-        let _ = Command::new("tmux").arg("-S").arg(&self.socket).arg("kill-server").output();
+        let _ = Command::new("tmux")
+            .arg("-S")
+            .arg(&self.socket)
+            .arg("kill-server")
+            .output();
     }
 }

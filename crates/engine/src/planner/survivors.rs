@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use trimtab_model::{Kind, Message, Role, rounds};
 
-use super::{Now, State, is_ours};
+use super::draft::Asked;
+use super::{Now, State, is_ours, is_summary};
 use crate::budget::effective_keep;
 use crate::compaction::keep::{self, Keep, Kept, kept};
 use crate::normalise::Slot;
@@ -33,27 +34,27 @@ pub(super) fn survivors(
     state: &State<'_>,
     policy: &Policy,
     now: &Now<'_>,
-    keep_turns: Option<usize>,
+    asked: &Asked,
 ) -> Option<Survivors> {
     let compaction = &policy.compaction;
     let slots = marked(state.slots, &compaction.summary_prefixes);
     let strategy = strategy(compaction.strategy, &slots);
-    let rules = rules(compaction, strategy, now, keep_turns);
+    let rules = rules(compaction, strategy, now, asked.keep_turns);
     let weigh = |message: &Message| policy.estimate.message(message);
     let mut chosen = kept(&slots, &rules, weigh);
-    keep_newest_question(&slots, &mut chosen);
-    if keep_turns.is_none() {
+    keep_newest_question(&slots, &rules, &mut chosen);
+    if asked.keep_turns.is_none() || asked.excess > 0 {
         let room = now
             .window
             .map(|window| window * compaction.keep_percent / 100);
-        cut_inside(&slots, &mut chosen, room, weigh);
+        cut_inside(&slots, &mut chosen, room, asked.excess, weigh);
     }
     let replaced = replaced(&slots, &chosen);
-    let ours_only = replaced
+    let summaries_only = replaced
         .iter()
         .filter_map(|at| slots.get(*at))
-        .all(|slot| is_ours(&slot.message));
-    (!ours_only).then_some(Survivors {
+        .all(|slot| is_summary(&slot.message));
+    (!summaries_only).then_some(Survivors {
         slots,
         kept: chosen,
         replaced,
@@ -116,38 +117,48 @@ fn rules(
         rules.push(Keep::RecentTokens { tokens });
     }
     if let Some(turns) = keep_turns {
-        let recent = |rule: &Keep| {
-            matches!(
-                rule,
-                Keep::LastTurns { .. }
-                    | Keep::RecentTokens { .. }
-                    | Keep::RecentMessages { .. }
-                    | Keep::RecentTurns { .. }
-            )
-        };
-        rules.retain(|rule| !recent(rule));
+        rules.retain(|rule| !is_recent(rule));
         rules.insert(0, Keep::LastTurns { turns });
     }
     rules
 }
 
-/// The newest message of the user always survives; behind the summary, if nothing else was
-/// said about it.
-fn keep_newest_question(slots: &[Slot], kept: &mut Kept) {
+/// The newest message of the user always survives: behind the summary, unless the policy keeps
+/// nothing recent and has all of the user's messages before it.
+fn keep_newest_question(slots: &[Slot], rules: &[Keep], kept: &mut Kept) {
     let Some(newest) = slots.iter().rposition(|slot| slot.message.is_real_user()) else {
         return;
     };
-    if !kept.before.contains(&newest) && !kept.behind.contains(&newest) {
-        kept.shortened.remove(&newest);
-        let place = kept.behind.iter().position(|at| *at > newest);
-        kept.behind
-            .insert(place.unwrap_or(kept.behind.len()), newest);
+    let in_front = kept.before.contains(&newest) && !rules.iter().any(is_recent);
+    if in_front || kept.behind.contains(&newest) {
+        return;
     }
+    kept.before.remove(&newest);
+    kept.shortened.remove(&newest);
+    let place = kept.behind.iter().position(|at| *at > newest);
+    kept.behind
+        .insert(place.unwrap_or(kept.behind.len()), newest);
+}
+
+fn is_recent(rule: &Keep) -> bool {
+    matches!(
+        rule,
+        Keep::LastTurns { .. }
+            | Keep::RecentTokens { .. }
+            | Keep::RecentMessages { .. }
+            | Keep::RecentTurns { .. }
+    )
 }
 
 /// Where what is kept behind the summary is more than its room, or is all there is, older
 /// rounds of it go: a turn that is larger is compacted inside, between two rounds.
-fn cut_inside(slots: &[Slot], kept: &mut Kept, room: Option<u64>, weigh: impl Fn(&Message) -> u64) {
+fn cut_inside(
+    slots: &[Slot],
+    kept: &mut Kept,
+    room: Option<u64>,
+    excess: u64,
+    weigh: impl Fn(&Message) -> u64,
+) {
     let weights: Vec<u64> = kept
         .behind
         .iter()
@@ -157,11 +168,13 @@ fn cut_inside(slots: &[Slot], kept: &mut Kept, room: Option<u64>, weigh: impl Fn
     let nothing_goes = replaced(slots, kept)
         .iter()
         .filter_map(|at| slots.get(*at))
-        .all(|slot| is_ours(&slot.message));
-    let room = match room {
-        Some(room) if total > room => room,
-        None if nothing_goes => total / 2,
-        _ => return,
+        .all(|slot| is_summary(&slot.message));
+    let half = nothing_goes.then_some(total / 2);
+    let over = room.filter(|room| total > *room);
+    // What has to go makes room for the summary as well.
+    let less = (excess > 0).then(|| total.saturating_sub(excess.saturating_mul(2)));
+    let Some(room) = half.into_iter().chain(over).chain(less).min() else {
+        return;
     };
     let must = must_stay(slots);
     let from = first_within(slots, &kept.behind, &weights, room);

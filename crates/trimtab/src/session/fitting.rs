@@ -51,6 +51,9 @@ impl Session {
             policy.compaction.auto || !matches!(rung, Rung::Compact | Rung::DropHalfOfTurns)
         });
         let mut rung = rungs.next();
+        if self.excess()?.is_some() {
+            self.decide(|state, now| now.check_hard_floor(state.window))??;
+        }
         for _ in 0..STEPS {
             let Some(excess) = self.excess()? else {
                 return Ok(());
@@ -94,6 +97,10 @@ impl Session {
         if !self.setup.policy.fit || !ladder.contains(&Rung::Compact) {
             return Ok(false);
         }
+        let hopeless = self.decide(|state, now| now.check_hard_floor(state.window).is_err())?;
+        if hopeless {
+            return Ok(false);
+        }
         for rung in ladder.into_iter().take_while(|rung| *rung != Rung::Compact) {
             let Some(excess) = self.excess()? else {
                 return Ok(false);
@@ -104,7 +111,7 @@ impl Session {
     }
 
     /// How many tokens the window is over; none if it fits.
-    fn excess(&mut self) -> Result<Option<u64>, SessionError> {
+    pub(super) fn excess(&mut self) -> Result<Option<u64>, SessionError> {
         self.decide(|state, now| now.excess(state.window, now.answer()))
     }
 

@@ -51,10 +51,11 @@ impl Choice {
     /// What is not said here, as it is said there.
     pub(super) fn or(self, there: Self) -> Self {
         // Where another model is served says nothing about this one.
-        let of_model = if self.model.is_none() || self.model == there.model {
-            there.clone()
-        } else {
+        let is_other = self.model.is_some() && there.model.is_some() && self.model != there.model;
+        let of_model = if is_other {
             Self::default()
+        } else {
+            there.clone()
         };
         Self {
             model: self.model.or(there.model),

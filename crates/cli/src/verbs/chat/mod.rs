@@ -12,7 +12,6 @@ mod opened;
 mod output;
 mod print;
 mod screen;
-mod scripted;
 mod sessions;
 mod shown;
 mod talk;
@@ -23,7 +22,6 @@ use std::path::PathBuf;
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::{Terminal, number};
-use crate::verbs::output::place::StoreArgs;
 
 pub use self::model::DialectName;
 
@@ -66,9 +64,6 @@ pub struct Args {
     /// Show the sessions that can be resumed
     #[arg(long)]
     pub list: bool,
-    /// Where sessions are kept.
-    #[command(flatten)]
-    pub store: StoreArgs,
 }
 
 /// What `trimtab chat --help` says first.
@@ -114,7 +109,7 @@ are wrong. The lines of --json are described in docs/chat.md.";
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     if args.list {
-        return sessions::list(&args.store, common, terminal);
+        return sessions::list(common, terminal);
     }
     if common.json && args.print.is_none() {
         return Err(Failure::input(

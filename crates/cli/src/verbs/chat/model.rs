@@ -1,17 +1,13 @@
 //! Which model answers, and how it is reached.
 
-use std::path::Path;
-
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use trimtab::store::Error;
 use trimtab::wire::catalogue::Catalogue;
-use trimtab_agent::model::{Client, Endpoint, Key, Model};
+use trimtab_agent::model::{Client, Endpoint, Key, Model, Scripted};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Script;
 
 use super::choice::Choice;
-use super::scripted::Scripted;
 use super::sessions;
 use super::text::with_hint;
 use crate::exit::Failure;
@@ -119,17 +115,12 @@ fn endpoint(choice: &Choice, name: &str, dialect: Dialect) -> Result<Endpoint, F
 }
 
 fn scripted(file: &str, answered: usize) -> Result<Client, Failure> {
-    let hint = "a script is a JSON list such as [{\"text\": \"hello\"}]; see docs/script.md";
-    let wrong = |why: &dyn std::fmt::Display| {
-        let (message, own) = with_hint(&why.to_string());
-        Failure::input(
-            format!("{file}: {message}"),
-            own.unwrap_or_else(|| hint.to_owned()),
-        )
-    };
-    let json = std::fs::read_to_string(Path::new(file)).map_err(|error| wrong(&error))?;
-    let script = Script::parse(&json).map_err(|error| wrong(&error))?;
-    Ok(Client::new(Scripted::new(script, answered)))
+    let scripted = Scripted::from_file(file).map_err(|error| {
+        let hint = "a script is a JSON list such as [{\"text\": \"hello\"}]; see docs/script.md";
+        let (message, own) = with_hint(&error.to_string());
+        Failure::input(message, own.unwrap_or_else(|| hint.to_owned()))
+    })?;
+    Ok(Client::new(scripted.from_position(answered)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! A chat that is open: the agent, and what was chosen for it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use trimtab::engine::policy::Policy;
+use trimtab::config::{Config, Inputs};
 use trimtab::store::{SessionId, Store};
 use trimtab::wire::catalogue::Catalogue;
 use trimtab_agent::model::Model;
@@ -13,8 +13,9 @@ use trimtab_agent::{Agent, AgentError, Events, Settings};
 use super::choice::Choice;
 use super::text::with_hint;
 use super::{Args, model, sessions};
-use crate::catalogue;
+use crate::args::Common;
 use crate::exit::Failure;
+use crate::{catalogue, settings};
 
 /// What the model is told first unless --system says otherwise.
 const SYSTEM: &str = "\
@@ -39,18 +40,32 @@ pub(super) struct Opened {
     pub(super) resumed: bool,
     store: Arc<dyn Store>,
     id: SessionId,
+    around: Around,
+}
+
+/// What stays as it is when another model or preset is chosen.
+struct Around {
     catalogue: Catalogue,
     confirm: Confirm,
     system: String,
+    /// Where settings are looked for.
+    inputs: Inputs,
 }
 
 impl Opened {
     /// Opens the chat that the flags ask for. `confirm` decides about commands.
-    pub(super) fn open(args: &Args, confirm: Confirm) -> Result<(Self, Events), Failure> {
-        let system = system(args)?;
-        let catalogue = catalogue::load()?;
-        let store = sessions::shared(&args.store)?;
-        let resumed = args.resume.is_some();
+    pub(super) fn open(
+        args: &Args,
+        common: &Common,
+        confirm: Confirm,
+    ) -> Result<(Self, Events), Failure> {
+        let around = Around {
+            catalogue: catalogue::load()?,
+            confirm,
+            system: system(args)?,
+            inputs: settings::inputs(common, &[]),
+        };
+        let store: Arc<dyn Store> = Arc::new(common.store.make()?.store);
         let (id, remembered) = match &args.resume {
             Some(given) => {
                 let id = sessions::find(&*store, given.trim())?;
@@ -62,20 +77,21 @@ impl Opened {
                 (id, Choice::default())
             }
         };
-        let choice = Choice::of_flags(args).or(remembered).or(ambient());
-        let model = model::open(&choice, &catalogue, || sessions::answers(&*store, &id))?;
-        let (settings, choice) = settings(model, choice, &catalogue, (&confirm, &system))?;
+        let chosen = Choice::of_flags(args).or(remembered);
+        let config = around.config(chosen.preset.as_deref())?;
+        let choice = chosen.or(of_config(&config));
+        let answered = || sessions::answers(&*store, &id);
+        let model = model::open(&choice, &around.catalogue, answered)?;
+        let (settings, choice) = around.settings(model, choice, config)?;
         let opened = Agent::open(Arc::clone(&store), id.clone(), settings);
         let (agent, events) = opened.map_err(|error| failed(&error))?;
         let chat = Self {
             agent,
             choice,
-            resumed,
+            resumed: args.resume.is_some(),
             store,
             id,
-            catalogue,
-            confirm,
-            system,
+            around,
         };
         chat.remember()?;
         Ok((chat, events))
@@ -83,14 +99,14 @@ impl Opened {
 
     /// Goes on with other choices. What the session decided stays.
     pub(super) fn change(&mut self, choice: Choice) -> Result<Events, Failure> {
-        let now = &self.agent.settings().model;
+        let around = &self.around;
         let model = if choice.model == self.choice.model {
-            now.clone()
+            self.agent.settings().model.clone()
         } else {
-            model::open(&choice, &self.catalogue, || Ok(0))?
+            model::open(&choice, &around.catalogue, || Ok(0))?
         };
-        let about = (&self.confirm, self.system.as_str());
-        let (settings, choice) = settings(model, choice, &self.catalogue, about)?;
+        let config = around.config(choice.preset.as_deref())?;
+        let (settings, choice) = around.settings(model, choice, config)?;
         let opened = Agent::open(Arc::clone(&self.store), self.id.clone(), settings);
         let (agent, events) = opened.map_err(|error| failed(&error))?;
         (self.agent, self.choice) = (agent, choice);
@@ -136,12 +152,12 @@ pub(super) fn failed(error: &AgentError) -> Failure {
     Failure::Stuck { message, hint }
 }
 
-/// What the environment says.
-fn ambient() -> Choice {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+/// What the settings say.
+fn of_config(config: &Config) -> Choice {
     Choice {
-        model: variable("TRIMTAB_MODEL"),
-        preset: variable("TRIMTAB_PRESET"),
+        model: config.model.clone(),
+        window: config.window,
+        max_output: config.max_output,
         ..Choice::default()
     }
 }
@@ -163,29 +179,41 @@ fn system(args: &Args) -> Result<String, Failure> {
     })
 }
 
-/// What the agent is made of, and the choices with everything that follows from them.
-fn settings(
-    model: Model,
-    mut choice: Choice,
-    catalogue: &Catalogue,
-    (confirm, system): (&Confirm, &str),
-) -> Result<(Settings, Choice), Failure> {
-    let folder = choice
-        .workspace
-        .clone()
-        .unwrap_or_else(|| PathBuf::from("."));
-    let workspace = Workspace::new(&folder, confirm.clone()).map_err(|error| {
-        Failure::input(
-            format!("workspace {}: {error}", folder.display()),
-            "give a folder that is there with --workspace DIR",
-        )
-    })?;
-    choice.workspace = Some(workspace.root().to_owned());
-    let mut settings = Settings::new(model, workspace);
-    limit(&mut settings, &choice, catalogue)?;
-    settings.policy = policy(&choice, settings.limits.window)?;
-    system.clone_into(&mut settings.system);
-    Ok((settings, choice))
+impl Around {
+    /// The settings, with this preset where one was chosen.
+    fn config(&self, preset: Option<&str>) -> Result<Config, Failure> {
+        let mut inputs = self.inputs.clone();
+        if let Some(preset) = preset {
+            let flag = ("preset", preset, "--preset");
+            let flag = (flag.0.to_owned(), flag.1.to_owned(), flag.2.to_owned());
+            inputs.flags.push(flag);
+        }
+        Config::load(&inputs).map_err(|error| settings::failure(&error))
+    }
+
+    /// What the agent is made of, and the choices with everything that follows from them.
+    fn settings(
+        &self,
+        model: Model,
+        mut choice: Choice,
+        config: Config,
+    ) -> Result<(Settings, Choice), Failure> {
+        let folder = choice.workspace.as_deref().unwrap_or(Path::new("."));
+        let workspace = Workspace::new(folder, self.confirm.clone()).map_err(|error| {
+            Failure::input(
+                format!("workspace {}: {error}", folder.display()),
+                "give a folder that is there with --workspace DIR",
+            )
+        })?;
+        choice.workspace = Some(workspace.root().to_owned());
+        let mut made = Settings::new(model, workspace);
+        limit(&mut made, &choice, &self.catalogue)?;
+        let checked = config.check(made.limits.window);
+        checked.map_err(|error| settings::failure(&error))?;
+        made.policy = config.policy;
+        made.system.clone_from(&self.system);
+        Ok((made, choice))
+    }
 }
 
 /// What the model allows: what is said, else what the user's catalogue knows.
@@ -209,23 +237,4 @@ fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Res
         )),
         _ => Ok(()),
     }
-}
-
-fn policy(choice: &Choice, window: Option<u64>) -> Result<Policy, Failure> {
-    let name = choice.preset.as_deref().unwrap_or("steady");
-    let policy = Policy::preset(name).map_err(|unknown| {
-        let (message, hint) = with_hint(&unknown.to_string());
-        Failure::Input { message, hint }
-    })?;
-    if let Err(bad) = policy.check(window) {
-        let all: Vec<String> = bad.iter().map(ToString::to_string).collect();
-        return Err(Failure::Input {
-            message: format!(
-                "preset '{name}' does not go with this model: {}",
-                all.join("; ")
-            ),
-            hint: Some("give the window of the model with --window TOKENS".to_owned()),
-        });
-    }
-    Ok(policy)
 }

@@ -28,7 +28,7 @@ pub(super) fn run(
         Confirm::Never
     };
     let runtime = talk::runtime()?;
-    let (mut chat, events) = Opened::open(args, confirm)?;
+    let (mut chat, events) = Opened::open(args, common, confirm)?;
     talk::warn_of(&chat, args, terminal);
     let mut printer = Printer {
         json: common.json,

@@ -1,7 +1,6 @@
 //! Chats that were saved: their names, what they remember, which of them is meant.
 
 use std::io::Write;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
@@ -15,7 +14,6 @@ use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::{Terminal, number, units};
-use crate::verbs::output::place::StoreArgs;
 
 /// What the names of chats begin with: other sessions live in the same store.
 const PREFIX: &str = "chat-";
@@ -167,12 +165,8 @@ struct Listed {
 }
 
 /// `trimtab chat --list`.
-pub(super) fn list(
-    args: &StoreArgs,
-    common: &Common,
-    terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    let place = args.make()?;
+pub(super) fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let place = common.store.make()?;
     let look = || {
         let chats = chats(&place.store)?.into_iter();
         chats
@@ -242,11 +236,6 @@ fn as_text(chats: &[Listed]) -> String {
     let rows: Vec<_> = [heading].into_iter().chain(chats.iter().map(row)).collect();
     let (left, right) = (Align::Left, Align::Right);
     lined_up(&rows, [left, right, right, left, left])
-}
-
-/// The store behind a place, to be shared.
-pub(super) fn shared(args: &StoreArgs) -> Result<Arc<dyn Store>, Failure> {
-    Ok(Arc::new(args.make()?.store))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ const PROMPT: &str = "> ";
 const WAITING: &str = "waiting for the model, Ctrl-C interrupts";
 
 /// Runs the conversation.
-pub(super) fn run(args: &Args, _: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     let (confirm, questions) = if args.allow_shell {
         (Confirm::Always, None)
     } else if io::stdin().is_terminal() {
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, _: &Common, terminal: &mut Terminal) -> Result<()
     };
     let runtime = runtime()?;
     let prompt = Prompt::new().map_err(unreadable)?;
-    let (chat, events) = Opened::open(args, confirm)?;
+    let (chat, events) = Opened::open(args, common, confirm)?;
     warn_of(&chat, args, terminal);
     let inside = runtime.enter();
     let ears = Ears::new(events, questions)?;

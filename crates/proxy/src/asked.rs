@@ -1,0 +1,142 @@
+//! A request on its way, with all that is needed to answer it.
+
+use std::sync::Arc;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http_body_util::BodyExt;
+
+use crate::body::{self, Body, Idle};
+use crate::client::Failed;
+use crate::headers;
+use crate::noted::{Noted, Watch};
+use crate::record::{Action, Note};
+use crate::route::Route;
+use crate::service::Shared;
+use crate::settings::Settings;
+use crate::watch::UsageWatch;
+
+/// A request on its way.
+pub(crate) struct Asked {
+    pub(crate) shared: Arc<Shared>,
+    /// The settings that held when it came.
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) method: Method,
+    /// Path and query.
+    pub(crate) path: String,
+    /// As the client sent them.
+    pub(crate) headers: HeaderMap,
+    /// What will be written about it.
+    pub(crate) note: Note,
+    /// Reads the usage of an answer that passes.
+    pub(crate) usage: Option<UsageWatch>,
+}
+
+impl Asked {
+    /// The same request for an upstream. None if its path cannot be sent.
+    pub(crate) fn to(&mut self, route: &Route, rest: &str, body: Body) -> Option<Request<Body>> {
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = route.address(rest)?;
+        *request.version_mut() = Version::HTTP_11;
+        *request.headers_mut() = headers::to_upstream(self.headers.clone());
+        self.note.record.upstream.clone_from(&route.upstream.name);
+        Some(request)
+    }
+
+    /// Sends it as it came, and passes the answer as it comes.
+    pub(crate) async fn pass(mut self, route: &Route, rest: &str, body: Body) -> Response<Body> {
+        let Some(request) = self.to(route, rest, body) else {
+            return self.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
+        };
+        let client = self.shared.client.clone();
+        match client.send(request).await {
+            Ok(answer) => {
+                let watch = self.usage.take().map(|usage| usage.of(answer.headers()));
+                let watch = watch.map(|watch| Box::new(watch) as Box<dyn Watch>);
+                self.hand_on(answer.map(body::passing), watch)
+            }
+            Err(failed) => self.unreachable(&failed),
+        }
+    }
+
+    /// Gives an answer to the client, watched by `watch` while it passes.
+    pub(crate) fn hand_on(
+        mut self,
+        answer: Response<Body>,
+        watch: Option<Box<dyn Watch>>,
+    ) -> Response<Body> {
+        let (mut parts, body) = answer.into_parts();
+        headers::to_client(&mut parts.headers);
+        parts.version = Version::HTTP_11;
+        let elapsed = self.note.elapsed_ms();
+        let record = &mut self.note.record;
+        record.status = parts.status.as_u16();
+        record.answer_ms = elapsed;
+        set_headers(&mut parts.headers, record);
+        let idle = Idle::new(body, self.settings.config.limits.idle_time()).boxed_unsync();
+        let body = Noted::new(idle, self.note, watch).boxed_unsync();
+        Response::from_parts(parts, body)
+    }
+
+    /// The answer to a request whose upstream gave none.
+    pub(crate) fn unreachable(mut self, failed: &Failed) -> Response<Body> {
+        let name = self.note.record.upstream.clone();
+        let text = format!("upstream {name} cannot be reached: {}", failed.why);
+        self.note.record.detail.clone_from(&failed.why);
+        let status = if failed.timed_out {
+            StatusCode::GATEWAY_TIMEOUT
+        } else {
+            StatusCode::BAD_GATEWAY
+        };
+        self.answer(status, &error("upstream_unreachable", &text))
+    }
+
+    /// An answer of ours that says no.
+    pub(crate) fn refuse(mut self, status: StatusCode, why: &str) -> Response<Body> {
+        self.note.record.action = Action::Refused;
+        self.answer(status, &error("refused_by_proxy", why))
+    }
+
+    /// An answer of ours.
+    pub(crate) fn reply(mut self, status: StatusCode, json: &serde_json::Value) -> Response<Body> {
+        self.note.record.action = Action::Answered;
+        self.answer(status, json)
+    }
+
+    fn answer(self, status: StatusCode, json: &serde_json::Value) -> Response<Body> {
+        let mut answer = Response::new(body::full(json.to_string()));
+        *answer.status_mut() = status;
+        let json = HeaderValue::from_static("application/json");
+        answer.headers_mut().insert(CONTENT_TYPE, json);
+        self.hand_on(answer, None)
+    }
+}
+
+/// An error in the form that clients of all dialects read.
+fn error(kind: &str, message: &str) -> serde_json::Value {
+    serde_json::json!({"type": "error", "error": {"type": kind, "message": message}})
+}
+
+/// Tells the client what was done.
+fn set_headers(headers: &mut HeaderMap, record: &crate::record::Record) {
+    headers::set(headers, headers::ACTION, record.action.as_str());
+    if !record.reason.is_empty() {
+        headers::set(headers, headers::REASON, record.reason);
+    }
+    if !record.session.is_empty() {
+        headers::set(headers, headers::SESSION, &record.session);
+    }
+    if record.tokens_before > 0 {
+        let figures = [
+            (headers::TOKENS_BEFORE, record.tokens_before),
+            (headers::TOKENS_AFTER, record.tokens_after),
+        ];
+        for (name, figure) in figures {
+            headers::set(headers, name, &figure.to_string());
+        }
+    }
+    if record.recoveries > 0 {
+        headers::set(headers, headers::RECOVERIES, &record.recoveries.to_string());
+    }
+}

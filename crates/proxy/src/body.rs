@@ -1,0 +1,201 @@
+//! Bodies on their way through.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use tokio::time::{Instant, Sleep};
+
+/// What can go wrong while a body passes.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Any body that we send.
+pub(crate) type Body = UnsyncBoxBody<Bytes, BoxError>;
+
+/// A body of these bytes.
+pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}
+
+/// A body that passes as it comes.
+pub(crate) fn passing(incoming: Incoming) -> Body {
+    incoming.map_err(Into::into).boxed_unsync()
+}
+
+/// As much of a body as was asked for.
+pub(crate) enum Collected {
+    /// All of it.
+    Whole(Bytes),
+    /// It is longer: what was read, and the rest of it.
+    Longer(Bytes, Body),
+}
+
+/// Reads a body up to a number of bytes.
+pub(crate) async fn collect(mut body: Body, limit: usize) -> Result<Collected, BoxError> {
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if expected > limit {
+        return Ok(Collected::Longer(Bytes::new(), body));
+    }
+    let mut first = None;
+    let mut buffer = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else {
+            continue;
+        };
+        // A body that comes in one piece is not copied.
+        if first.is_none() && buffer.is_empty() && body.is_end_stream() {
+            first = Some(data);
+            continue;
+        }
+        if buffer.is_empty() {
+            buffer.reserve(expected.max(data.len()));
+        }
+        buffer.extend_from_slice(&data);
+        if buffer.len() > limit {
+            return Ok(Collected::Longer(buffer.freeze(), body));
+        }
+    }
+    Ok(Collected::Whole(first.unwrap_or_else(|| buffer.freeze())))
+}
+
+/// A body that begins with bytes that were read from it before.
+pub(crate) fn rejoined(read: Bytes, rest: Body) -> Body {
+    if read.is_empty() {
+        return rest;
+    }
+    Rejoined {
+        read: Some(read),
+        rest,
+    }
+    .boxed_unsync()
+}
+
+struct Rejoined {
+    read: Option<Bytes>,
+    rest: Body,
+}
+
+impl HttpBody for Rejoined {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(read) = self.read.take() {
+            return Poll::Ready(Some(Ok(Frame::data(read))));
+        }
+        Pin::new(&mut self.rest).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.read.is_none() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let read = self.read.as_ref().map_or(0, |read| read.len() as u64);
+        let rest = self.rest.size_hint();
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower().saturating_add(read));
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper.saturating_add(read));
+        }
+        hint
+    }
+}
+
+/// A body that fails when nothing has come for too long.
+pub(crate) struct Idle {
+    inner: Body,
+    limit: Duration,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Idle {
+    /// Watches `inner`.
+    pub(crate) fn new(inner: Body, limit: Duration) -> Self {
+        Self {
+            inner,
+            limit,
+            sleep: Box::pin(tokio::time::sleep(limit)),
+        }
+    }
+}
+
+impl HttpBody for Idle {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        if let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(context) {
+            this.sleep.as_mut().reset(Instant::now() + this.limit);
+            return Poll::Ready(frame);
+        }
+        if this.sleep.as_mut().poll(context).is_ready() {
+            let silent = format!("upstream sent nothing for {:?}", this.limit);
+            return Poll::Ready(Some(Err(silent.into())));
+        }
+        Poll::Pending
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_is_too_long_is_given_back_whole() {
+        let long = rejoined(Bytes::from_static(b"ab"), full("cdef"));
+        let Collected::Longer(read, rest) = collect(long, 3).await.unwrap() else {
+            panic!("it is longer");
+        };
+        let whole = rejoined(read, rest).collect().await.unwrap().to_bytes();
+        assert_eq!(whole, "abcdef");
+    }
+
+    #[tokio::test]
+    async fn a_short_body_is_read_whole() {
+        let body = rejoined(Bytes::from_static(b"ab"), full("cd"));
+        let Collected::Whole(bytes) = collect(body, 4).await.unwrap() else {
+            panic!("it is not longer");
+        };
+        assert_eq!(bytes, "abcd");
+    }
+
+    #[tokio::test]
+    async fn silence_is_an_error() {
+        let never = http_body_util::StreamBody::new(Never).boxed_unsync();
+        let error = Idle::new(never, Duration::from_millis(5)).frame().await;
+        assert!(error.unwrap().is_err());
+    }
+
+    struct Never;
+
+    impl futures_core::Stream for Never {
+        type Item = Result<Frame<Bytes>, BoxError>;
+
+        fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            Poll::Pending
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! One conversation of a client: its session, and which of its messages are the client's.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use trimtab::request::changes_to;
+use trimtab::session::{Moment, Pending, Session, SessionError, Setup};
+use trimtab_engine::normalise::Source;
+use trimtab_engine::view::tools;
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Dialect, Message, Output, Part, RawJson, Role};
+use trimtab_store::{SessionId, Store};
+use trimtab_wire::scan::Scan;
+use trimtab_wire::splice::{Change, Place, splice};
+use trimtab_wire::validate::validate;
+
+use crate::hidden::{self, Mixed};
+use crate::ledger::{self, Ledger};
+use crate::prints::{Print, Trail, print_of};
+
+/// Why a window was not carried out on a body.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The session failed.
+    Session(SessionError),
+    /// The body does not fit the session's log: a fault of ours.
+    Mismatch(String),
+}
+
+impl From<SessionError> for Trouble {
+    fn from(error: SessionError) -> Self {
+        Self::Session(error)
+    }
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Session(error) => write!(f, "{error}"),
+            Self::Mismatch(why) => f.write_str(why),
+        }
+    }
+}
+
+/// A body that is ready to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    /// The body; none if it is sent as it came.
+    pub(crate) body: Option<Bytes>,
+    /// Estimate of what came, in tokens.
+    pub(crate) tokens_before: u64,
+    /// Estimate of what is sent, in tokens.
+    pub(crate) tokens: u64,
+    /// True if the retrieval tools are offered in it.
+    pub(crate) offered: bool,
+}
+
+/// One conversation of a client.
+pub(crate) struct Branch {
+    session: Session,
+    ledger: Ledger,
+    /// Estimate of the client's messages as they came, in tokens.
+    came: u64,
+    /// How far the window was searched for refs, and whether there is one.
+    refs: Refs,
+    /// The tool definitions that were measured last.
+    tools: (Print, Measure),
+    /// Calls of ours in the answer that the client has, and will send back without them.
+    mixed: Option<Mixed>,
+    /// True while a summary is being written.
+    pub(crate) summarising: bool,
+}
+
+/// How far the window was searched for refs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Refs {
+    entries: usize,
+    plans: usize,
+    found: bool,
+}
+
+impl Branch {
+    /// Opens a conversation, which may be new. None if the session is not one of ours.
+    pub(crate) fn open(
+        store: &Arc<dyn Store>,
+        id: SessionId,
+        setup: Setup,
+    ) -> Result<Option<Self>, SessionError> {
+        let session = Session::open(Arc::clone(store), id, setup)?;
+        let log = session.projection().log();
+        let Some(ledger) = Ledger::read(log) else {
+            return Ok(None);
+        };
+        let came = log
+            .messages()
+            .iter()
+            .map(|message| Measure::of(message).tokens());
+        Ok(Some(Self {
+            came: came.sum(),
+            session,
+            ledger,
+            refs: Refs::default(),
+            tools: (0, Measure::default()),
+            mixed: None,
+            summarising: false,
+        }))
+    }
+
+    /// The prints of the client's messages.
+    pub(crate) fn trail(&self) -> &Trail {
+        &self.ledger.trail
+    }
+
+    /// How much of the log the client's first messages are.
+    pub(crate) fn logged(&self, messages: usize) -> usize {
+        self.ledger.logged(messages)
+    }
+
+    /// Its session.
+    pub(crate) fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// The name of its session.
+    pub(crate) fn id(&self) -> &SessionId {
+        self.session.id()
+    }
+
+    /// Takes the tool definitions of the next call; the same ones are measured once.
+    pub(crate) fn set_tools(&mut self, json: &str, key: &[u8; 192]) {
+        let print = print_of(json.as_bytes(), key);
+        if self.tools.0 != print {
+            self.tools = (print, Measure::of_text(json));
+        }
+        self.session.set_tools(self.tools.1);
+    }
+
+    /// Lets in what the body has beyond the messages that are known.
+    pub(crate) fn admit(&mut self, scan: &Scan<'_>, trail: &Trail) -> Result<(), Trouble> {
+        for at in self.ledger.trail.len()..scan.len() {
+            let unread = || Trouble::Mismatch(format!("message {at} cannot be read"));
+            let print = trail.get(at).ok_or_else(unread)?;
+            let mut message = scan.message(at).ok_or_else(unread)?;
+            self.came += Measure::of(&message).tokens();
+            ledger::mark(&mut message, print);
+            let mixed = if message.role == Role::Assistant {
+                message = hidden::as_sent(message, &self.said_in_hidden(), self.mixed.as_ref());
+                self.mixed.take()
+            } else {
+                None
+            };
+            let place = self.session.admit(message.clone())?;
+            self.ledger.admitted(print, &message, place);
+            if let Some(mixed) = mixed {
+                self.admit_outputs(mixed.outputs)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the model said to the client in hidden rounds behind the client's last message.
+    fn said_in_hidden(&self) -> Vec<Part> {
+        let last = self.ledger.last_place().map_or(0, |place| place + 1);
+        let log = self.session.projection().log().messages();
+        let behind = log.get(last..).unwrap_or_default().iter();
+        behind
+            .filter(|message| message.role == Role::Assistant)
+            .flat_map(|message| hidden::visible(message, tools::is_retrieval))
+            .collect()
+    }
+
+    /// Lets in a round that the client does not see.
+    pub(crate) fn admit_hidden(
+        &mut self,
+        answer: Message,
+        outputs: Vec<Output>,
+    ) -> Result<(), Trouble> {
+        self.session.admit(answer)?;
+        self.admit_outputs(outputs)
+    }
+
+    fn admit_outputs(&mut self, outputs: Vec<Output>) -> Result<(), Trouble> {
+        for output in outputs {
+            let message = Message::new(Role::Tool, vec![Part::Output(output)]);
+            self.session.admit(message)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps calls of ours that are put back when the client comes with its outputs.
+    pub(crate) fn keep_mixed(&mut self, mixed: Mixed) {
+        self.mixed = Some(mixed);
+    }
+
+    /// Does what the policy wants done at these moments; gives what waits for a summary.
+    pub(crate) fn check(&mut self, moments: &[Moment]) -> Option<Pending> {
+        if self.summarising {
+            return None;
+        }
+        // What is wrong with a decision shows again, and better, when the window is asked for.
+        let pending = |moment: &Moment| self.session.check(*moment).ok().flatten();
+        moments.iter().find_map(pending)
+    }
+
+    /// Makes the window fit and carries it out on the body.
+    pub(crate) fn compose(&mut self, scan: &Scan<'_>, ways: &Ways) -> Result<Outgoing, Trouble> {
+        let ready = self.session.ready();
+        // What cannot be made to fit is sent as small as it is: the provider has the last word.
+        let tokens = match &ready {
+            Ok(ready) => ready.tokens,
+            Err(SessionError::Store(_) | SessionError::Entry { .. }) => {
+                return Err(ready
+                    .err()
+                    .map_or_else(|| Trouble::Mismatch(String::new()), Trouble::Session));
+            }
+            Err(_) => self.estimate()?,
+        };
+        let offered = ways.offer && !defines_ours(scan) && self.shows_a_ref()?;
+        let mut changes = self.changes(scan)?;
+        let window = self.session.setup().limits.window;
+        changes.extend(
+            ways.limit(scan, tokens, window)
+                .map(|tokens| Change::SetLimit { tokens }),
+        );
+        if offered {
+            changes.push(offer(scan.dialect()));
+        }
+        let body = if changes.is_empty() {
+            None
+        } else {
+            spliced(scan, &changes)?
+        };
+        Ok(Outgoing {
+            body,
+            tokens_before: self.came.max(tokens),
+            tokens,
+            offered,
+        })
+    }
+
+    fn estimate(&mut self) -> Result<u64, SessionError> {
+        let total = self.session.window()?.measures().total();
+        Ok(self.session.calibration().tokens(&total))
+    }
+
+    fn changes(&mut self, scan: &Scan<'_>) -> Result<Vec<Change>, Trouble> {
+        self.session.window()?;
+        let projection = self.session.projection();
+        let (log, entries) = (projection.log(), projection.built().entries());
+        let came = |at: usize| scan.message(at);
+        Ok(match self.ledger.as_client(log, entries, came) {
+            Some((log, entries)) => changes_to(&log, &entries, scan.dialect()),
+            None => changes_to(log, entries, scan.dialect()),
+        })
+    }
+
+    /// The refs that the window shows.
+    pub(crate) fn refs_shown(&mut self) -> Result<Vec<String>, SessionError> {
+        let window = self.session.window()?;
+        let outputs = window.messages().flat_map(|message| message.outputs());
+        let shown = outputs.filter(|output| shows_ref(output));
+        let refs = shown.filter_map(|output| output.stored.as_ref());
+        Ok(refs.map(|stored| stored.id().to_owned()).collect())
+    }
+
+    /// True if the window shows a ref that the model could ask for.
+    fn shows_a_ref(&mut self) -> Result<bool, SessionError> {
+        self.session.window()?;
+        let projection = self.session.projection();
+        let entries = projection.built().entries();
+        let plans = projection.journal().plans();
+        let decided = plans.iter().filter(|plan| plan.can_be_undone()).count();
+        if decided != self.refs.plans {
+            self.refs = Refs::default();
+        }
+        if !self.refs.found {
+            let new = entries.get(self.refs.entries..).unwrap_or_default();
+            self.refs.found = new.iter().any(|entry| {
+                let ours = matches!(entry.source, Source::Inserted(_));
+                let names_tool = || entry.message.text().contains(tools::READ);
+                entry.message.outputs().any(shows_ref) || (ours && names_tool())
+            });
+        }
+        self.refs.plans = decided;
+        // The newest entries may still change.
+        self.refs.entries = entries.len().saturating_sub(1);
+        Ok(self.refs.found)
+    }
+}
+
+/// What may be done to a body beside its window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ways {
+    /// True to offer the retrieval tools where the window shows a ref.
+    pub(crate) offer: bool,
+    /// The longest answer to ask for, where an error made us lower it.
+    pub(crate) lowered: Option<u64>,
+    /// True if the answer stops by itself where the window is full.
+    pub(crate) may_overrun: bool,
+}
+
+/// The shortest answer that is worth asking for.
+pub(crate) const LEAST_ANSWER: u64 = 1_024;
+
+impl Ways {
+    /// The limit of the answer, if it has to be another one than the client asked for.
+    fn limit(self, scan: &Scan<'_>, tokens: u64, window: Option<u64>) -> Option<u64> {
+        if self.lowered.is_some() {
+            return self.lowered;
+        }
+        let asked = scan.answer_limit()?;
+        let room = window?.saturating_sub(tokens.saturating_add(tokens / 50));
+        let tight = !self.may_overrun && room < asked && room >= LEAST_ANSWER;
+        // A thinking budget must stay below it, so it is not ours to lower unasked.
+        (tight && scan.dialect() != Dialect::Messages).then_some(room)
+    }
+}
+
+/// True if what is shown of an output leaves something out and says where it is.
+fn shows_ref(output: &Output) -> bool {
+    let stored = output.stored.as_ref().filter(|_| output.trimmed);
+    stored.is_some_and(|stored| output.text().contains(stored.id()))
+}
+
+/// True if the client has the retrieval tools itself.
+fn defines_ours(scan: &Scan<'_>) -> bool {
+    let mut tools = scan.request().tool_list.iter();
+    tools.any(|tool| {
+        scan.string(tool.name)
+            .is_some_and(|name| tools::is_retrieval(&name))
+    })
+}
+
+fn offer(dialect: Dialect) -> Change {
+    let tools = tools::all();
+    Change::AddTools {
+        place: Place::Last,
+        tools: tools
+            .iter()
+            .map(|tool| RawJson::of(&tool.in_dialect(dialect)))
+            .collect(),
+    }
+}
+
+/// The body after the changes, if a provider would accept it.
+fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Bytes>, Trouble> {
+    let mismatch = |why: String| Trouble::Mismatch(why);
+    let spliced = splice(scan, changes).map_err(|refused| mismatch(refused.to_string()))?;
+    let body = spliced.body;
+    if body.as_ref() == scan.body() {
+        return Ok(None);
+    }
+    let again = Scan::new(&body, scan.dialect()).map_err(|why| mismatch(why.to_string()))?;
+    if let Some(fault) = validate(&again).first() {
+        return Err(mismatch(format!("the new body is not valid: {fault}")));
+    }
+    Ok(Some(Bytes::from(body.into_owned())))
+}

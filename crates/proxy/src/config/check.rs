@@ -1,0 +1,138 @@
+//! What is wrong with settings.
+
+use std::fmt;
+
+use globset::Glob;
+use http::Uri;
+
+use super::{ProxyConfig, Upstream};
+use crate::policy::{self, Policies};
+
+/// A setting whose value is not allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadSetting {
+    /// The setting, as it is written in a file.
+    pub setting: String,
+    /// Its value.
+    pub value: String,
+    /// What is allowed.
+    pub allowed: String,
+}
+
+impl fmt::Display for BadSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            setting,
+            value,
+            allowed,
+        } = self;
+        write!(f, "{setting} = {value}: allowed is {allowed}")
+    }
+}
+
+/// Everything that is wrong.
+pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
+    let mut bad = Bad::default();
+    bad.exposure(config);
+    if !(0.0..=1.0).contains(&config.holdout) {
+        bad.add("holdout", &config.holdout, "0 to 1");
+    }
+    bad.presets = config.policies.clone();
+    for name in config.policies.keys() {
+        bad.preset(&format!("policies.{name}"), name);
+    }
+    bad.preset("preset", &config.preset);
+    for (at, upstream) in config.upstreams.iter().enumerate() {
+        bad.upstream(&format!("upstreams[{at}]"), upstream);
+    }
+    for (at, rule) in config.models.iter().enumerate() {
+        bad.glob(&format!("models[{at}].model"), &rule.model);
+        if let Some(preset) = &rule.preset {
+            bad.preset(&format!("models[{at}].preset"), preset);
+        }
+    }
+    if let Some(summariser) = &config.summariser {
+        bad.url("summariser.url", &summariser.url);
+    }
+    for (name, value, least, most) in config.limits.ranges() {
+        if value < least || value > most {
+            bad.add(
+                &format!("limits.{name}"),
+                &value,
+                &format!("{least} to {most}"),
+            );
+        }
+    }
+    bad.found
+}
+
+#[derive(Default)]
+struct Bad {
+    found: Vec<BadSetting>,
+    presets: Policies,
+}
+
+impl Bad {
+    fn add(&mut self, setting: &str, value: &dyn fmt::Display, allowed: &str) {
+        self.found.push(BadSetting {
+            setting: setting.to_owned(),
+            value: value.to_string(),
+            allowed: allowed.to_owned(),
+        });
+    }
+
+    /// Others may reach us only with a token.
+    fn exposure(&mut self, config: &ProxyConfig) {
+        let has_token = config.token.as_ref().is_some_and(|token| !token.is_empty());
+        if !config.listen.ip().is_loopback() && !has_token {
+            let allowed = "a loopback address such as 127.0.0.1, as long as no token is set\n\
+                hint: set token to let other machines in";
+            self.add("listen", &config.listen, allowed);
+        }
+        if config.token.is_some() && !has_token {
+            self.add("token", &"\"\"", "a text that is not empty");
+        }
+    }
+
+    fn upstream(&mut self, setting: &str, upstream: &Upstream) {
+        self.url(&format!("{setting}.url"), &upstream.url);
+        for (at, glob) in upstream.models.iter().enumerate() {
+            self.glob(&format!("{setting}.models[{at}]"), glob);
+        }
+        let prefix = &upstream.prefix;
+        if !prefix.is_empty() && (!prefix.starts_with('/') || prefix.ends_with('/')) {
+            let allowed = "a path that begins with / and does not end with it";
+            self.add(&format!("{setting}.prefix"), prefix, allowed);
+        }
+        if let Some(preset) = &upstream.preset {
+            self.preset(&format!("{setting}.preset"), preset);
+        }
+    }
+
+    fn url(&mut self, setting: &str, url: &str) {
+        let parsed = url.parse::<Uri>().ok();
+        let is_good = parsed.is_some_and(|uri| {
+            let http = matches!(uri.scheme_str(), Some("http" | "https"));
+            let plain = uri
+                .authority()
+                .is_some_and(|host| !host.as_str().contains('@'));
+            http && plain && uri.query().is_none()
+        });
+        if !is_good {
+            let allowed = "an http or https address without user, query and fragment";
+            self.add(setting, &url, allowed);
+        }
+    }
+
+    fn glob(&mut self, setting: &str, glob: &str) {
+        if Glob::new(glob).is_err() {
+            self.add(setting, &glob, "a glob such as gpt-*");
+        }
+    }
+
+    fn preset(&mut self, setting: &str, preset: &str) {
+        if let Err(allowed) = policy::find(preset, &self.presets) {
+            self.add(setting, &preset, &allowed);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What is too much.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What is refused, or passed on untouched, because it is too much.
+///
+/// A body that is over a limit is never refused: it passes as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Bytes of a body that is looked into; a longer one streams through.
+    pub body_bytes: usize,
+    /// Bytes to which a compressed body is unpacked.
+    pub decoded_bytes: usize,
+    /// How many times its size a compressed body may unpack to.
+    pub decode_ratio: usize,
+    /// Bytes of a body from which on it is worth a session: less has nothing to trim.
+    pub session_bytes: usize,
+    /// Milliseconds that planning may take before the request goes as it came.
+    pub plan_ms: u64,
+    /// Requests that are planned at the same time; more pass as they came.
+    pub plans: usize,
+    /// Sessions kept in memory; older ones are read from the store when they come back.
+    pub sessions: usize,
+    /// Connections at the same time; more wait to be accepted.
+    pub connections: usize,
+    /// Rounds of retrieval calls that are served within one answer.
+    pub retrieval_rounds: usize,
+    /// Milliseconds for a client to send the head of its request.
+    pub header_ms: u64,
+    /// Milliseconds for a connection to an upstream.
+    pub connect_ms: u64,
+    /// Milliseconds without a byte after which a stream is given up. There is no total.
+    pub idle_ms: u64,
+    /// Milliseconds for which an unused connection to an upstream is kept.
+    pub pool_idle_ms: u64,
+    /// Milliseconds for which the beginning of a stream is held back to see whether it is an
+    /// error.
+    pub peek_ms: u64,
+    /// Milliseconds that a model may take for a summary.
+    pub summary_ms: u64,
+    /// Milliseconds for open streams to end after the order to stop.
+    pub drain_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 32 << 20,
+            decoded_bytes: 64 << 20,
+            decode_ratio: 100,
+            session_bytes: 8 << 10,
+            plan_ms: 1_000,
+            plans: 64,
+            sessions: 5_000,
+            connections: 1_024,
+            retrieval_rounds: 8,
+            header_ms: 30_000,
+            connect_ms: 10_000,
+            idle_ms: 600_000,
+            pool_idle_ms: 20_000,
+            peek_ms: 3_000,
+            summary_ms: 120_000,
+            drain_ms: 30_000,
+        }
+    }
+}
+
+impl Limits {
+    /// The names of all limits with their values and what is allowed.
+    pub(super) fn ranges(&self) -> [(&'static str, u64, u64, u64); 16] {
+        const MIB: u64 = 1 << 20;
+        const DAY: u64 = 86_400_000;
+        let wide = |size: usize| size as u64;
+        [
+            ("body_bytes", wide(self.body_bytes), 0, 1024 * MIB),
+            ("decoded_bytes", wide(self.decoded_bytes), 0, 64 * MIB),
+            ("decode_ratio", wide(self.decode_ratio), 1, 10_000),
+            ("session_bytes", wide(self.session_bytes), 0, 1024 * MIB),
+            ("plan_ms", self.plan_ms, 1, 600_000),
+            ("plans", wide(self.plans), 0, 4_096),
+            ("sessions", wide(self.sessions), 1, 1_000_000),
+            ("connections", wide(self.connections), 1, 1_000_000),
+            ("retrieval_rounds", wide(self.retrieval_rounds), 1, 100),
+            ("header_ms", self.header_ms, 1, DAY),
+            ("connect_ms", self.connect_ms, 1, DAY),
+            ("idle_ms", self.idle_ms, 1, DAY),
+            ("pool_idle_ms", self.pool_idle_ms, 1, DAY),
+            ("peek_ms", self.peek_ms, 0, DAY),
+            ("summary_ms", self.summary_ms, 1, DAY),
+            ("drain_ms", self.drain_ms, 0, DAY),
+        ]
+    }
+
+    /// How long planning may take.
+    pub(crate) fn plan_time(&self) -> Duration {
+        Duration::from_millis(self.plan_ms)
+    }
+
+    /// How long a stream may be silent.
+    pub(crate) fn idle_time(&self) -> Duration {
+        Duration::from_millis(self.idle_ms)
+    }
+
+    /// How long the beginning of a stream is held back.
+    pub(crate) fn peek_time(&self) -> Duration {
+        Duration::from_millis(self.peek_ms)
+    }
+
+    /// How long a model may take for a summary.
+    pub(crate) fn summary_time(&self) -> Duration {
+        Duration::from_millis(self.summary_ms)
+    }
+
+    /// How long open streams may take to end.
+    pub(crate) fn drain_time(&self) -> Duration {
+        Duration::from_millis(self.drain_ms)
+    }
+}

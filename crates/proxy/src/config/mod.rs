@@ -1,0 +1,170 @@
+//! The settings of a proxy.
+//!
+//! Every setting has a default; a file names only what is to be different. What is wrong is
+//! said with the setting, its value and what is allowed.
+
+mod check;
+mod limits;
+mod secret;
+mod upstream;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use check::BadSetting;
+pub use limits::Limits;
+pub use secret::Secret;
+pub use upstream::{ModelRule, Summariser, Upstream};
+
+/// The port that is listened on unless set.
+pub const PORT: u16 = 8787;
+
+/// What is done with requests that are understood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Their windows are managed.
+    #[default]
+    On,
+    /// Everything is worked out and reported, and the request is sent as it came.
+    Observe,
+    /// They pass as if we were not there.
+    Bypass,
+}
+
+/// Who writes summaries, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compaction {
+    /// A model is asked in the background; requests do not wait for it.
+    #[default]
+    Background,
+    /// A model is asked, and the request that needs the summary waits for it.
+    Wait,
+    /// No model is asked: the deterministic summary is used.
+    Off,
+}
+
+/// The settings of a proxy.
+///
+/// ```
+/// use trimtab_proxy::ProxyConfig;
+///
+/// let config = ProxyConfig::from_toml(r#"
+///     [[upstreams]]
+///     name = "house"
+///     url = "http://127.0.0.1:9000"
+/// "#)?;
+/// assert_eq!(config.listen.port(), 8787);
+///
+/// let error = ProxyConfig::from_toml("holdout = 2.0").unwrap_err();
+/// assert!(error.to_string().contains("holdout = 2: allowed is 0 to 1"));
+/// # Ok::<_, trimtab_proxy::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProxyConfig {
+    /// Where to listen. An address that others can reach needs a token.
+    pub listen: SocketAddr,
+    /// What every request must carry in the header `x-trimtab-token`, if set.
+    pub token: Option<Secret>,
+    /// Further host names under which this proxy is called, beside those of this machine.
+    pub hosts: Vec<String>,
+    /// What is done with requests that are understood.
+    pub mode: Mode,
+    /// The preset that decides what goes into the window, or a policy of `policies`.
+    pub preset: String,
+    /// Policies by name: `preset` says what each begins as, the rest what is different.
+    pub policies: BTreeMap<String, toml::Table>,
+    /// Share of sessions that is left unmanaged, to compare with: 0 to 1.
+    pub holdout: f64,
+    /// Whether the model is offered the retrieval tools where its window contains a ref.
+    pub retrieval: bool,
+    /// Who writes summaries, and when.
+    pub compaction: Compaction,
+    /// Another model for summaries than the client's own.
+    pub summariser: Option<Summariser>,
+    /// Where requests go. The providers' own addresses if none is set.
+    pub upstreams: Vec<Upstream>,
+    /// What holds for some models; the first that matches wins.
+    pub models: Vec<ModelRule>,
+    /// What is refused, or passed on untouched, because it is too much.
+    pub limits: Limits,
+}
+
+impl Default for ProxyConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
+            token: None,
+            hosts: Vec::new(),
+            mode: Mode::On,
+            preset: "steady".to_owned(),
+            policies: BTreeMap::new(),
+            holdout: 0.0,
+            retrieval: true,
+            compaction: Compaction::Background,
+            summariser: None,
+            upstreams: Vec::new(),
+            models: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Why settings were refused.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The text is not TOML, or has a setting that does not exist.
+    #[error("the settings cannot be read: {0}")]
+    Syntax(String),
+    /// Settings have values that are not allowed.
+    #[error("{}", list(.0))]
+    Bad(Vec<BadSetting>),
+}
+
+fn list(bad: &[BadSetting]) -> String {
+    let lines: Vec<String> = bad.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+impl ProxyConfig {
+    /// Reads and checks settings.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        let config: Self =
+            toml::from_str(text).map_err(|error| ConfigError::Syntax(error.to_string()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The settings for a single upstream that serves everything.
+    pub fn to_upstream(url: impl Into<String>) -> Self {
+        Self {
+            upstreams: vec![Upstream::new("upstream", url)],
+            ..Self::default()
+        }
+    }
+
+    /// The upstreams that hold: those that are set, else the providers' own.
+    pub fn upstreams(&self) -> Vec<Upstream> {
+        if self.upstreams.is_empty() {
+            Upstream::providers()
+        } else {
+            self.upstreams.clone()
+        }
+    }
+
+    /// Says everything that is wrong.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let bad = check::check(self);
+        if bad.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigError::Bad(bad))
+        }
+    }
+}

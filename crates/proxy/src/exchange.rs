@@ -1,0 +1,323 @@
+//! A managed request and its answer: sent, sent again smaller if it was too large, given to
+//! the client.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
+use http::{Method, Request, Response, StatusCode, Version};
+use tokio::task::spawn_blocking;
+use trimtab::session::{Moment, Recovered};
+use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
+
+use crate::asked::Asked;
+use crate::body::{self, Body, full};
+use crate::branch::{Branch, LEAST_ANSWER, Outgoing, Trouble, Ways};
+use crate::client::Failed;
+use crate::config::{Compaction, Mode};
+use crate::headers;
+use crate::look::{Looked, Sent, look};
+use crate::plan::Managed;
+use crate::record::Action;
+use crate::summary;
+use crate::watch::{Seen, UsageWatch};
+
+/// How often a request is sent again, smaller.
+const RECOVERIES: u32 = 2;
+
+/// Sends a managed request and gives its answer to the client.
+pub(crate) async fn run(mut asked: Asked, managed: Managed, came: Bytes) -> Response<Body> {
+    let managed = wait_for_summary(managed).await;
+    let mut exchange = Exchange::new(managed, came);
+    exchange.note(&mut asked);
+    let answer = exchange.answer().await;
+    exchange.note(&mut asked);
+    match answer {
+        Ok(answer) => exchange.give(asked, answer).await,
+        Err(failed) => asked.unreachable(&failed),
+    }
+}
+
+/// Where a request waits for its summary, asks for it.
+async fn wait_for_summary(mut managed: Managed) -> Managed {
+    let Some(mut pending) = managed.pending.take() else {
+        return managed;
+    };
+    let waits = managed.work.settings.config.compaction == Compaction::Wait;
+    if !waits || managed.mode != Mode::On {
+        managed.pending = Some(pending);
+        return managed;
+    }
+    summary::answer(&managed, &mut pending).await;
+    let finished = spawn_blocking(move || {
+        let composed = managed.with(|branch, scan| {
+            branch.session().finish(pending)?;
+            branch.compose(scan, &managed.ways)
+        });
+        if let Ok(outgoing) = composed {
+            managed.outgoing = outgoing;
+        }
+        managed
+    });
+    match finished.await {
+        Ok(managed) => managed,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+/// A request under way.
+pub(crate) struct Exchange {
+    pub(crate) managed: Arc<Managed>,
+    /// The body as it came, compressed if it was.
+    came: Bytes,
+    pub(crate) outgoing: Outgoing,
+    /// Why it is sent as it came, if it is.
+    untouched: Option<&'static str>,
+    ways: Ways,
+    recoveries: u32,
+}
+
+impl Exchange {
+    fn new(mut managed: Managed, came: Bytes) -> Self {
+        let pending = managed.pending.take();
+        let managed = Arc::new(managed);
+        if let Some(pending) = pending {
+            summary::in_background(&managed, pending);
+        }
+        Self {
+            came,
+            outgoing: managed.outgoing.clone(),
+            untouched: managed.untouched,
+            ways: managed.ways,
+            recoveries: 0,
+            managed,
+        }
+    }
+
+    /// True if the window of ours is what is sent.
+    fn is_ours(&self) -> bool {
+        self.managed.mode == Mode::On && self.untouched.is_none()
+    }
+
+    /// Writes down what is done.
+    fn note(&self, asked: &mut Asked) {
+        let record = &mut asked.note.record;
+        let managed = &self.managed;
+        record.model.clone_from(&managed.model);
+        record.upstream.clone_from(&managed.route.upstream.name);
+        record.session.clone_from(&managed.session);
+        record.window = managed.known.window.unwrap_or_default();
+        record.tokens_before = self.outgoing.tokens_before;
+        let ours = self.is_ours() || managed.mode == Mode::Observe;
+        record.tokens_after = if ours {
+            self.outgoing.tokens
+        } else {
+            self.outgoing.tokens_before
+        };
+        record.recoveries = self.recoveries;
+        record.reason = self.untouched.unwrap_or_default();
+        record.action = match (managed.mode, self.untouched, &self.outgoing.body) {
+            (Mode::Observe, ..) => Action::Observed,
+            (_, Some(_), _) => Action::Passed,
+            (_, None, Some(_)) => Action::Edited,
+            (_, None, None) => Action::Unchanged,
+        };
+    }
+
+    /// Sends until there is an answer that is not an overflow, or nothing more helps.
+    pub(crate) async fn answer(&mut self) -> Result<Response<Body>, Failed> {
+        let mut original = None;
+        loop {
+            let answer = self.send().await?;
+            if self.managed.mode != Mode::On {
+                return Ok(answer);
+            }
+            let limits = self.managed.work.settings.config.limits;
+            let (verdict, refused) = match look(answer, self.sent(), &limits).await {
+                Looked::Answer(answer) => return Ok(answer),
+                Looked::Overflow(verdict, refused) => (verdict, refused),
+            };
+            let first = original.take().unwrap_or(refused);
+            if self.recoveries >= RECOVERIES || !self.recover(verdict).await {
+                return Ok(first);
+            }
+            original = Some(first);
+        }
+    }
+
+    fn sent(&self) -> Sent {
+        Sent {
+            window: self.managed.known.window,
+            estimate: self.outgoing.tokens,
+        }
+    }
+
+    /// Sends the request as it stands.
+    async fn send(&self) -> Result<Response<Body>, Failed> {
+        let client = self.managed.work.shared.client.clone();
+        let answer = client.send(self.request()?).await?;
+        Ok(answer.map(body::passing))
+    }
+
+    fn request(&self) -> Result<Request<Body>, Failed> {
+        let managed = &self.managed;
+        let edited = self.outgoing.body.as_ref().filter(|_| self.is_ours());
+        let bytes = edited.unwrap_or(&self.came).clone();
+        let mut sent = headers::to_upstream(managed.work.headers.clone());
+        if edited.is_some() {
+            headers::unpacked(&mut sent);
+        }
+        headers::readable(&mut sent);
+        let mut request = Request::new(full(bytes));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = managed.route.address(&managed.rest).ok_or_else(|| Failed {
+            timed_out: false,
+            why: "the path cannot be sent on".to_owned(),
+        })?;
+        *request.version_mut() = Version::HTTP_11;
+        *request.headers_mut() = sent;
+        Ok(request)
+    }
+
+    /// Makes the request smaller. False if nothing helps.
+    async fn recover(&mut self, verdict: Verdict) -> bool {
+        self.learn(&verdict);
+        let (managed, mut ways) = (Arc::clone(&self.managed), self.ways);
+        let (tokens, lowered) = (self.outgoing.tokens, self.ways.lowered);
+        let recovering = spawn_blocking(move || {
+            let outgoing = managed.with(|branch, scan| {
+                if let Some(room) = room_for_answer(&verdict, tokens, scan.answer_limit())
+                    && lowered.is_none_or(|before| room < before)
+                {
+                    ways.lowered = Some(room);
+                    return branch.compose(scan, &ways).map(Some);
+                }
+                match branch.session().recover(&shrinkable(verdict))? {
+                    Recovered::GiveUp => Ok(None),
+                    Recovered::Retry => branch.compose(scan, &ways).map(Some),
+                    Recovered::Summarise(pending) => {
+                        branch.session().finish(pending)?;
+                        branch.compose(scan, &ways).map(Some)
+                    }
+                }
+            });
+            (outgoing, ways)
+        });
+        let Ok((Ok(Some(outgoing)), ways)) = recovering.await else {
+            return false;
+        };
+        let is_smaller =
+            outgoing.tokens < self.outgoing.tokens || ways.lowered != self.ways.lowered;
+        // What was sent untouched is larger than any window of ours.
+        if outgoing.body.is_none() || !(is_smaller || self.untouched.is_some()) {
+            return false;
+        }
+        self.untouched = None;
+        self.outgoing = outgoing;
+        self.ways = ways;
+        self.recoveries += 1;
+        true
+    }
+
+    /// Remembers the window that an error names.
+    fn learn(&self, verdict: &Verdict) {
+        let about_window = matches!(verdict.kind, Kind::Prompt | Kind::PromptAndAnswer);
+        let limit = verdict
+            .sizes
+            .limit
+            .filter(|limit| about_window && *limit > LEAST_ANSWER);
+        if let Some(window) = limit {
+            let managed = &self.managed;
+            let upstream = &managed.route.upstream.name;
+            managed
+                .work
+                .shared
+                .models
+                .learn(upstream, &managed.model, window);
+        }
+    }
+
+    /// Works on the conversation again, off this thread, and takes the new body.
+    pub(crate) async fn again<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Branch) -> Result<T, Trouble> + Send + 'static,
+    ) -> Option<T> {
+        let (managed, ways) = (Arc::clone(&self.managed), self.ways);
+        let working = spawn_blocking(move || {
+            managed.with(|branch, scan| {
+                let done = work(branch)?;
+                Ok((done, branch.compose(scan, &ways)?))
+            })
+        });
+        let (done, outgoing) = working.await.ok()?.ok()?;
+        self.outgoing = outgoing;
+        Some(done)
+    }
+
+    /// Gives the answer to the client.
+    async fn give(self, asked: Asked, answer: Response<Body>) -> Response<Body> {
+        let serves = self.is_ours() && self.outgoing.offered;
+        let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
+        if serves && is_plain && answer.status() == StatusCode::OK {
+            return crate::retrieve::give(self, asked, answer).await;
+        }
+        let watch = self.watch().of(answer.headers());
+        asked.hand_on(answer, Some(Box::new(watch)))
+    }
+
+    /// Watches the answer, and learns from it at its end.
+    pub(crate) fn watch(&self) -> UsageWatch {
+        let managed = Arc::clone(&self.managed);
+        let is_ours = self.is_ours() || self.outgoing.body.is_none();
+        UsageWatch::new(managed.work.dialect).then(move |seen| {
+            if is_ours && tokio::runtime::Handle::try_current().is_ok() {
+                spawn_blocking(move || learn_from(&managed, seen));
+            }
+        })
+    }
+}
+
+/// Takes in what was seen of an answer.
+pub(crate) fn learn_from(managed: &Arc<Managed>, seen: Seen) {
+    let Some(usage) = seen.usage else { return };
+    let learned = managed.with(|branch, _| {
+        branch.session().record(&usage)?;
+        let shared = &managed.work.shared;
+        let upstream = &managed.route.upstream.name;
+        let calibration = branch.session().calibration();
+        shared
+            .models
+            .keep_calibration(upstream, &managed.model, calibration);
+        let moments: &[Moment] = if seen.called {
+            &[Moment::AfterAnswer]
+        } else {
+            &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]
+        };
+        Ok(branch.check(moments).filter(|_| seen.whole))
+    });
+    if let Ok(Some(pending)) = learned {
+        summary::in_background(managed, pending);
+    }
+}
+
+/// How long an answer there is room for, where that is all that is wrong.
+fn room_for_answer(verdict: &Verdict, estimate: u64, asked: Option<u64>) -> Option<u64> {
+    if verdict.action != Cure::LowerReserve {
+        return None;
+    }
+    let (asked, limit) = (asked?, verdict.sizes.limit?);
+    let prompt = match verdict.sizes.actual {
+        Some(actual) if actual > asked => actual - asked,
+        _ => estimate,
+    };
+    let room = limit.saturating_sub(prompt.saturating_add(prompt / 100));
+    (room >= LEAST_ANSWER && room < asked).then_some(room)
+}
+
+/// A request that is over the whole allowance at once can only be made smaller.
+fn shrinkable(mut verdict: Verdict) -> Verdict {
+    if !verdict.is_overflow() {
+        verdict.kind = Kind::Prompt;
+    }
+    verdict
+}

@@ -1,0 +1,285 @@
+//! The conversations of one client session, and all of them in memory.
+//!
+//! A client names its session, or the beginning of its conversation names it. What comes under
+//! one name is a family: the main conversation, forks of it, sub-agents, what follows a
+//! compaction of the client's own. Each is a branch with a session of its own; a new branch may
+//! redeem the refs of those before it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use trimtab::session::{SessionError, Setup};
+use trimtab_store::{SessionId, Store, Stream};
+
+use crate::branch::Branch;
+use crate::fork;
+use crate::prints::Trail;
+
+/// The most branches of a family that are looked through; older ones are not found again.
+const BRANCHES: usize = 64;
+/// How many families are let go at once when there are too many.
+const LET_GO: usize = 16;
+/// After how many requests it is added up how much memory families take.
+const ADDED_UP: u64 = 16;
+
+/// The conversations of one client session.
+pub(crate) struct Family {
+    name: String,
+    used: AtomicU64,
+    bytes: AtomicUsize,
+    branches: Mutex<Branches>,
+}
+
+/// The branches of a family that are in memory.
+#[derive(Default)]
+pub(crate) struct Branches {
+    loaded: Vec<(usize, Branch)>,
+    /// How many there are; unknown until they were looked for in the store.
+    count: Option<usize>,
+}
+
+impl Family {
+    /// Its branches, for as long as a request is planned.
+    pub(crate) fn branches(&self) -> MutexGuard<'_, Branches> {
+        self.branches.lock().unwrap_or_else(|poisoned| {
+            // Whoever died here may have left half of a change: the store has the whole.
+            self.branches.clear_poison();
+            let mut branches = poisoned.into_inner();
+            *branches = Branches::default();
+            branches
+        })
+    }
+
+    /// Notes down how much memory its newest conversation takes, about.
+    pub(crate) fn weighs(&self, bytes: usize) {
+        self.bytes
+            .fetch_max(bytes.saturating_mul(2), Ordering::Relaxed);
+    }
+
+    /// The number of the branch that a conversation belongs to, which may be a new one.
+    pub(crate) fn branch(
+        &self,
+        branches: &mut Branches,
+        store: &Arc<dyn Store>,
+        trail: &Trail,
+        setup: &Setup,
+    ) -> Result<usize, SessionError> {
+        if let Some(number) = branches.find(trail) {
+            return Ok(number);
+        }
+        self.load(branches, store, trail, setup)?;
+        if let Some(number) = branches.find(trail) {
+            return Ok(number);
+        }
+        let next = branches.count.unwrap_or(0);
+        if let Some((from, length)) = branches.fork(trail) {
+            fork::copy(store.as_ref(), &self.id(from)?, length, &self.id(next)?)?;
+        } else if let Some(before) = next.checked_sub(1) {
+            store.link(&self.id(next)?, &self.id(before)?)?;
+        }
+        self.begin(branches, store, setup)
+    }
+
+    /// Reads the branches that are in the store and may be the one.
+    fn load(
+        &self,
+        branches: &mut Branches,
+        store: &Arc<dyn Store>,
+        trail: &Trail,
+        setup: &Setup,
+    ) -> Result<(), SessionError> {
+        let count = match branches.count {
+            Some(count) => count,
+            None => self.count(store.as_ref())?,
+        };
+        branches.count = Some(count);
+        for number in (0..count).rev().take(BRANCHES) {
+            if branches.get(number).is_some() {
+                continue;
+            }
+            let opened = Branch::open(store, self.id(number)?, setup.clone())?;
+            if let Some(branch) = opened.filter(|branch| trail.common(branch.trail()) > 0) {
+                branches.loaded.push((number, branch));
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&self, store: &dyn Store) -> Result<usize, SessionError> {
+        let mut count = 0;
+        loop {
+            let id = self.id(count)?;
+            // One that was cut off while it began has a journal and no log: its name is used.
+            let is_used = |stream: Stream| Ok::<_, SessionError>(store.position(&id, stream)? > 0);
+            if !is_used(Stream::Log)? && !is_used(Stream::Journal)? {
+                return Ok(count);
+            }
+            count += 1;
+        }
+    }
+
+    /// Begins a new branch.
+    fn begin(
+        &self,
+        branches: &mut Branches,
+        store: &Arc<dyn Store>,
+        setup: &Setup,
+    ) -> Result<usize, SessionError> {
+        let number = branches.count.unwrap_or(0);
+        if let Some(branch) = Branch::open(store, self.id(number)?, setup.clone())? {
+            branches.loaded.push((number, branch));
+            branches.count = Some(number + 1);
+        }
+        Ok(number)
+    }
+
+    fn id(&self, number: usize) -> Result<SessionId, SessionError> {
+        let name = if number == 0 {
+            self.name.clone()
+        } else {
+            format!("{}.{number}", self.name)
+        };
+        Ok(SessionId::new(name)?)
+    }
+}
+
+impl Branches {
+    /// The branch of that number.
+    pub(crate) fn get(&mut self, number: usize) -> Option<&mut Branch> {
+        let mut found = self.loaded.iter_mut();
+        found
+            .find(|(known, _)| *known == number)
+            .map(|(_, branch)| branch)
+    }
+
+    /// Forgets a branch that failed: it is read from the store when it comes back.
+    pub(crate) fn forget(&mut self, number: usize) {
+        self.loaded.retain(|(known, _)| *known != number);
+        self.count = None;
+    }
+
+    /// The branch that the conversation goes on from: the longest that it begins with whole.
+    fn find(&self, trail: &Trail) -> Option<usize> {
+        let whole = self.loaded.iter().filter(|(_, branch)| {
+            let length = branch.trail().len();
+            length > 0 && trail.common(branch.trail()) == length
+        });
+        let longest = whole.max_by_key(|(_, branch)| branch.trail().len());
+        longest.map(|(number, _)| *number)
+    }
+
+    /// The branch that the conversation parted from, and how much of its log they share. It
+    /// must have been answered at least once: before that nothing is worth keeping.
+    fn fork(&self, trail: &Trail) -> Option<(usize, usize)> {
+        let shared = self.loaded.iter().map(|(number, branch)| {
+            let common = trail.common(branch.trail());
+            (common, *number, branch.logged(common))
+        });
+        let (common, number, logged) = shared.max_by_key(|(common, ..)| *common)?;
+        trail.has_answer_before(common).then_some((number, logged))
+    }
+}
+
+/// All families in memory. The oldest are let go; the store has them.
+pub(crate) struct Families {
+    families: Mutex<HashMap<String, Arc<Family>>>,
+    clock: AtomicU64,
+    /// The most bytes that all of them may take, about.
+    memory: usize,
+}
+
+impl Families {
+    /// No family yet; all together may take about `memory` bytes.
+    pub(crate) fn new(memory: usize) -> Self {
+        Self {
+            families: Mutex::default(),
+            clock: AtomicU64::new(0),
+            memory,
+        }
+    }
+
+    /// The family of that name.
+    pub(crate) fn get(&self, name: &str, most: usize) -> Arc<Family> {
+        let now = self.clock.fetch_add(1, Ordering::Relaxed);
+        let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
+        let family = families.entry(name.to_owned()).or_insert_with(|| {
+            Arc::new(Family {
+                name: name.to_owned(),
+                used: AtomicU64::new(now),
+                bytes: AtomicUsize::new(0),
+                branches: Mutex::default(),
+            })
+        });
+        family.used.store(now, Ordering::Relaxed);
+        let family = Arc::clone(family);
+        self.let_go(&mut families, most);
+        family
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.families
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+
+    fn let_go(&self, families: &mut HashMap<String, Arc<Family>>, most: usize) {
+        // Adding all up costs a little, so it is not done every time.
+        if families.len() <= most && !self.clock.load(Ordering::Relaxed).is_multiple_of(ADDED_UP) {
+            return;
+        }
+        let weight = |family: &Arc<Family>| family.bytes.load(Ordering::Relaxed);
+        let mut total: usize = families.values().map(weight).sum();
+        if families.len() <= most && total <= self.memory {
+            return;
+        }
+        let mut oldest: Vec<(u64, String, usize)> = families
+            .values()
+            // One that is in use stays.
+            .filter(|family| Arc::strong_count(family) == 1)
+            .map(|family| {
+                let used = family.used.load(Ordering::Relaxed);
+                (used, family.name.clone(), weight(family))
+            })
+            .collect();
+        oldest.sort_unstable();
+        for (at, (_, name, bytes)) in oldest.into_iter().enumerate() {
+            if families.len() <= most && total <= self.memory && at >= LET_GO {
+                break;
+            }
+            families.remove(&name);
+            total = total.saturating_sub(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_families_are_let_go() {
+        let families = Families::new(1 << 30);
+        for at in 0..100 {
+            families.get(&format!("f{at}"), 50);
+        }
+        assert!(families.len() <= 50);
+        let small = Families::new(1_000);
+        for at in 0..100 {
+            small.get(&format!("f{at}"), 50).weighs(400);
+        }
+        assert!(small.len() <= 40);
+    }
+
+    #[test]
+    fn a_family_in_use_stays() {
+        let families = Families::new(1 << 30);
+        let held = families.get("held", 1);
+        for at in 0..100 {
+            families.get(&format!("f{at}"), 1);
+        }
+        assert!(Arc::ptr_eq(&held, &families.get("held", 1)));
+    }
+}

@@ -1,0 +1,156 @@
+//! Headers that we read, add and leave out.
+
+use http::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderValue};
+
+use crate::config::Mode;
+
+/// What every header of ours begins with.
+const PREFIX: &str = "x-trimtab-";
+/// Request: the token of a proxy that others can reach.
+pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-trimtab-token");
+/// Request: what is done with this request.
+const MODE: HeaderName = HeaderName::from_static("x-trimtab-mode");
+/// Request: `true` is short for the mode `bypass`.
+const BYPASS: HeaderName = HeaderName::from_static("x-trimtab-bypass");
+/// Request: the preset for a session that begins with this request.
+pub(crate) const PRESET: HeaderName = HeaderName::from_static("x-trimtab-preset");
+/// Request and response: the name of the session.
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-trimtab-session");
+/// Response: what was done.
+pub(crate) const ACTION: HeaderName = HeaderName::from_static("x-trimtab-action");
+/// Response: why nothing was done.
+pub(crate) const REASON: HeaderName = HeaderName::from_static("x-trimtab-reason");
+/// Response: estimate of the window as it came, in tokens.
+pub(crate) const TOKENS_BEFORE: HeaderName = HeaderName::from_static("x-trimtab-tokens-before");
+/// Response: estimate of the window as it was sent, in tokens.
+pub(crate) const TOKENS_AFTER: HeaderName = HeaderName::from_static("x-trimtab-tokens-after");
+/// Response: how often the request was sent again, smaller.
+pub(crate) const RECOVERIES: HeaderName = HeaderName::from_static("x-trimtab-recoveries");
+
+/// Headers that concern one connection only.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("proxy-authenticate"),
+    HeaderName::from_static("proxy-authorization"),
+];
+
+/// Takes out what concerns one connection only, and what that connection's header names.
+fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// The headers of a request as they go upstream.
+pub(crate) fn to_upstream(mut headers: HeaderMap) -> HeaderMap {
+    strip_hop_by_hop(&mut headers);
+    // The client sets its own; a body says its length itself.
+    for name in [HOST, CONTENT_LENGTH, EXPECT] {
+        headers.remove(name);
+    }
+    let ours: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with(PREFIX))
+        .cloned()
+        .collect();
+    for name in ours {
+        headers.remove(name);
+    }
+    headers
+}
+
+/// The headers of an answer as they go to the client.
+pub(crate) fn to_client(headers: &mut HeaderMap) {
+    strip_hop_by_hop(headers);
+}
+
+/// The headers of a request whose answer we read: it must not come compressed.
+pub(crate) fn readable(headers: &mut HeaderMap) {
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+}
+
+/// The headers of a request whose body was unpacked.
+pub(crate) fn unpacked(headers: &mut HeaderMap) {
+    headers.remove(CONTENT_ENCODING);
+}
+
+/// What the request's own headers say is to be done with it.
+pub(crate) fn mode(headers: &HeaderMap) -> Option<Mode> {
+    if text(headers, &BYPASS).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return Some(Mode::Bypass);
+    }
+    match text(headers, &MODE)?.to_ascii_lowercase().as_str() {
+        "on" => Some(Mode::On),
+        "observe" => Some(Mode::Observe),
+        "bypass" => Some(Mode::Bypass),
+        _ => None,
+    }
+}
+
+/// The value of a header, if it is there once and is text.
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let value = headers.get(name)?.to_str().ok()?.trim();
+    (!value.is_empty()).then_some(value)
+}
+
+/// Sets a header of ours; a value that cannot stand in a header is left out.
+pub(crate) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn what_concerns_one_connection_stays_there() {
+        let sent = to_upstream(headers(&[
+            ("connection", "keep-alive, x-mine"),
+            ("x-mine", "1"),
+            ("te", "trailers"),
+            ("host", "evil"),
+            ("x-trimtab-session", "s"),
+            ("authorization", "Bearer k"),
+            ("anthropic-beta", "a,b"),
+        ]));
+        let names: Vec<&str> = sent.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["authorization", "anthropic-beta"]);
+    }
+
+    #[test]
+    fn modes_by_header() {
+        let of = |name, value| mode(&headers(&[(name, value)]));
+        assert_eq!(of("x-trimtab-mode", "Observe"), Some(Mode::Observe));
+        assert_eq!(of("x-trimtab-bypass", "true"), Some(Mode::Bypass));
+        assert_eq!(of("x-trimtab-mode", "nonsense"), None);
+    }
+}

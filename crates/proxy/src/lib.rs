@@ -1,0 +1,50 @@
+//! HTTP in, HTTP out: any agent, any language, one base URL.
+//!
+//! A [`Proxy`] stands between agents and model servers. It passes everything, and of the
+//! requests that it understands it manages the window: outputs are stored whole and shown
+//! short, old rounds are compacted before they overflow, an overflow is recovered from. What
+//! it does not understand, what is too large, and whatever goes wrong on our side passes as it
+//! came.
+
+mod answer;
+mod aside;
+mod asked;
+mod body;
+mod branch;
+mod client;
+mod config;
+mod decode;
+mod events;
+mod exchange;
+mod family;
+mod fork;
+mod guard;
+mod headers;
+mod hidden;
+mod hints;
+mod ledger;
+mod look;
+mod manage;
+mod models;
+mod noted;
+mod own;
+mod plan;
+mod policy;
+mod prints;
+mod record;
+mod retrieve;
+mod route;
+mod server;
+mod service;
+mod settings;
+mod summary;
+mod tenant;
+mod watch;
+mod whole;
+
+pub use config::{
+    BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, PORT, ProxyConfig, Secret,
+    Summariser, Upstream,
+};
+pub use record::{Action, Record, Report, Sink};
+pub use server::{Proxy, Running, StartError};

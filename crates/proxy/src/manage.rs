@@ -1,0 +1,111 @@
+//! A request that may be managed: unpacked, decided on off this thread, sent.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+use trimtab_model::Dialect;
+
+use crate::asked::Asked;
+use crate::body::{Body, full};
+use crate::decode::decode;
+use crate::exchange;
+use crate::plan::{Decided, Work};
+use crate::service;
+use crate::watch::UsageWatch;
+
+/// Compressed bodies up to this size are unpacked at once; larger ones off the thread.
+const UNPACKED_AT_ONCE: usize = 16 << 10;
+
+/// Answers a request whose body was read.
+pub(crate) async fn manage(mut asked: Asked, dialect: Dialect, came: Bytes) -> Response<Body> {
+    asked.note.record.dialect = Some(dialect);
+    let decided = match unpack(&asked, &came).await {
+        Some(body) => decide(&asked, dialect, body).await,
+        None => Decided::Pass {
+            reason: "encoding",
+            detail: String::new(),
+            model: None,
+        },
+    };
+    asked.note.record.plan_ms = asked.note.elapsed_ms();
+    match decided {
+        Decided::Manage(managed) => exchange::run(asked, *managed, came).await,
+        Decided::Pass {
+            reason,
+            detail,
+            model,
+        } => {
+            asked.note.because(reason);
+            asked.note.record.detail = detail;
+            pass(asked, dialect, model.as_deref(), came).await
+        }
+    }
+}
+
+/// Sends a request as it came, and reads the usage from its answer.
+async fn pass(
+    mut asked: Asked,
+    dialect: Dialect,
+    model: Option<&str>,
+    came: Bytes,
+) -> Response<Body> {
+    asked.note.record.model = model.unwrap_or_default().to_owned();
+    asked.usage = Some(UsageWatch::new(dialect));
+    service::pass(asked, dialect, model, full(came)).await
+}
+
+/// The body, unpacked. None if that is not possible or would be too much.
+async fn unpack(asked: &Asked, came: &Bytes) -> Option<Bytes> {
+    let limits = asked.settings.config.limits;
+    if came.len() <= UNPACKED_AT_ONCE {
+        let unpacked = decode(&asked.headers, came, &limits).ok()?;
+        return Some(unpacked.unwrap_or_else(|| came.clone()));
+    }
+    if !asked.headers.contains_key(http::header::CONTENT_ENCODING) {
+        return Some(came.clone());
+    }
+    let (headers, body) = (asked.headers.clone(), came.clone());
+    let unpacking = tokio::task::spawn_blocking(move || decode(&headers, &body, &limits));
+    let unpacked = unpacking.await.ok()?.ok()?;
+    Some(unpacked.unwrap_or_else(|| came.clone()))
+}
+
+/// Decides within the limits of time and number; whatever fails lets the request pass.
+async fn decide(asked: &Asked, dialect: Dialect, body: Bytes) -> Decided {
+    let limits = asked.settings.config.limits;
+    let is_small = body.len() < limits.session_bytes;
+    let work = Work {
+        shared: Arc::clone(&asked.shared),
+        settings: Arc::clone(&asked.settings),
+        dialect,
+        path: asked.path.clone(),
+        headers: asked.headers.clone(),
+        body,
+    };
+    if is_small {
+        let decided = catch_unwind(AssertUnwindSafe(|| work.decide()));
+        return decided.unwrap_or_else(|_| failed("panicked"));
+    }
+    let Ok(permit) = Arc::clone(&asked.shared.plans).try_acquire_owned() else {
+        return failed("busy");
+    };
+    let deciding = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        work.decide()
+    });
+    match tokio::time::timeout(limits.plan_time(), deciding).await {
+        Ok(Ok(decided)) => decided,
+        Ok(Err(_)) => failed("panicked"),
+        Err(_) => failed("slow"),
+    }
+}
+
+fn failed(reason: &'static str) -> Decided {
+    Decided::Pass {
+        reason,
+        detail: format!("planning: {reason}"),
+        model: None,
+    }
+}

@@ -1,0 +1,129 @@
+//! What is known about the models that requests ask for.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use trimtab_model::estimate::Calibration;
+use trimtab_wire::catalogue::{Catalogue, Limits, Model};
+
+use crate::config::ModelRule;
+
+/// How many models are remembered; more than any installation uses.
+const REMEMBERED: usize = 1024;
+
+/// The catalogue, what errors taught, and what was looked up before.
+pub(crate) struct Models(Mutex<State>);
+
+struct State {
+    catalogue: Catalogue,
+    /// What errors taught, by upstream and model.
+    learned: HashMap<(String, String), Limits>,
+    found: HashMap<String, Option<Model>>,
+    /// What was learned of the models' counts, by upstream and model.
+    calibrations: HashMap<(String, String), Calibration>,
+}
+
+/// The limits of a model at an upstream.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// Tokens of prompt and answer together.
+    pub(crate) window: Option<u64>,
+    /// All that the catalogue has.
+    pub(crate) model: Option<Model>,
+}
+
+impl Models {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(State {
+            catalogue: Catalogue::embedded(),
+            learned: HashMap::new(),
+            found: HashMap::new(),
+            calibrations: HashMap::new(),
+        }))
+    }
+
+    /// What is known of a model: the settings' word, lowered by what an error proved.
+    pub(crate) fn known(&self, upstream: &str, model: &str, rule: Option<&ModelRule>) -> Known {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = state.find(model);
+        let key = (upstream.to_owned(), model.to_owned());
+        let learned = state.learned.get(&key).copied().unwrap_or_default();
+        let set = rule.and_then(|rule| rule.window);
+        let window = set.or(found.as_ref().map(|model| model.window));
+        let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        Known {
+            window: least(window, learned.window),
+            model: found,
+        }
+    }
+
+    /// Remembers the window that an error named.
+    pub(crate) fn learn(&self, upstream: &str, model: &str, window: u64) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.learned.len() < REMEMBERED {
+            let key = (upstream.to_owned(), model.to_owned());
+            state.learned.insert(key, Limits::window(window));
+        }
+    }
+}
+
+impl Models {
+    /// What was learned of a model's counts.
+    pub(crate) fn calibration(&self, upstream: &str, model: &str) -> Calibration {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (upstream.to_owned(), model.to_owned());
+        state.calibrations.get(&key).cloned().unwrap_or_default()
+    }
+
+    /// Keeps what was learned of a model's counts.
+    pub(crate) fn keep_calibration(&self, upstream: &str, model: &str, learned: &Calibration) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (upstream.to_owned(), model.to_owned());
+        if state.calibrations.len() < REMEMBERED || state.calibrations.contains_key(&key) {
+            state.calibrations.insert(key, learned.clone());
+        }
+    }
+}
+
+impl State {
+    fn find(&mut self, model: &str) -> Option<Model> {
+        if let Some(found) = self.found.get(model) {
+            return found.clone();
+        }
+        let found = self.catalogue.find(model).ok().map(|found| found.model);
+        if self.found.len() >= REMEMBERED {
+            self.found.clear();
+        }
+        self.found.insert(model.to_owned(), found.clone());
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_win_and_errors_lower() {
+        let models = Models::new();
+        let window = |upstream: &str, name: &str, rule: Option<&ModelRule>| {
+            models.known(upstream, name, rule).window
+        };
+        assert_eq!(window("u", "claude-opus-4-5-20251101", None), Some(200_000));
+        assert_eq!(window("u", "house-model", None), None);
+        let rule = ModelRule {
+            model: "house*".to_owned(),
+            window: Some(32_000),
+            max_output: None,
+            preset: None,
+            mode: None,
+        };
+        assert_eq!(window("u", "house-model", Some(&rule)), Some(32_000));
+        models.learn("u", "house-model", 8_000);
+        assert_eq!(window("u", "house-model", Some(&rule)), Some(8_000));
+        assert_eq!(window("other", "house-model", Some(&rule)), Some(32_000));
+    }
+}

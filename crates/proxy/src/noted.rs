@@ -1,0 +1,98 @@
+//! A body that is watched while it passes, and noted down when it has passed.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+
+use crate::body::{Body, BoxError};
+use crate::record::{Note, Record};
+
+/// Watches the bytes of an answer. It cannot hold one back.
+pub(crate) trait Watch: Send {
+    /// The next bytes.
+    fn data(&mut self, bytes: &Bytes);
+
+    /// The answer ended, by itself or not: the last chance to add to its record.
+    fn end(&mut self, whole: bool, record: &mut Record);
+}
+
+/// A body that is watched while it passes.
+pub(crate) struct Noted {
+    inner: Body,
+    note: Note,
+    watch: Option<Box<dyn Watch>>,
+    ended: bool,
+}
+
+impl Noted {
+    pub(crate) fn new(inner: Body, note: Note, watch: Option<Box<dyn Watch>>) -> Self {
+        let ended = inner.is_end_stream();
+        let mut noted = Self {
+            inner,
+            note,
+            watch,
+            ended: false,
+        };
+        if ended {
+            noted.end(true);
+        }
+        noted
+    }
+
+    fn end(&mut self, whole: bool) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        self.note.record.cut = !whole;
+        if let Some(mut watch) = self.watch.take() {
+            watch.end(whole, &mut self.note.record);
+        }
+    }
+}
+
+impl HttpBody for Noted {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.inner).poll_frame(context);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let (Some(data), Some(watch)) = (frame.data_ref(), &mut this.watch) {
+                    watch.data(data);
+                }
+                // A body of known length is not asked for its end.
+                if this.inner.is_end_stream() {
+                    this.end(true);
+                }
+            }
+            Poll::Ready(None) => this.end(true),
+            Poll::Ready(Some(Err(error))) => {
+                this.note.record.detail = error.to_string();
+                this.end(false);
+            }
+            Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.end(false);
+    }
+}

@@ -1,0 +1,288 @@
+//! The work on one request, from its body to the body that is sent. All of it is synchronous:
+//! it runs off the threads that serve connections, under a deadline, and may fail or panic
+//! without harm.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use trimtab::session::{Limits, Moment, Pending, Setup};
+use trimtab_model::{Dialect, Role};
+use trimtab_wire::scan::Scan;
+
+use crate::branch::{Branch, Outgoing, Trouble, Ways};
+use crate::config::Mode;
+use crate::family::Family;
+use crate::models::Known;
+use crate::prints::Trail;
+use crate::route::Route;
+use crate::service::Shared;
+use crate::settings::Settings;
+use crate::{aside, headers, hints, own};
+
+/// The largest share of a window that is kept free for an answer, as a divisor: clients ask
+/// for far more than answers take.
+const ANSWER_SHARE: u64 = 8;
+/// An answer of so many tokens is always kept room for.
+const FREE_ANSWER: u64 = 4_096;
+
+/// A request to be worked on.
+#[derive(Clone)]
+pub(crate) struct Work {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) dialect: Dialect,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    /// The body, unpacked.
+    pub(crate) body: Bytes,
+}
+
+/// What is to be done with a request.
+pub(crate) enum Decided {
+    /// It passes as it came.
+    Pass {
+        /// Why.
+        reason: &'static str,
+        /// More about why, where something failed.
+        detail: String,
+        /// The model that it asks for.
+        model: Option<String>,
+    },
+    /// It is managed.
+    Manage(Box<Managed>),
+}
+
+/// A request whose window is managed.
+pub(crate) struct Managed {
+    pub(crate) work: Work,
+    pub(crate) route: Arc<Route>,
+    /// The part of the path that is sent.
+    pub(crate) rest: String,
+    pub(crate) model: String,
+    pub(crate) mode: Mode,
+    pub(crate) known: Known,
+    pub(crate) family: Arc<Family>,
+    pub(crate) branch: usize,
+    pub(crate) session: String,
+    /// True if the request is sent as it came unless it overflows.
+    pub(crate) untouched: Option<&'static str>,
+    pub(crate) ways: Ways,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) pending: Option<Pending>,
+}
+
+fn pass(reason: &'static str, model: Option<String>) -> Decided {
+    Decided::Pass {
+        reason,
+        detail: String::new(),
+        model,
+    }
+}
+
+impl Work {
+    /// Decides what is to be done, and does what can be done now.
+    pub(crate) fn decide(self) -> Decided {
+        let body = self.body.clone();
+        let scan = match Scan::new(&body, self.dialect) {
+            Ok(scan) => scan,
+            Err(why) => {
+                return Decided::Pass {
+                    reason: "not-understood",
+                    detail: why.to_string(),
+                    model: None,
+                };
+            }
+        };
+        let model = scan.model().map(String::from);
+        let reason = if scan.is_partial() {
+            "partial"
+        } else if self.body.len() < self.settings.config.limits.session_bytes {
+            "small"
+        } else {
+            return self.manage(&scan, model.unwrap_or_default());
+        };
+        pass(reason, model)
+    }
+
+    fn manage(self, scan: &Scan<'_>, model: String) -> Decided {
+        let settings = Arc::clone(&self.settings);
+        let chosen = settings
+            .routes
+            .choose(&self.path, self.dialect, Some(&model));
+        let Some((route, rest)) = chosen else {
+            return pass("no-upstream", Some(model));
+        };
+        let rest = rest.to_owned();
+        let mode = headers::mode(&self.headers)
+            .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, Some(&model)));
+        if mode == Mode::Bypass {
+            return pass("bypass", Some(model));
+        }
+        let trail = Trail::of(scan, self.shared.keys.prints());
+        let Some(name) = self.family_name(scan, &trail) else {
+            return pass("empty", Some(model));
+        };
+        if self.shared.keys.share(&name) < settings.config.holdout {
+            return pass("holdout", Some(model));
+        }
+        let known = self.known(&route, &model);
+        // Who only wants the window calls the model without us.
+        let is_compress = self.path.starts_with(own::COMPRESS);
+        let family = self
+            .shared
+            .families
+            .get(&name, settings.config.limits.sessions);
+        family.weighs(self.body.len());
+        let managed = Managed {
+            untouched: aside::reason(&self.path, &self.headers, scan),
+            ways: Ways {
+                offer: settings.config.retrieval && mode == Mode::On && !is_compress,
+                lowered: None,
+                may_overrun: known
+                    .model
+                    .as_ref()
+                    .is_some_and(|model| model.rules.answer_may_overrun),
+            },
+            work: self,
+            route,
+            rest,
+            model,
+            mode,
+            known,
+            family,
+            branch: 0,
+            session: String::new(),
+            outgoing: Outgoing {
+                body: None,
+                tokens_before: 0,
+                tokens: 0,
+                offered: false,
+            },
+            pending: None,
+        };
+        managed.begin(scan, &trail)
+    }
+
+    /// The name under which the conversation and its kin are kept.
+    fn family_name(&self, scan: &Scan<'_>, trail: &Trail) -> Option<String> {
+        let keys = &self.shared.keys;
+        let tenant = keys.tenant(&self.headers);
+        let name = match hints::find(&self.headers, scan) {
+            Some(hint) if hint.is_readable() => hint.name,
+            Some(hint) => keys.name(&tenant, &[hint.from.as_bytes(), hint.name.as_bytes()]),
+            None => keys.name(&tenant, &[&trail.beginning()?.to_le_bytes()]),
+        };
+        let dialect = match self.dialect {
+            Dialect::Chat => "chat",
+            Dialect::Messages => "messages",
+            Dialect::Responses => "responses",
+        };
+        Some(format!("proxy/{}/{dialect}/{name}", tenant.as_str()))
+    }
+
+    fn known(&self, route: &Route, model: &str) -> Known {
+        let rule = self.settings.routes.rule(model);
+        self.shared.models.known(&route.upstream.name, model, rule)
+    }
+
+    /// The policy for the request: by its header, its model, its upstream, the settings.
+    fn policy_name<'a>(&'a self, route: &'a Route, model: &str) -> &'a str {
+        let by_header = headers::text(&self.headers, &headers::PRESET)
+            .filter(|name| self.settings.policy(name).is_some());
+        let by_model = || self.settings.routes.rule(model)?.preset.as_deref();
+        by_header
+            .or_else(by_model)
+            .or(route.upstream.preset.as_deref())
+            .unwrap_or(&self.settings.config.preset)
+    }
+}
+
+impl Managed {
+    /// Finds its conversation, lets in what is new and makes the first body.
+    fn begin(mut self, scan: &Scan<'_>, trail: &Trail) -> Decided {
+        let family = Arc::clone(&self.family);
+        let mut branches = family.branches();
+        let setup = self.setup(scan);
+        let store = Arc::clone(&self.work.shared.store);
+        let found = family.branch(&mut branches, &store, trail, &setup);
+        let found = found.map_err(Trouble::from).and_then(|number| {
+            let branch = branches.get(number);
+            let branch =
+                branch.ok_or_else(|| Trouble::Mismatch("the branch is gone".to_owned()))?;
+            self.branch = number;
+            self.first(branch, scan, trail, &setup)
+        });
+        match found {
+            Ok(()) => Decided::Manage(Box::new(self)),
+            Err(trouble) => {
+                branches.forget(self.branch);
+                Decided::Pass {
+                    reason: "failed",
+                    detail: trouble.to_string(),
+                    model: Some(self.model),
+                }
+            }
+        }
+    }
+
+    fn first(
+        &mut self,
+        branch: &mut Branch,
+        scan: &Scan<'_>,
+        trail: &Trail,
+        setup: &Setup,
+    ) -> Result<(), Trouble> {
+        branch.session().set_limits(setup.limits);
+        let tools = scan.json(scan.request().tools);
+        branch.set_tools(tools, self.work.shared.keys.prints());
+        branch.id().as_str().clone_into(&mut self.session);
+        branch.admit(scan, trail)?;
+        if self.untouched.is_none() {
+            let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
+            let moments = [Moment::AfterOutputs, Moment::BeforeCall];
+            let moments = moments
+                .get(usize::from(!after_outputs)..)
+                .unwrap_or_default();
+            self.pending = branch.check(moments);
+        }
+        self.outgoing = branch.compose(scan, &self.ways)?;
+        Ok(())
+    }
+
+    /// Works on the conversation again: after an overflow, after a hidden round, at the end.
+    pub(crate) fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Branch, &Scan<'_>) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        let scan = Scan::new(&self.work.body, self.work.dialect)
+            .map_err(|why| Trouble::Mismatch(why.to_string()))?;
+        let mut branches = self.family.branches();
+        let gone = || Trouble::Mismatch("the branch is gone".to_owned());
+        let done = work(branches.get(self.branch).ok_or_else(gone)?, &scan);
+        if let Err(Trouble::Session(_)) = done {
+            branches.forget(self.branch);
+        }
+        done
+    }
+
+    /// What a session of this conversation is opened with.
+    fn setup(&self, scan: &Scan<'_>) -> Setup {
+        let name = self.work.policy_name(&self.route, &self.model);
+        let policy = self.work.settings.policy(name).cloned().unwrap_or_default();
+        let window = self.known.window;
+        let most = window.map_or(u64::MAX, |window| (window / ANSWER_SHARE).max(FREE_ANSWER));
+        let key = (&self.route.upstream.name, &self.model);
+        Setup {
+            dialect: self.work.dialect,
+            limits: Limits {
+                window,
+                max_output: scan.answer_limit().map(|asked| asked.min(most)),
+                bytes: None,
+            },
+            prices: self.known.model.as_ref().and_then(|model| model.prices),
+            calibration: self.work.shared.models.calibration(key.0, key.1),
+            ..Setup::new(policy)
+        }
+    }
+}

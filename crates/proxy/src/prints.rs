@@ -1,0 +1,366 @@
+//! Prints of messages: by them a conversation is recognised when it comes back longer.
+//!
+//! A client sends its whole conversation every time. Between two requests cache markers move
+//! and a text flips between a string and a list of one part; neither makes it another
+//! message. A print is a keyed hash of what is left, taken from the bytes of the body without
+//! reading the messages.
+
+use trimtab_model::Role;
+use trimtab_wire::scan::{PartKind, PartSpan, Scan, Span};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128_with_secret};
+
+use serde_json::value::RawValue;
+
+/// The print of a message, or of a chain of them.
+pub(crate) type Print = u128;
+
+/// The prints of a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trail {
+    /// How many messages at its beginning are the system's.
+    head: usize,
+    /// For each message of the head its print; for each later one the print of all from the
+    /// first that is not the system's.
+    prints: Vec<Print>,
+    /// Where the model first speaks.
+    answer: Option<usize>,
+}
+
+impl Trail {
+    /// The prints of a body.
+    pub(crate) fn of(scan: &Scan<'_>, key: &[u8; 192]) -> Self {
+        let printer = Printer { scan, key };
+        let mut trail = Self::default();
+        for message in 0..scan.len() {
+            let role = scan.role(message).unwrap_or(Role::User);
+            trail.push(printer.message(message, role), role);
+        }
+        trail
+    }
+
+    /// Adds the own print of one more message.
+    pub(crate) fn push(&mut self, own: Print, role: Role) {
+        let at = self.prints.len();
+        if role == Role::System && at == self.head {
+            self.head += 1;
+            return self.prints.push(own);
+        }
+        if role == Role::Assistant {
+            self.answer = self.answer.or(Some(at));
+        }
+        let before = if at > self.head {
+            self.prints.last().copied().unwrap_or_default()
+        } else {
+            0
+        };
+        self.prints.push(chained(before, own));
+    }
+
+    /// Number of messages.
+    pub(crate) fn len(&self) -> usize {
+        self.prints.len()
+    }
+
+    /// The print at a position.
+    pub(crate) fn get(&self, at: usize) -> Option<Print> {
+        self.prints.get(at).copied()
+    }
+
+    /// The print of the first message that is not the system's: where a conversation begins.
+    pub(crate) fn beginning(&self) -> Option<Print> {
+        self.get(self.head)
+    }
+
+    /// Puts back a message whose print was kept.
+    pub(crate) fn restore(&mut self, print: Print, role: Role) {
+        let at = self.prints.len();
+        if role == Role::System && at == self.head {
+            self.head += 1;
+        } else if role == Role::Assistant {
+            self.answer = self.answer.or(Some(at));
+        }
+        self.prints.push(print);
+    }
+
+    /// How many messages both begin with.
+    ///
+    /// What the system says may change from call to call: some clients put the time into it.
+    /// It counts only as long as the model has not spoken, because two conversations that
+    /// differ in nothing else are then two.
+    pub(crate) fn common(&self, other: &Self) -> usize {
+        if self.head != other.head {
+            return 0;
+        }
+        let ours = self.prints.get(self.head..).unwrap_or_default();
+        let theirs = other.prints.get(self.head..).unwrap_or_default();
+        // A chain that is equal somewhere is equal everywhere before.
+        let pairs = ours.len().min(theirs.len());
+        let (mut equal, mut unequal) = (0, pairs + 1);
+        while equal + 1 < unequal {
+            let middle = usize::midpoint(equal, unequal);
+            let same = ours.get(middle - 1) == theirs.get(middle - 1);
+            if same {
+                equal = middle;
+            } else {
+                unequal = middle;
+            }
+        }
+        let common = self.head + equal;
+        let spoke = self.answer.is_some_and(|answer| answer < common);
+        if spoke || self.prints.get(..self.head) == other.prints.get(..self.head) {
+            common
+        } else {
+            0
+        }
+    }
+
+    /// True if the model speaks before `length`.
+    pub(crate) fn has_answer_before(&self, length: usize) -> bool {
+        self.answer.is_some_and(|answer| answer < length)
+    }
+}
+
+fn chained(before: Print, own: Print) -> Print {
+    let mut bytes = [0; 32];
+    let (first, second) = bytes.split_at_mut(16);
+    first.copy_from_slice(&before.to_le_bytes());
+    second.copy_from_slice(&own.to_le_bytes());
+    // Both are keyed already.
+    xxhash_rust::xxh3::xxh3_128(&bytes)
+}
+
+/// Takes prints from a body.
+struct Printer<'s, 'a> {
+    scan: &'s Scan<'a>,
+    key: &'s [u8; 192],
+}
+
+impl Printer<'_, '_> {
+    fn message(&self, at: usize, role: Role) -> Print {
+        let mut hasher = Xxh3::with_secret(*self.key);
+        hasher.update(&[role as u8]);
+        for part in self.scan.parts(at) {
+            self.part(part, &mut hasher);
+        }
+        hasher.digest128()
+    }
+
+    fn part(&self, part: &PartSpan, hasher: &mut Xxh3) {
+        let (tag, name) = match part.kind {
+            PartKind::Text => (0, None),
+            PartKind::Reasoning { .. } => (1, None),
+            PartKind::Media(_) => (2, None),
+            PartKind::Call => (3, self.scan.call_name(part)),
+            PartKind::Output => (4, None),
+            PartKind::Opaque => (5, None),
+        };
+        hasher.update(&[tag]);
+        match part.kind {
+            PartKind::Text => self.add(part.content, hasher),
+            PartKind::Call => {
+                add_text(name.as_deref().unwrap_or_default(), hasher);
+                self.add(part.id, hasher);
+                self.add(part.content, hasher);
+            }
+            PartKind::Output => {
+                self.add(part.id, hasher);
+                self.output(part.content, hasher);
+            }
+            _ => self.unmarked(part.span, hasher),
+        }
+    }
+
+    /// The content of an output: one text as a string or as a list of one part is the same.
+    fn output(&self, content: Span, hasher: &mut Xxh3) {
+        let json = self.scan.json(content);
+        if !json.starts_with('[') {
+            return add_text(json, hasher);
+        }
+        let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(json) else {
+            return self.unmarked(content, hasher);
+        };
+        for part in parts {
+            match serde_json::from_str::<TextPart<'_>>(part.get()) {
+                Ok(TextPart {
+                    kind: "text" | "input_text" | "output_text",
+                    text,
+                }) => {
+                    add_text(text.get(), hasher);
+                }
+                _ => self.unmarked(self.span_of(part.get()), hasher),
+            }
+        }
+    }
+
+    /// Where a piece of the body stands in it.
+    fn span_of(&self, piece: &str) -> Span {
+        let body = self.scan.body();
+        let start = piece.as_ptr().addr().saturating_sub(body.as_ptr().addr());
+        Span::new(start, start + piece.len())
+    }
+
+    fn add(&self, span: Span, hasher: &mut Xxh3) {
+        add_text(self.scan.json(span), hasher);
+    }
+
+    /// The bytes of a part without the cache markers in it, as if they had never been written.
+    fn unmarked(&self, span: Span, hasher: &mut Xxh3) {
+        let markers = self.scan.request().markers.iter();
+        let mut at = span.start;
+        for marker in markers.filter(|marker| span.contains(marker.field)) {
+            let before = Span {
+                start: at,
+                end: marker.field.start,
+            };
+            let before = self.scan.json(before).trim_end();
+            at = marker.field.end;
+            if let Some(kept) = before.strip_suffix(',') {
+                hasher.update(kept.as_bytes());
+            } else {
+                hasher.update(before.as_bytes());
+                at += self.comma_at(at, span.end);
+            }
+        }
+        hasher.update(
+            self.scan
+                .json(Span {
+                    start: at,
+                    end: span.end,
+                })
+                .as_bytes(),
+        );
+        hasher.update(&[0]);
+    }
+
+    /// The length of a comma, with white space around it, at an offset.
+    fn comma_at(&self, start: u32, end: u32) -> u32 {
+        let rest = self.scan.json(Span { start, end });
+        let Some(after) = rest.trim_start().strip_prefix(',') else {
+            return 0;
+        };
+        u32::try_from(rest.len() - after.trim_start().len()).unwrap_or(0)
+    }
+}
+
+/// A text with an end of its own: no two lists of texts give the same bytes.
+fn add_text(text: &str, hasher: &mut Xxh3) {
+    hasher.update(text.as_bytes());
+    hasher.update(&[0]);
+}
+
+#[derive(serde::Deserialize)]
+struct TextPart<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    text: &'a RawValue,
+}
+
+/// The print of a text by itself.
+pub(crate) fn print_of(text: &[u8], key: &[u8; 192]) -> Print {
+    xxh3_128_with_secret(text, key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_model::Dialect;
+
+    const KEY: [u8; 192] = [7; 192];
+
+    fn trail(dialect: Dialect, body: &str) -> Trail {
+        Trail::of(&Scan::new(body.as_bytes(), dialect).unwrap(), &KEY)
+    }
+
+    fn messages(list: &str) -> Trail {
+        trail(Dialect::Messages, &format!(r#"{{"messages": [{list}]}}"#))
+    }
+
+    #[test]
+    fn markers_and_shape_make_no_other_message() {
+        let plain = messages(
+            r#"{"role":"user","content":"hi"},
+            {"role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"c","name":"f","input":{}}]},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"out"}]},
+            {"role":"user","content":[{"type":"image","source":{"x":1}}]}"#,
+        );
+        let marked = messages(
+            r#"{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]},
+            {"role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"c","name":"f","input":{}}]},
+            {"role":"user","content":[{"cache_control":{"type":"ephemeral"},"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"out"}]}]},
+            {"role":"user","content":[{"type":"image","source":{"x":1},"cache_control":{"type":"ephemeral"}}]}"#,
+        );
+        assert_eq!(plain, marked);
+        let first = messages(
+            r#"{"role":"user","content":[{"cache_control":{"a":1}, "type":"image","source":{"x":1}}]}"#,
+        );
+        let none = messages(r#"{"role":"user","content":[{"type":"image","source":{"x":1}}]}"#);
+        assert_eq!(first, none);
+    }
+
+    #[test]
+    fn what_differs_is_another_message() {
+        let one = r#"{"role":"user","content":"q"}"#;
+        let same = messages(one);
+        let others = [
+            r#"{"role":"user","content":"Q"}"#,
+            r#"{"role":"assistant","content":"q"}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"q"},{"type":"text","text":""}]}"#,
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"q"}]}"#,
+        ];
+        for other in others {
+            assert_eq!(same.common(&messages(other)), 0, "{other}");
+        }
+        let call = |id: &str, name: &str, input: &str| {
+            messages(&format!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"{name}","input":{input}}}]}}"#
+            ))
+        };
+        let asked = call("c", "f", "{}");
+        for other in [
+            call("d", "f", "{}"),
+            call("c", "g", "{}"),
+            call("c", "f", "{\"a\":1}"),
+        ] {
+            assert_eq!(asked.common(&other), 0);
+        }
+    }
+
+    #[test]
+    fn a_longer_conversation_is_recognised_by_its_beginning() {
+        let chat = |list: &str| trail(Dialect::Chat, &format!(r#"{{"messages": [{list}]}}"#));
+        let system = r#"{"role":"system","content":"12:00"}"#;
+        let later = r#"{"role":"system","content":"12:01"}"#;
+        let said = r#"{"role":"user","content":"q"},{"role":"assistant","content":"a"}"#;
+        let before = chat(&format!("{system},{said}"));
+        let grown = chat(&format!(
+            r#"{system},{said},{{"role":"user","content":"more"}}"#
+        ));
+        assert_eq!((before.common(&grown), grown.common(&before)), (3, 3));
+        // The system may change once the model has spoken, and not before.
+        assert_eq!(before.common(&chat(&format!("{later},{said}"))), 3);
+        let asked = |system: &str| chat(&format!(r#"{system},{{"role":"user","content":"q"}}"#));
+        assert_eq!(asked(system).common(&asked(later)), 0);
+        assert_eq!(asked(system).common(&asked(system)), 2);
+        let forked = chat(&format!(
+            r#"{system},{{"role":"user","content":"q"}},{{"role":"assistant","content":"b"}}"#
+        ));
+        assert_eq!(before.common(&forked), 2);
+        assert_eq!(before.common(&chat(said)), 0);
+    }
+
+    #[test]
+    fn a_kept_trail_is_the_same_trail() {
+        let whole = messages(
+            r#"{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"user","content":"r"}"#,
+        );
+        let mut kept = Trail::default();
+        for (at, role) in [Role::User, Role::Assistant, Role::User]
+            .into_iter()
+            .enumerate()
+        {
+            kept.restore(whole.get(at).unwrap(), role);
+        }
+        assert_eq!(kept, whole);
+    }
+}

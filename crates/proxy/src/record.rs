@@ -1,0 +1,267 @@
+//! What was done with a request, as one line of a log and as figures.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use trimtab_model::{Dialect, Usage};
+
+/// What was done with a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It passed as it came.
+    #[default]
+    Passed,
+    /// It was looked into and nothing needed to be changed.
+    Unchanged,
+    /// It was sent with a window of ours.
+    Edited,
+    /// What would have been done is reported; it was sent as it came.
+    Observed,
+    /// It was answered by us.
+    Answered,
+    /// It was refused by us.
+    Refused,
+}
+
+impl Action {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Unchanged => "unchanged",
+            Self::Edited => "edited",
+            Self::Observed => "observed",
+            Self::Answered => "answered",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// What was done with one request. Holds no header, no body and no key.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Record {
+    /// When it came, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Its method.
+    pub method: String,
+    /// Its path, without the query.
+    pub path: String,
+    /// The upstream that it went to.
+    pub upstream: String,
+    /// Its dialect, where it was looked into.
+    pub dialect: Option<Dialect>,
+    /// The model that it asked for.
+    pub model: String,
+    /// The session that it belongs to; empty if it has none.
+    pub session: String,
+    /// What was done with it.
+    pub action: Action,
+    /// Why nothing was done; empty otherwise.
+    pub reason: &'static str,
+    /// More about why, where there is more to say.
+    pub detail: String,
+    /// The status that the client got.
+    pub status: u16,
+    /// Estimate of the window as it came, in tokens.
+    pub tokens_before: u64,
+    /// Estimate of the window as it was sent, in tokens.
+    pub tokens_after: u64,
+    /// The model's window in tokens; 0 if it is not known.
+    pub window: u64,
+    /// What the provider reported.
+    pub usage: Option<Usage>,
+    /// How often it was sent again, smaller.
+    pub recoveries: u32,
+    /// How many retrieval calls were served.
+    pub retrievals: u32,
+    /// True if the provider read far less than was sent, and did not say so.
+    pub silent_overflow: bool,
+    /// Milliseconds of our own work before it was sent.
+    pub plan_ms: f64,
+    /// Milliseconds until the head of the answer.
+    pub answer_ms: f64,
+    /// Milliseconds until the end of the answer.
+    pub total_ms: f64,
+    /// True if the answer did not end by itself.
+    pub cut: bool,
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {} status={} action={}",
+            self.method,
+            self.path,
+            self.status,
+            self.action.as_str()
+        )?;
+        let texts = [
+            ("reason", self.reason),
+            ("upstream", &self.upstream),
+            ("model", &self.model),
+            ("session", &self.session),
+        ];
+        for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            write!(f, " {name}={text:?}")?;
+        }
+        let figures = [
+            ("before", self.tokens_before),
+            ("after", self.tokens_after),
+            ("window", self.window),
+            ("input", self.usage.map_or(0, |usage| usage.prompt())),
+            ("output", self.usage.map_or(0, |usage| usage.output)),
+            ("recoveries", self.recoveries.into()),
+            ("retrievals", self.retrievals.into()),
+        ];
+        for (name, figure) in figures.into_iter().filter(|(_, figure)| *figure > 0) {
+            write!(f, " {name}={figure}")?;
+        }
+        write!(
+            f,
+            " plan_ms={:.2} answer_ms={:.1} total_ms={:.1}",
+            self.plan_ms, self.answer_ms, self.total_ms
+        )?;
+        if self.cut {
+            f.write_str(" cut=true")?;
+        }
+        if !self.detail.is_empty() {
+            write!(f, " detail={:?}", self.detail)?;
+        }
+        Ok(())
+    }
+}
+
+/// Figures of all requests so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Requests that ended.
+    pub requests: u64,
+    /// Of those, sent with a window of ours.
+    pub edited: u64,
+    /// Of those, passed on as they came although they were looked into, because something of
+    /// ours failed or was too slow.
+    pub failed_open: u64,
+    /// Tokens of the windows as they came.
+    pub tokens_before: u64,
+    /// Tokens of the windows as they were sent.
+    pub tokens_after: u64,
+    /// What the providers reported, added up.
+    pub usage: Usage,
+    /// Overflows that were recovered from.
+    pub recovered: u64,
+    /// Retrieval calls that were served.
+    pub retrievals: u64,
+    /// Overflows that nobody reported.
+    pub silent_overflows: u64,
+    /// Sessions in memory.
+    pub sessions: u64,
+    /// Requests that are under way.
+    pub open: u64,
+}
+
+/// Where records go.
+pub type Sink = Box<dyn Fn(&Record) + Send + Sync>;
+
+/// Adds records up, and hands them on.
+#[derive(Default)]
+pub(crate) struct Book {
+    report: Mutex<Report>,
+    sink: Option<Sink>,
+}
+
+impl Book {
+    pub(crate) fn new(sink: Option<Sink>) -> Self {
+        Self {
+            report: Mutex::default(),
+            sink,
+        }
+    }
+
+    /// The figures so far.
+    pub(crate) fn report(&self) -> Report {
+        self.with(|report| report.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn begin(&self) {
+        self.with(|report| report.open += 1);
+    }
+
+    fn end(&self, record: &Record) {
+        self.with(|report| add(report, record));
+        if let Some(sink) = &self.sink {
+            sink(record);
+        }
+    }
+
+    /// A lock that is poisoned only costs its figure.
+    fn with<T>(&self, change: impl FnOnce(&mut Report) -> T) -> Option<T> {
+        self.report
+            .lock()
+            .ok()
+            .map(|mut report| change(&mut report))
+    }
+}
+
+fn add(report: &mut Report, record: &Record) {
+    report.open = report.open.saturating_sub(1);
+    report.requests += 1;
+    report.edited += u64::from(record.action == Action::Edited);
+    report.failed_open += u64::from(!record.detail.is_empty() && record.action == Action::Passed);
+    report.tokens_before += record.tokens_before;
+    report.tokens_after += record.tokens_after;
+    report.recovered += u64::from(record.recoveries > 0 && record.status < 300);
+    report.retrievals += u64::from(record.retrievals);
+    report.silent_overflows += u64::from(record.silent_overflow);
+    let usage = record.usage.unwrap_or_default();
+    report.usage = Usage {
+        input: report.usage.input + usage.input,
+        cache_creation: report.usage.cache_creation + usage.cache_creation,
+        cache_read: report.usage.cache_read + usage.cache_read,
+        output: report.usage.output + usage.output,
+    };
+}
+
+/// A record in the making: it is written when this is dropped, at the end of the answer.
+pub(crate) struct Note {
+    pub(crate) record: Record,
+    book: std::sync::Arc<Book>,
+    started: Instant,
+}
+
+impl Note {
+    pub(crate) fn new(book: &std::sync::Arc<Book>, method: &str, path: &str) -> Self {
+        book.begin();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let path = path.split('?').next().unwrap_or_default();
+        Self {
+            record: Record {
+                time_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(0)),
+                method: method.to_owned(),
+                path: path.chars().take(200).collect(),
+                ..Record::default()
+            },
+            book: std::sync::Arc::clone(book),
+            started: Instant::now(),
+        }
+    }
+
+    /// Says why the request passes as it came.
+    pub(crate) fn because(&mut self, reason: &'static str) {
+        self.record.reason = reason;
+    }
+
+    pub(crate) fn elapsed_ms(&self) -> f64 {
+        self.started.elapsed().as_secs_f64() * 1e3
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        self.record.total_ms = self.elapsed_ms();
+        self.book.end(&self.record);
+    }
+}

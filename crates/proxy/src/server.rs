@@ -1,0 +1,285 @@
+//! Starting, running and stopping.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use trimtab_store::Store;
+
+use crate::client::Client;
+use crate::config::{ConfigError, ProxyConfig};
+use crate::record::{Book, Record, Report, Sink};
+use crate::service::{self, Shared};
+use crate::settings::{Current, Settings};
+
+/// How much is read from a connection at a time, at most.
+const READ_BUFFER: usize = 1 << 20;
+/// How long to wait before accepting again after that failed: usually too many open files.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+
+/// Why a proxy did not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The settings are not good.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on {address}: {why}\nhint: set listen to another port, or to port 0 for any"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        why: String,
+    },
+}
+
+/// A proxy that is about to start.
+pub struct Proxy {
+    config: ProxyConfig,
+    store: Arc<dyn Store>,
+    sink: Option<Sink>,
+}
+
+impl Proxy {
+    /// A proxy with these settings, which keeps what it must keep in `store`.
+    pub fn new(config: ProxyConfig, store: Arc<dyn Store>) -> Self {
+        Self {
+            config,
+            store,
+            sink: None,
+        }
+    }
+
+    /// The same, telling `sink` what was done with each request, at the end of its answer.
+    #[must_use]
+    pub fn log(mut self, sink: impl Fn(&Record) + Send + Sync + 'static) -> Self {
+        self.sink = Some(Box::new(sink));
+        self
+    }
+
+    /// Starts a proxy on the runtime that this is called from.
+    pub async fn start(config: ProxyConfig, store: Arc<dyn Store>) -> Result<Running, StartError> {
+        Self::new(config, store).run().await
+    }
+
+    /// Starts it on the runtime that this is called from.
+    pub async fn run(self) -> Result<Running, StartError> {
+        self.config.check()?;
+        let listen = self.config.listen;
+        let unheard = |error: std::io::Error| StartError::Listen {
+            address: listen,
+            why: error.to_string(),
+        };
+        let listener = TcpListener::bind(listen).await.map_err(unheard)?;
+        let address = listener.local_addr().map_err(unheard)?;
+        let limits = self.config.limits;
+        let shared = Arc::new(Shared::new(
+            Current::new(Settings::new(self.config)),
+            self.store,
+            Client::new(&limits),
+            Arc::new(Book::new(self.sink)),
+        ));
+        let (stop, stopped) = watch::channel(Stop::Run);
+        let acceptor = Acceptor {
+            shared: Arc::clone(&shared),
+            stopped,
+            connections: Arc::new(Semaphore::new(limits.connections)),
+            header_time: Duration::from_millis(limits.header_ms),
+        };
+        let task = tokio::spawn(acceptor.run(listener));
+        Ok(Running {
+            address,
+            shared,
+            stop,
+            task: Some(task),
+        })
+    }
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    Run,
+    /// Accept nothing more, and let open streams end for so long.
+    Drain(Duration),
+}
+
+/// A proxy that runs. Dropping it stops it at once.
+pub struct Running {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: watch::Sender<Stop>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Figures of all requests so far.
+    pub fn report(&self) -> Report {
+        self.shared.report()
+    }
+
+    /// Lets other settings hold from the next request on; streams that are open go on. Where
+    /// to listen and how to connect stay as they are.
+    pub fn reload(&self, config: ProxyConfig) -> Result<(), ConfigError> {
+        config.check()?;
+        self.shared.settings.set(Settings::new(config));
+        Ok(())
+    }
+
+    /// Accepts nothing more, lets open streams end within the time that the settings give
+    /// them, and ends.
+    pub async fn shutdown(mut self) {
+        let time = self.shared.settings.get().config.limits.drain_time();
+        self.stop.send_replace(Stop::Drain(time));
+        if let Some(task) = self.task.take() {
+            // It ends by itself, or panicked: either way it is over.
+            task.await.unwrap_or(());
+        }
+    }
+
+    /// Waits for SIGTERM or Ctrl-C, then shuts down; a second signal ends it at once.
+    pub async fn until_signal(self) -> std::io::Result<()> {
+        signal().await?;
+        tokio::select! {
+            () = self.shutdown() => Ok(()),
+            again = signal() => again,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take() {
+            self.stop.send_replace(Stop::Drain(Duration::ZERO));
+            task.abort();
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn signal() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        pressed = tokio::signal::ctrl_c() => pressed,
+    }
+}
+
+#[cfg(not(unix))]
+async fn signal() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+/// Accepts connections: permit, accept, spawn, drain.
+struct Acceptor {
+    shared: Arc<Shared>,
+    stopped: watch::Receiver<Stop>,
+    connections: Arc<Semaphore>,
+    header_time: Duration,
+}
+
+impl Acceptor {
+    async fn run(mut self, listener: TcpListener) {
+        let graceful = GracefulShutdown::new();
+        let time = loop {
+            tokio::select! {
+                accepted = accept(&listener, &self.connections) => {
+                    if let Some((stream, permit)) = accepted {
+                        self.serve(stream, permit, &graceful);
+                    }
+                }
+                changed = self.stopped.changed() => {
+                    match (changed, *self.stopped.borrow()) {
+                        (Ok(()), Stop::Run) => {}
+                        (Ok(()), Stop::Drain(time)) => break time,
+                        (Err(_), _) => break Duration::ZERO,
+                    }
+                }
+            }
+        };
+        drop(listener);
+        // What is still open after that time is cut off with its tasks.
+        tokio::time::timeout(time, graceful.shutdown())
+            .await
+            .unwrap_or(());
+    }
+
+    fn serve(
+        &self,
+        stream: TcpStream,
+        permit: tokio::sync::OwnedSemaphorePermit,
+        graceful: &GracefulShutdown,
+    ) {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.header_time)
+            .max_buf_size(READ_BUFFER);
+        builder.http2().timer(TokioTimer::new());
+        let shared = Arc::clone(&self.shared);
+        let service = hyper::service::service_fn(move |request| {
+            service::handle(Arc::clone(&shared), request)
+        });
+        let connection = builder
+            .serve_connection(TokioIo::new(stream), service)
+            .into_owned();
+        let watched = graceful.watch(connection);
+        let mut stopped = self.stopped.clone();
+        tokio::spawn(async move {
+            let _permit = permit;
+            tokio::select! {
+                // A client that went away is no event of ours.
+                _ = watched => {}
+                () = out_of_time(&mut stopped) => {}
+            }
+        });
+    }
+}
+
+/// Waits until the time to drain is over.
+async fn out_of_time(stopped: &mut watch::Receiver<Stop>) {
+    loop {
+        let stop = *stopped.borrow_and_update();
+        if let Stop::Drain(time) = stop {
+            return tokio::time::sleep(time).await;
+        }
+        if stopped.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    connections: &Arc<Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = Arc::clone(connections).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => {
+            // Without it events wait for each other; with it they only cost more packets.
+            stream.set_nodelay(true).ok()?;
+            Some((stream, permit))
+        }
+        Err(_) => {
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            None
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The way of a request: refused, answered by us, passed on, or managed.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tokio::sync::Semaphore;
+use trimtab_model::Dialect;
+use trimtab_store::Store;
+use trimtab_wire::scan::detect;
+
+use crate::asked::Asked;
+use crate::body::{self, Body, Collected, collect, rejoined};
+use crate::client::Client;
+use crate::config::Mode;
+use crate::family::Families;
+use crate::models::Models;
+use crate::record::{Book, Note, Report};
+use crate::route::dialect_of_client;
+use crate::settings::Current;
+use crate::tenant::Keys;
+use crate::{aside, guard, headers, own};
+
+/// How many bytes the conversations in memory may take, about; the store has all of them.
+const SESSION_MEMORY: usize = 512 << 20;
+
+/// What all requests share.
+pub(crate) struct Shared {
+    /// The settings that hold now.
+    pub(crate) settings: Current,
+    /// Where everything is kept.
+    pub(crate) store: Arc<dyn Store>,
+    /// Connections to upstreams.
+    pub(crate) client: Client,
+    /// Permits to plan.
+    pub(crate) plans: Arc<Semaphore>,
+    /// What tells tenants apart.
+    pub(crate) keys: Keys,
+    /// The conversations in memory.
+    pub(crate) families: Families,
+    /// What is known of models.
+    pub(crate) models: Models,
+    book: Arc<Book>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        settings: Current,
+        store: Arc<dyn Store>,
+        client: Client,
+        book: Arc<Book>,
+    ) -> Self {
+        // A store that fails costs us sessions over a restart, never traffic.
+        let keys = Keys::load(store.as_ref()).unwrap_or_else(|_| Keys::make());
+        let plans = settings.get().config.limits.plans;
+        Self {
+            settings,
+            store,
+            client,
+            plans: Arc::new(Semaphore::new(plans)),
+            keys,
+            families: Families::new(SESSION_MEMORY),
+            models: Models::new(),
+            book,
+        }
+    }
+
+    /// Figures of all requests so far.
+    pub(crate) fn report(&self) -> Report {
+        Report {
+            sessions: self.families.len() as u64,
+            ..self.book.report()
+        }
+    }
+}
+
+/// Answers a request.
+pub(crate) async fn handle(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    let (parts, incoming) = request.into_parts();
+    let settings = shared.settings.get();
+    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
+    let path = path.to_owned();
+    let note = Note::new(&shared.book, parts.method.as_str(), &path);
+    let is_own = own::is_own(parts.uri.path());
+    let allowed = guard::token(&settings.config, &parts.headers, is_own).and_then(|()| {
+        if is_own {
+            guard::host(&settings.config, &parts.uri, &parts.headers)
+        } else {
+            guard::origin(&settings.config, &parts.headers)
+        }
+    });
+    let asked = Asked {
+        shared,
+        settings,
+        method: parts.method,
+        path,
+        headers: parts.headers,
+        note,
+        usage: None,
+    };
+    let body = body::passing(incoming);
+    Ok(match allowed {
+        Err((status, why)) => asked.refuse(status, why),
+        Ok(()) if is_own => own::answer(asked, body).await,
+        Ok(()) if !asked.path.starts_with('/') => {
+            asked.refuse(StatusCode::BAD_REQUEST, "the request names no path")
+        }
+        Ok(()) => forward(asked, body).await,
+    })
+}
+
+/// Sends a request on, managed or as it came.
+async fn forward(mut asked: Asked, body: Body) -> Response<Body> {
+    let by_path = detect(b"", &asked.path).filter(|_| asked.method == Method::POST);
+    let dialect = by_path.unwrap_or_else(|| dialect_of_client(&asked.headers));
+    let bypass = headers::mode(&asked.headers) == Some(Mode::Bypass);
+    let reason = match by_path {
+        None => "endpoint",
+        Some(_) if aside::is_count(&asked.path) => "count",
+        Some(_) if bypass => "bypass",
+        Some(_) => return look_into(asked, dialect, body).await,
+    };
+    asked.note.because(reason);
+    pass(asked, dialect, None, body).await
+}
+
+/// Reads the body of a request that may be managed.
+async fn look_into(mut asked: Asked, dialect: Dialect, body: Body) -> Response<Body> {
+    let limit = asked.settings.config.limits.body_bytes;
+    match collect(body, limit).await {
+        Ok(Collected::Whole(bytes)) => crate::manage::manage(asked, dialect, bytes).await,
+        Ok(Collected::Longer(read, rest)) => {
+            asked.note.because("body-too-long");
+            pass(asked, dialect, None, rejoined(read, rest)).await
+        }
+        Err(error) => {
+            asked.note.record.detail = error.to_string();
+            asked.refuse(StatusCode::BAD_REQUEST, "the body did not arrive whole")
+        }
+    }
+}
+
+/// Sends a request on as it came.
+pub(crate) async fn pass(
+    asked: Asked,
+    dialect: Dialect,
+    model: Option<&str>,
+    body: Body,
+) -> Response<Body> {
+    let settings = Arc::clone(&asked.settings);
+    let path = asked.path.clone();
+    match settings.routes.choose(&path, dialect, model) {
+        Some((route, rest)) => asked.pass(&route, rest, body).await,
+        None => asked.refuse(StatusCode::NOT_FOUND, "no upstream is set for this path"),
+    }
+}
