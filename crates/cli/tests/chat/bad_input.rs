@@ -36,7 +36,7 @@ fn wrong_arguments_are_two() {
         (&["--model", &good, "--print", "-"], "nothing to say"),
         (
             &["--model", &good, "--preset", "stead", "--print", "x"],
-            "preset = 'stead'",
+            "stead",
         ),
         (
             &["--model", &good, "--workspace", "/nowhere", "--print", "x"],

@@ -57,7 +57,7 @@ fn events_are_lines_of_json() {
     let output = of_type("output");
     assert_eq!(
         (&output["line_count"], &output["is_error"]),
-        (&300.into(), &false.into())
+        (&301.into(), &false.into())
     );
     assert!(output["view"].as_str().unwrap().contains("note 1:"));
     let said: String = lines
@@ -142,7 +142,7 @@ fn commands_are_not_run_unless_allowed() {
 }
 
 #[test]
-fn a_full_window_is_compacted_and_told_on_standard_error() {
+fn a_full_window_is_compacted_and_told() {
     let place = Place::new();
     let mut script = String::from("[");
     for _ in 0..6 {
@@ -150,13 +150,35 @@ fn a_full_window_is_compacted_and_told_on_standard_error() {
     }
     script += r#"{"text": "done reading"}, {"text": "done reading"}]"#;
     let model = place.script(&script);
-    let window = ["--window", "12k", "--max-output", "1k"];
+    let window = ["--preset", "refs", "--window", "12k", "--max-output", "1k"];
     let args = ["--model", &model, "--print", "read it all", "--json"];
     let outcome = place.chat(&[&args[..], &window[..]].concat());
     assert_eq!(outcome.code, 0, "{}", outcome.stdout);
-    let session = |line: &&str| line.contains(r#""type":"session""#);
-    let told: Vec<&str> = outcome.stdout.lines().filter(session).collect();
-    assert!(!told.is_empty(), "{}", outcome.stdout);
-    let first: Value = serde_json::from_str(told[0]).unwrap();
-    assert!(first["tokens_before"].as_u64() > first["tokens_after"].as_u64());
+    let told: Vec<Value> = outcome
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line["type"] == "session")
+        .collect();
+    let kinds: Vec<&str> = told
+        .iter()
+        .map(|line| line["kind"].as_str().unwrap())
+        .collect();
+    assert!(
+        kinds.contains(&"trimmed") && kinds.contains(&"compacted"),
+        "{kinds:?}"
+    );
+    for line in &told {
+        assert!(
+            line["tokens_before"].as_u64() > line["tokens_after"].as_u64(),
+            "{line}"
+        );
+    }
+    let plain = place.chat(&[&args[..4], &window[..]].concat());
+    assert_eq!(plain.stdout, "done reading\n");
+    assert!(
+        plain.stderr.contains("compacted: saved "),
+        "{}",
+        plain.stderr
+    );
 }

@@ -108,7 +108,33 @@ fn calls_are_shown_with_the_beginning_of_their_outputs() {
         "{screen}"
     );
     assert!(!screen.contains("note 9:"), "{screen}");
-    assert!(screen.contains("of 300 lines: /output "), "{screen}");
+    assert!(screen.contains("5 of 300 lines: /output "), "{screen}");
+}
+
+#[test]
+fn outputs_of_several_calls_say_whose_they_are() {
+    let script = r#"[
+      {"calls": [{"name": "list", "arguments": {"path": "."}},
+                 {"name": "search", "arguments": {"pattern": "question 300"}}]},
+      {"text": "both done"}
+    ]"#;
+    let Some(pane) = start(script, (100, 40), &[]) else {
+        return;
+    };
+    pane.line("do both");
+    let screen = pane.wait_for("both done");
+    let at = |part: &str| {
+        screen
+            .find(part)
+            .unwrap_or_else(|| panic!("{part}:\n{screen}"))
+    };
+    let order = [
+        "* list .",
+        "* search question 300",
+        "  list .:",
+        "  search question 300:",
+    ];
+    assert!(order.map(at).is_sorted(), "{screen}");
 }
 
 #[test]

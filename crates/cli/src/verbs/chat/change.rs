@@ -55,7 +55,7 @@ pub(super) fn preset(
             ]
         };
         let rows: Vec<_> = PRESETS.iter().map(row).collect();
-        screen.text(&lined_up(&rows, [Align::Left; 3]));
+        screen.lines(&lined_up(&rows, [Align::Left; 3]));
         return Ok(None);
     }
     let names = || PRESETS.iter().map(|preset| preset.name);

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use terminal_size::{Width, terminal_size};
 use trimtab::session::EventKind;
 use trimtab_agent::Event;
+use trimtab_model::Output;
 
 use super::shown;
 use super::text::{visible, with_hint, wrapped};
@@ -20,6 +21,9 @@ const USUAL: usize = 80;
 const NARROWEST: usize = 20;
 /// How often the sign that the model is waited for moves.
 const TICK: Duration = Duration::from_millis(120);
+
+/// Shown while the model is waited for.
+const MODEL: &str = "waiting for the model, Ctrl-C interrupts";
 
 /// What the cursor stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +41,10 @@ pub(super) struct Screen<'t> {
     terminal: &'t mut Terminal,
     at: At,
     waiting: Option<ProgressBar>,
+    /// The calls that are being carried out: their ids, and how they were shown.
+    calls: Vec<(String, String)>,
+    /// True if they are carried out at the same time: outputs then say whose they are.
+    several: bool,
     /// The first thing that went wrong with the output.
     failed: Option<io::Error>,
 }
@@ -48,6 +56,8 @@ impl<'t> Screen<'t> {
             terminal,
             at: At::Start,
             waiting: None,
+            calls: Vec::new(),
+            several: false,
             failed: None,
         }
     }
@@ -70,6 +80,12 @@ impl<'t> Screen<'t> {
             Some(error) => Err(error.into()),
             None => Ok(()),
         }
+    }
+
+    /// A turn begins.
+    pub(super) fn begin(&mut self) {
+        self.calls.clear();
+        self.wait(MODEL);
     }
 
     /// Shows that something is waited for, until the next thing is shown.
@@ -102,6 +118,13 @@ impl<'t> Screen<'t> {
         }
     }
 
+    /// Lines of ours, each broken between words where it is too long.
+    pub(super) fn lines(&mut self, text: &str) {
+        for line in text.lines() {
+            self.line(Style::new(), line);
+        }
+    }
+
     /// Says that something went wrong, and the way out.
     pub(super) fn error(&mut self, message: &str, hint: Option<&str>) {
         self.settle();
@@ -131,21 +154,16 @@ impl<'t> Screen<'t> {
             Event::Text(text) => self.stream(At::Answer, Style::new(), text),
             Event::Reasoning(text) => self.stream(At::Thought, style::DIM, text),
             Event::Call(call) => {
-                let told = shown::call(call, Self::width().saturating_sub(2));
+                let told = shown::call(call, Self::width().saturating_sub(3));
                 let out = style::OUTPUT;
                 self.text(&format!("{out}* {told}{out:#}\n"));
+                self.several = !self.calls.is_empty();
+                self.calls.push((call.id.clone(), told));
                 self.wait("working, Ctrl-C interrupts");
             }
             Event::Output { output, .. } => {
-                let style = if output.is_error {
-                    style::BAD
-                } else {
-                    style::DIM
-                };
-                for line in shown::output(output, Self::width().saturating_sub(4)) {
-                    self.text(&format!("{style}  | {line}{style:#}\n"));
-                }
-                self.wait("waiting for the model, Ctrl-C interrupts");
+                self.output(output);
+                self.wait(MODEL);
             }
             Event::Summarising { background: true } => {
                 self.line(style::DIM, "a summary is being written in the background");
@@ -157,9 +175,27 @@ impl<'t> Screen<'t> {
             event => {
                 if let Some(told) = shown::trouble(event) {
                     self.line(style::WARN, &told);
-                    self.wait("waiting for the model, Ctrl-C interrupts");
+                    self.wait(MODEL);
                 }
             }
+        }
+    }
+
+    /// The beginning of an output; below its call, or behind it where there are several.
+    fn output(&mut self, output: &Output) {
+        let place = self.calls.iter().position(|(id, _)| *id == output.call_id);
+        let call = place.map(|place| self.calls.remove(place).1);
+        if let Some(call) = call.filter(|_| self.several) {
+            let dim = style::DIM;
+            self.text(&format!("{dim}  {call}:{dim:#}\n"));
+        }
+        let style = if output.is_error {
+            style::BAD
+        } else {
+            style::DIM
+        };
+        for line in shown::output(output, Self::width().saturating_sub(4)) {
+            self.text(&format!("{style}  | {line}{style:#}\n"));
         }
     }
 

@@ -44,7 +44,11 @@ pub(super) fn output(output: &Output, width: usize) -> Vec<String> {
     let stored = output.stored.as_ref();
     let seen = text.lines().count();
     let whole = stored.and_then(trimtab_model::Ref::line_count);
-    let whole = whole.map_or(seen, |whole| usize::try_from(whole).unwrap_or(usize::MAX));
+    // Of a view that leaves nothing out, the lines are those that it has.
+    let whole = match whole.filter(|_| output.trimmed) {
+        Some(whole) => usize::try_from(whole).unwrap_or(usize::MAX),
+        None => seen,
+    };
     if whole > lines.len() {
         let of = format!("{} of {}", lines.len(), counted(whole, "line"));
         let rest = match stored {

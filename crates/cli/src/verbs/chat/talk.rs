@@ -25,8 +25,6 @@ use crate::ui::{Terminal, style};
 
 /// What stands before the line that is typed.
 const PROMPT: &str = "> ";
-/// Shown while the model is waited for.
-const WAITING: &str = "waiting for the model, Ctrl-C interrupts";
 
 /// Runs the conversation.
 pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -202,7 +200,7 @@ impl Talk<'_> {
             Command::Retry => self.screen.text("there is nothing to ask again\n"),
             Command::Help | Command::Quit => {
                 let help = lined_up(&command::help(), [Align::Left; 2]);
-                self.screen.text(&help);
+                self.screen.lines(&help);
                 let more = "a line that ends with \\ goes on in the next; Tab completes commands";
                 self.screen.line(style::DIM, more);
             }
@@ -276,7 +274,7 @@ impl Talk<'_> {
 
     /// Takes what the user says, or goes on where the last turn stopped.
     fn turn(&mut self, said: Option<&str>) {
-        self.screen.wait(WAITING);
+        self.screen.begin();
         let interrupt = self.chat.agent.interrupt();
         let Self {
             chat,
