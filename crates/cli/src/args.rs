@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::verbs::output::place::StoreArgs;
-use crate::verbs::{chat, compact, config, inspect, mcp, models, output};
+use crate::verbs::{chat, compact, config, inspect, mcp, models, output, replay};
 
 /// The context engine between an agent and its model.
 #[derive(Debug, Parser)]
@@ -39,6 +39,9 @@ pub enum Verb {
     /// Show windows, prices and rules of models
     #[command(long_about = models::ABOUT, after_help = models::EXAMPLES)]
     Models(models::Args),
+    /// Replay recorded sessions through a preset: tokens, cost, recall, faults
+    #[command(long_about = replay::ABOUT, after_help = replay::EXAMPLES)]
+    Replay(replay::Args),
     /// Keep tool outputs in a store: put, list, read, search and remove them
     #[command(long_about = output::ABOUT, after_help = output::EXAMPLES)]
     Output(output::Args),

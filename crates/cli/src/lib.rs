@@ -49,6 +49,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, terminal),
         Verb::Models(args) => verbs::models::run(args, &cli.common, terminal),
         Verb::Output(args) => verbs::output::run(args, &cli.common, terminal),
+        Verb::Replay(args) => verbs::replay::run(args, &cli.common, terminal),
         Verb::Mcp(_) => Ok(()),
     }
 }

@@ -7,3 +7,4 @@ pub mod inspect;
 pub mod mcp;
 pub mod models;
 pub mod output;
+pub mod replay;
