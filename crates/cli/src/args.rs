@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::verbs::output::place::StoreArgs;
-use crate::verbs::{compact, config, inspect, mcp, models, output, replay};
+use crate::verbs::{chat, compact, config, inspect, mcp, models, output, replay};
 
 /// The context engine between an agent and its model.
 #[derive(Debug, Parser)]
@@ -30,6 +30,9 @@ pub enum Verb {
     /// Show what fills the window of a recorded conversation, and what is wrong with it
     #[command(long_about = inspect::ABOUT, after_help = inspect::EXAMPLES)]
     Inspect(inspect::Args),
+    /// Talk to a model in the terminal, with tools and a window that takes care of itself
+    #[command(long_about = chat::ABOUT, after_help = chat::EXAMPLES)]
+    Chat(chat::Args),
     /// Compact a recorded conversation, in the form that it was written down in
     #[command(long_about = compact::ABOUT, after_help = compact::EXAMPLES)]
     Compact(compact::Args),

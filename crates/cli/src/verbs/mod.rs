@@ -1,5 +1,6 @@
 //! One module per verb.
 
+pub mod chat;
 pub mod compact;
 pub mod config;
 pub mod inspect;
