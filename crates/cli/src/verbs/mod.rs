@@ -1,6 +1,10 @@
 //! One module per verb.
 
+pub mod demo;
+pub mod doctor;
 pub mod inspect;
 pub mod mcp;
 pub mod models;
 pub mod output;
+pub mod serve;
+pub mod wrap;

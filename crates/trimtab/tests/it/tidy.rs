@@ -16,7 +16,10 @@ const CRATES: [(&str, &[&str]); 8] = [
         "agent",
         &["engine", "model", "store", "testkit", "trimtab", "wire"],
     ),
-    ("cli", &["engine", "model", "store", "trimtab", "wire"]),
+    (
+        "cli",
+        &["engine", "model", "proxy", "store", "testkit", "trimtab", "wire"],
+    ),
     ("proxy", &["engine", "model", "store", "trimtab", "wire"]),
     ("testkit", &["model", "wire"]),
 ];
