@@ -12,6 +12,7 @@ pub mod plan;
 pub mod planner;
 pub mod policy;
 pub mod removal;
+pub mod steady;
 pub mod trigger;
 pub mod verify;
 pub mod view;

@@ -130,7 +130,12 @@ impl Plan {
     /// The same plan for a log of `length`: an edit never reaches messages that are yet to come.
     #[must_use]
     pub fn within(mut self, length: usize) -> Self {
-        self.at = length;
+        // A plan that waited for its summary is as old as its draft.
+        self.at = if self.at == 0 {
+            length
+        } else {
+            self.at.min(length)
+        };
         self.edits.retain_mut(|edit| match edit {
             Edit::Show { message, .. }
             | Edit::ShowAsText { message, .. }

@@ -95,9 +95,10 @@ fn read(dialect: Dialect, said: &Value) -> Option<Message> {
 impl Parts {
     fn chat(&mut self, event: &Value) {
         let choices = event.get("choices").and_then(Value::as_array);
-        let first = choices.into_iter().flatten().find(|choice| {
-            choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0
-        });
+        let first = choices
+            .into_iter()
+            .flatten()
+            .find(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0);
         let delta = first.and_then(|choice| choice.get("delta")?.as_object());
         for (name, value) in delta.into_iter().flatten() {
             if name == "tool_calls" {
@@ -168,7 +169,11 @@ impl Parts {
                 self.list.push((index, part, String::new()));
             }
             Some("content_block_delta") => {
-                let found = self.list.iter_mut().rev().find(|(known, ..)| *known == index);
+                let found = self
+                    .list
+                    .iter_mut()
+                    .rev()
+                    .find(|(known, ..)| *known == index);
                 if let (Some((_, part, input)), Some(delta)) = (found, event.get("delta")) {
                     add_to_part(part, input, delta);
                 }
@@ -251,8 +256,10 @@ mod tests {
             &[
                 delta(json!({"role": "assistant", "content": "he", "reasoning_content": "h"})),
                 delta(json!({"content": "llo", "reasoning_content": "m"})),
-                delta(json!({"tool_calls": [{"index": 1, "id": "c2", "type": "function",
-                    "function": {"name": "g", "arguments": ""}}]})),
+                delta(
+                    json!({"tool_calls": [{"index": 1, "id": "c2", "type": "function",
+                    "function": {"name": "g", "arguments": ""}}]}),
+                ),
                 delta(json!({"tool_calls": [{"index": 1, "function": {"arguments": "{\"a\":"}}]})),
                 delta(json!({"tool_calls": [{"index": 1, "function": {"arguments": "1}"}}]})),
             ],
@@ -261,36 +268,58 @@ mod tests {
         let call = message.calls().next().unwrap();
         assert_eq!((call.id.as_str(), call.name.as_str()), ("c2", "g"));
         assert_eq!(call.arguments, "{\"a\":1}");
-        assert!(message.parts.iter().any(|part| matches!(part, Part::Reasoning(_))));
+        assert!(
+            message
+                .parts
+                .iter()
+                .any(|part| matches!(part, Part::Reasoning(_)))
+        );
     }
 
     #[test]
     fn messages_keep_their_signatures() {
-        let part = |index: u64, part: Value| {
-            json!({"type": "content_block_start", "index": index, "content_block": part})
-        };
-        let delta = |index: u64, delta: Value| {
-            json!({"type": "content_block_delta", "index": index, "delta": delta})
-        };
+        let part = |index: u64, part: Value| json!({"type": "content_block_start", "index": index, "content_block": part});
+        let delta = |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
         let message = assembled(
             Dialect::Messages,
             &[
-                part(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+                part(
+                    0,
+                    json!({"type": "thinking", "thinking": "", "signature": ""}),
+                ),
                 delta(0, json!({"type": "thinking_delta", "thinking": "hm"})),
                 delta(0, json!({"type": "signature_delta", "signature": "sig"})),
-                part(1, json!({"type": "tool_use", "id": "c1", "name": "f", "input": {}})),
-                delta(1, json!({"type": "input_json_delta", "partial_json": "{\"a\":"})),
+                part(
+                    1,
+                    json!({"type": "tool_use", "id": "c1", "name": "f", "input": {}}),
+                ),
+                delta(
+                    1,
+                    json!({"type": "input_json_delta", "partial_json": "{\"a\":"}),
+                ),
                 delta(1, json!({"type": "input_json_delta", "partial_json": "1}"})),
-                part(2, json!({"type": "tool_use", "id": "c2", "name": "g", "input": {}})),
+                part(
+                    2,
+                    json!({"type": "tool_use", "id": "c2", "name": "g", "input": {}}),
+                ),
             ],
         );
-        let [Part::Reasoning(thought), Part::Call(call), Part::Call(empty)] =
-            message.parts.as_slice()
+        let [
+            Part::Reasoning(thought),
+            Part::Call(call),
+            Part::Call(empty),
+        ] = message.parts.as_slice()
         else {
             panic!("{message:?}");
         };
-        assert_eq!((thought.text.as_str(), thought.seal.as_deref()), ("hm", Some("sig")));
-        assert_eq!((call.arguments.as_str(), empty.arguments.as_str()), ("{\"a\":1}", "{}"));
+        assert_eq!(
+            (thought.text.as_str(), thought.seal.as_deref()),
+            ("hm", Some("sig"))
+        );
+        assert_eq!(
+            (call.arguments.as_str(), empty.arguments.as_str()),
+            ("{\"a\":1}", "{}")
+        );
     }
 
     #[test]
@@ -299,8 +328,12 @@ mod tests {
         let message = assembled(
             Dialect::Responses,
             &[
-                done(json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"})),
-                done(json!({"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"})),
+                done(
+                    json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}),
+                ),
+                done(
+                    json!({"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}),
+                ),
             ],
         );
         assert_eq!((message.parts.len(), message.calls().count()), (2, 1));
@@ -314,7 +347,10 @@ mod tests {
         assert_eq!(of_whole(Dialect::Messages, messages).unwrap().text(), "hi");
         let responses = br#"{"output": [{"type": "message", "role": "assistant",
             "content": [{"type": "output_text", "text": "hi"}]}]}"#;
-        assert_eq!(of_whole(Dialect::Responses, responses).unwrap().text(), "hi");
+        assert_eq!(
+            of_whole(Dialect::Responses, responses).unwrap().text(),
+            "hi"
+        );
         assert!(of_whole(Dialect::Chat, b"{}").is_none());
     }
 }

@@ -73,7 +73,8 @@ mod tests {
         let codex = r#"{"input": [{"role": "user", "content": [{"type": "input_text",
             "text": "You are performing a CONTEXT CHECKPOINT COMPACTION. Write"}]}]}"#;
         assert_eq!(asked(Dialect::Responses, codex), Some("own-compaction"));
-        let item = r#"{"input": [{"role": "user", "content": "q"}, {"type": "compaction_trigger"}]}"#;
+        let item =
+            r#"{"input": [{"role": "user", "content": "q"}, {"type": "compaction_trigger"}]}"#;
         assert_eq!(asked(Dialect::Responses, item), Some("own-compaction"));
     }
 
@@ -93,7 +94,10 @@ mod tests {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_static(r#"{"request_kind":"compaction"}"#);
         headers.insert("x-codex-turn-metadata", value);
-        assert_eq!(reason("/v1/responses", &headers, &scan), Some("own-compaction"));
+        assert_eq!(
+            reason("/v1/responses", &headers, &scan),
+            Some("own-compaction")
+        );
         assert!(is_count("/v1/messages/count_tokens?beta=true") && !is_count("/v1/messages"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use trimtab::request::changes_to;
 use trimtab::session::{Moment, Pending, Session, SessionError, Setup};
 use trimtab_engine::normalise::Source;
@@ -15,7 +16,7 @@ use trimtab_wire::validate::validate;
 
 use crate::hidden::{self, Mixed};
 use crate::ledger::{self, Ledger};
-use crate::prints::Trail;
+use crate::prints::{Print, Trail, print_of};
 
 /// Why a window was not carried out on a body.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ impl std::fmt::Display for Trouble {
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     /// The body; none if it is sent as it came.
-    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) body: Option<Bytes>,
     /// Estimate of what came, in tokens.
     pub(crate) tokens_before: u64,
     /// Estimate of what is sent, in tokens.
@@ -62,6 +63,8 @@ pub(crate) struct Branch {
     came: u64,
     /// How far the window was searched for refs, and whether there is one.
     refs: Refs,
+    /// The tool definitions that were measured last.
+    tools: (Print, Measure),
     /// Calls of ours in the answer that the client has, and will send back without them.
     mixed: Option<Mixed>,
     /// True while a summary is being written.
@@ -88,12 +91,16 @@ impl Branch {
         let Some(ledger) = Ledger::read(log) else {
             return Ok(None);
         };
-        let came = log.messages().iter().map(|message| Measure::of(message).tokens());
+        let came = log
+            .messages()
+            .iter()
+            .map(|message| Measure::of(message).tokens());
         Ok(Some(Self {
             came: came.sum(),
             session,
             ledger,
             refs: Refs::default(),
+            tools: (0, Measure::default()),
             mixed: None,
             summarising: false,
         }))
@@ -104,6 +111,11 @@ impl Branch {
         &self.ledger.trail
     }
 
+    /// How much of the log the client's first messages are.
+    pub(crate) fn logged(&self, messages: usize) -> usize {
+        self.ledger.logged(messages)
+    }
+
     /// Its session.
     pub(crate) fn session(&mut self) -> &mut Session {
         &mut self.session
@@ -112,6 +124,15 @@ impl Branch {
     /// The name of its session.
     pub(crate) fn id(&self) -> &SessionId {
         self.session.id()
+    }
+
+    /// Takes the tool definitions of the next call; the same ones are measured once.
+    pub(crate) fn set_tools(&mut self, json: &str, key: &[u8; 192]) {
+        let print = print_of(json.as_bytes(), key);
+        if self.tools.0 != print {
+            self.tools = (print, Measure::of_text(json));
+        }
+        self.session.set_tools(self.tools.1);
     }
 
     /// Lets in what the body has beyond the messages that are known.
@@ -182,27 +203,25 @@ impl Branch {
     }
 
     /// Makes the window fit and carries it out on the body.
-    pub(crate) fn compose(
-        &mut self,
-        scan: &Scan<'_>,
-        ways: &Ways,
-    ) -> Result<Outgoing, Trouble> {
+    pub(crate) fn compose(&mut self, scan: &Scan<'_>, ways: &Ways) -> Result<Outgoing, Trouble> {
         let ready = self.session.ready();
         // What cannot be made to fit is sent as small as it is: the provider has the last word.
         let tokens = match &ready {
             Ok(ready) => ready.tokens,
             Err(SessionError::Store(_) | SessionError::Entry { .. }) => {
-                return Err(ready.err().map_or_else(
-                    || Trouble::Mismatch(String::new()),
-                    Trouble::Session,
-                ));
+                return Err(ready
+                    .err()
+                    .map_or_else(|| Trouble::Mismatch(String::new()), Trouble::Session));
             }
             Err(_) => self.estimate()?,
         };
         let offered = ways.offer && !defines_ours(scan) && self.shows_a_ref()?;
         let mut changes = self.changes(scan)?;
         let window = self.session.setup().limits.window;
-        changes.extend(ways.limit(scan, tokens, window).map(|tokens| Change::SetLimit { tokens }));
+        changes.extend(
+            ways.limit(scan, tokens, window)
+                .map(|tokens| Change::SetLimit { tokens }),
+        );
         if offered {
             changes.push(offer(scan.dialect()));
         }
@@ -233,6 +252,15 @@ impl Branch {
             Some((log, entries)) => changes_to(&log, &entries, scan.dialect()),
             None => changes_to(log, entries, scan.dialect()),
         })
+    }
+
+    /// The refs that the window shows.
+    pub(crate) fn refs_shown(&mut self) -> Result<Vec<String>, SessionError> {
+        let window = self.session.window()?;
+        let outputs = window.messages().flat_map(|message| message.outputs());
+        let shown = outputs.filter(|output| shows_ref(output));
+        let refs = shown.filter_map(|output| output.stored.as_ref());
+        Ok(refs.map(|stored| stored.id().to_owned()).collect())
     }
 
     /// True if the window shows a ref that the model could ask for.
@@ -297,19 +325,25 @@ fn shows_ref(output: &Output) -> bool {
 /// True if the client has the retrieval tools itself.
 fn defines_ours(scan: &Scan<'_>) -> bool {
     let mut tools = scan.request().tool_list.iter();
-    tools.any(|tool| scan.string(tool.name).is_some_and(|name| tools::is_retrieval(&name)))
+    tools.any(|tool| {
+        scan.string(tool.name)
+            .is_some_and(|name| tools::is_retrieval(&name))
+    })
 }
 
 fn offer(dialect: Dialect) -> Change {
     let tools = tools::all();
     Change::AddTools {
         place: Place::Last,
-        tools: tools.iter().map(|tool| RawJson::of(&tool.in_dialect(dialect))).collect(),
+        tools: tools
+            .iter()
+            .map(|tool| RawJson::of(&tool.in_dialect(dialect)))
+            .collect(),
     }
 }
 
 /// The body after the changes, if a provider would accept it.
-fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Vec<u8>>, Trouble> {
+fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Bytes>, Trouble> {
     let mismatch = |why: String| Trouble::Mismatch(why);
     let spliced = splice(scan, changes).map_err(|refused| mismatch(refused.to_string()))?;
     let body = spliced.body;
@@ -320,5 +354,5 @@ fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Vec<u8>>, Troub
     if let Some(fault) = validate(&again).first() {
         return Err(mismatch(format!("the new body is not valid: {fault}")));
     }
-    Ok(Some(body.into_owned()))
+    Ok(Some(Bytes::from(body.into_owned())))
 }

@@ -168,9 +168,6 @@ mod tests {
         }
         let cut = gzip(TEXT)[..12].to_vec();
         assert_eq!(decoded("gzip", cut), Err(NotDecoded::Damaged));
-        assert_eq!(
-            decoded("gzip, br", TEXT.to_vec()),
-            Err(NotDecoded::Unknown)
-        );
+        assert_eq!(decoded("gzip, br", TEXT.to_vec()), Err(NotDecoded::Unknown));
     }
 }

@@ -57,7 +57,10 @@ fn same_kind(one: &Part, other: &Part) -> bool {
 }
 
 /// What is left of `part` behind `said`: nothing, or more text. None if it begins otherwise.
-#[expect(clippy::option_option, reason = "no match, a whole match, a match with a rest")]
+#[expect(
+    clippy::option_option,
+    reason = "no match, a whole match, a match with a rest"
+)]
 fn rest(part: &Part, said: &Part) -> Option<Option<Part>> {
     match (part, said) {
         (Part::Text(part), Part::Text(said)) => {

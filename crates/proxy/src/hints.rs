@@ -84,7 +84,10 @@ mod tests {
 
     fn hint(pairs: &[(&'static str, &'static str)], body: &str) -> Option<(&'static str, String)> {
         let pair = |(name, value): &(&'static str, &'static str)| {
-            (HeaderName::from_static(name), HeaderValue::from_static(value))
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
         };
         let headers: HeaderMap = pairs.iter().map(pair).collect();
         let scan = Scan::new(body.as_bytes(), Dialect::Messages).unwrap();
@@ -97,10 +100,22 @@ mod tests {
         let ours = ("x-trimtab-session", "mine");
         let claude = ("x-claude-code-session-id", "cc-1");
         let named = |from, name: &str| Some((from, name.to_owned()));
-        assert_eq!(hint(&[claude, ours], empty), named("x-trimtab-session", "mine"));
-        assert_eq!(hint(&[claude], empty), named("x-claude-code-session-id", "cc-1"));
-        assert_eq!(hint(&[("session-id", "codex-1")], empty), named("session-id", "codex-1"));
-        assert_eq!(hint(&[("x-session-id", "oc-1")], empty), named("x-session-id", "oc-1"));
+        assert_eq!(
+            hint(&[claude, ours], empty),
+            named("x-trimtab-session", "mine")
+        );
+        assert_eq!(
+            hint(&[claude], empty),
+            named("x-claude-code-session-id", "cc-1")
+        );
+        assert_eq!(
+            hint(&[("session-id", "codex-1")], empty),
+            named("session-id", "codex-1")
+        );
+        assert_eq!(
+            hint(&[("x-session-id", "oc-1")], empty),
+            named("x-session-id", "oc-1")
+        );
         assert_eq!(hint(&[], empty), None);
         assert_eq!(hint(&[("x-session-id", " ")], empty), None);
         let user = r#"{"messages": [], "metadata": {"user_id": "{\"device_id\":\"d\",\"session_id\":\"s-9\"}"}}"#;

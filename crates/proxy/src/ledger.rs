@@ -61,6 +61,12 @@ impl Ledger {
         self.altered.is_empty() && self.places.len() == logged
     }
 
+    /// How much of the log the client's first messages are.
+    pub(crate) fn logged(&self, messages: usize) -> usize {
+        let last = messages.checked_sub(1).and_then(|at| self.places.get(at));
+        last.map_or(0, |place| place + 1)
+    }
+
     /// The place of the client's last message.
     pub(crate) fn last_place(&self) -> Option<usize> {
         self.places.last().copied()
@@ -83,7 +89,11 @@ impl Ledger {
             if let Some(slot) = position.get_mut(*place) {
                 *slot = Some(client);
             }
-            let again = self.altered.contains(&client).then(|| came(client)).flatten();
+            let again = self
+                .altered
+                .contains(&client)
+                .then(|| came(client))
+                .flatten();
             messages.push(match again {
                 Some(message) => message.into(),
                 None => std::sync::Arc::clone(log.get(*place)?),
@@ -101,7 +111,10 @@ impl Ledger {
             source: source(entry.source),
             ..entry.clone()
         };
-        Some((messages.into_iter().collect(), entries.iter().map(entry).collect()))
+        Some((
+            messages.into_iter().collect(),
+            entries.iter().map(entry).collect(),
+        ))
     }
 }
 
@@ -194,7 +207,10 @@ mod tests {
         let entries: Vec<Entry> = (0..5).map(|at| entry(&log, at)).collect();
         let came = |at: usize| (at == 1).then(|| Message::assistant("onetwo"));
         let (client, seen) = ledger.as_client(&log, &entries, came).unwrap();
-        assert_eq!((client.len(), client.get(1).unwrap().text().as_ref()), (3, "onetwo"));
+        assert_eq!(
+            (client.len(), client.get(1).unwrap().text().as_ref()),
+            (3, "onetwo")
+        );
         let sources: Vec<Source> = seen.iter().map(|entry| entry.source).collect();
         assert_eq!(
             sources,
@@ -223,6 +239,10 @@ mod tests {
             "cache_control": {"type": "ephemeral"}}]}]}]}"#;
         let scan = trimtab_wire::scan::Scan::new(body, trimtab_model::Dialect::Messages).unwrap();
         let kept = marked(scan.message(0).unwrap(), 1);
-        assert!(!serde_json::to_string(&kept).unwrap().contains("cache_control"));
+        assert!(
+            !serde_json::to_string(&kept)
+                .unwrap()
+                .contains("cache_control")
+        );
     }
 }

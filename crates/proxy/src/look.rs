@@ -291,12 +291,36 @@ mod tests {
     #[tokio::test]
     async fn an_overflow_is_seen_in_every_form() {
         let forms = [
-            (400, JSON, r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 213462 tokens > 200000 maximum"}}"#),
-            (400, JSON, r#"{"error":{"code":"context_length_exceeded","message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens."}}"#),
-            (200, SSE, "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{}}\n\nevent: response.in_progress\ndata: {\"type\":\"response.in_progress\"}\n\nevent: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Your input exceeds the context window of this model.\"}}}\n\n"),
-            (200, SSE, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 213462 tokens > 200000 maximum\"}}\n\n"),
-            (200, SSE, "data: {\"error\":{\"code\":400,\"message\":\"This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens\"}}\n\n"),
-            (200, JSON, r#"{"status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}}"#),
+            (
+                400,
+                JSON,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 213462 tokens > 200000 maximum"}}"#,
+            ),
+            (
+                400,
+                JSON,
+                r#"{"error":{"code":"context_length_exceeded","message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens."}}"#,
+            ),
+            (
+                200,
+                SSE,
+                "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{}}\n\nevent: response.in_progress\ndata: {\"type\":\"response.in_progress\"}\n\nevent: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Your input exceeds the context window of this model.\"}}}\n\n",
+            ),
+            (
+                200,
+                SSE,
+                "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 213462 tokens > 200000 maximum\"}}\n\n",
+            ),
+            (
+                200,
+                SSE,
+                "data: {\"error\":{\"code\":400,\"message\":\"This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens\"}}\n\n",
+            ),
+            (
+                200,
+                JSON,
+                r#"{"status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}}"#,
+            ),
         ];
         for (status, kind, text) in forms {
             let (overflow, given) = looked(answer(status, kind, text)).await;
@@ -308,13 +332,29 @@ mod tests {
     #[tokio::test]
     async fn everything_else_passes_as_it_came() {
         let others = [
-            (429, JSON, r#"{"error":{"message":"Rate limit reached, please try again in 2s"}}"#),
+            (
+                429,
+                JSON,
+                r#"{"error":{"message":"Rate limit reached, please try again in 2s"}}"#,
+            ),
             (401, JSON, r#"{"error":{"message":"invalid x-api-key"}}"#),
             (500, "text/plain", "oops"),
-            (200, SSE, "data: {\"choices\":[{\"delta\":{\"content\":\"prompt is too long\"}}]}\n\ndata: [DONE]\n\n"),
-            (200, SSE, "event: ping\ndata: {\"type\":\"ping\"}\n\nevent: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\nevent: error\ndata: {\"type\":\"error\"}\n\n"),
+            (
+                200,
+                SSE,
+                "data: {\"choices\":[{\"delta\":{\"content\":\"prompt is too long\"}}]}\n\ndata: [DONE]\n\n",
+            ),
+            (
+                200,
+                SSE,
+                "event: ping\ndata: {\"type\":\"ping\"}\n\nevent: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\nevent: error\ndata: {\"type\":\"error\"}\n\n",
+            ),
             (200, SSE, ""),
-            (200, JSON, r#"{"status":"completed","error":null,"output":[]}"#),
+            (
+                200,
+                JSON,
+                r#"{"status":"completed","error":null,"output":[]}"#,
+            ),
             (200, JSON, "not json"),
         ];
         for (status, kind, text) in others {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 use trimtab::session::{Limits, Moment, Pending, Setup};
-use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Role};
 use trimtab_wire::scan::Scan;
 
@@ -19,7 +18,7 @@ use crate::prints::Trail;
 use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
-use crate::{aside, headers, hints};
+use crate::{aside, headers, hints, own};
 
 /// The largest share of a window that is kept free for an answer, as a divisor: clients ask
 /// for far more than answers take.
@@ -68,7 +67,6 @@ pub(crate) struct Managed {
     pub(crate) session: String,
     /// True if the request is sent as it came unless it overflows.
     pub(crate) untouched: Option<&'static str>,
-    pub(crate) stream: bool,
     pub(crate) ways: Ways,
     pub(crate) outgoing: Outgoing,
     pub(crate) pending: Option<Pending>,
@@ -109,7 +107,9 @@ impl Work {
 
     fn manage(self, scan: &Scan<'_>, model: String) -> Decided {
         let settings = Arc::clone(&self.settings);
-        let chosen = settings.routes.choose(&self.path, self.dialect, Some(&model));
+        let chosen = settings
+            .routes
+            .choose(&self.path, self.dialect, Some(&model));
         let Some((route, rest)) = chosen else {
             return pass("no-upstream", Some(model));
         };
@@ -127,16 +127,23 @@ impl Work {
             return pass("holdout", Some(model));
         }
         let known = self.known(&route, &model);
-        let family = self.shared.families.get(&name, settings.config.limits.sessions);
+        // Who only wants the window calls the model without us.
+        let is_compress = self.path.starts_with(own::COMPRESS);
+        let family = self
+            .shared
+            .families
+            .get(&name, settings.config.limits.sessions);
         family.weighs(self.body.len());
         let managed = Managed {
             untouched: aside::reason(&self.path, &self.headers, scan),
             ways: Ways {
-                offer: settings.config.retrieval && mode == Mode::On,
+                offer: settings.config.retrieval && mode == Mode::On && !is_compress,
                 lowered: None,
-                may_overrun: known.model.as_ref().is_some_and(|model| model.rules.answer_may_overrun),
+                may_overrun: known
+                    .model
+                    .as_ref()
+                    .is_some_and(|model| model.rules.answer_may_overrun),
             },
-            stream: scan.is_stream(),
             work: self,
             route,
             rest,
@@ -201,7 +208,8 @@ impl Managed {
         let found = family.branch(&mut branches, &store, trail, &setup);
         let found = found.map_err(Trouble::from).and_then(|number| {
             let branch = branches.get(number);
-            let branch = branch.ok_or_else(|| Trouble::Mismatch("the branch is gone".to_owned()))?;
+            let branch =
+                branch.ok_or_else(|| Trouble::Mismatch("the branch is gone".to_owned()))?;
             self.branch = number;
             self.first(branch, scan, trail, &setup)
         });
@@ -226,13 +234,16 @@ impl Managed {
         setup: &Setup,
     ) -> Result<(), Trouble> {
         branch.session().set_limits(setup.limits);
-        branch.session().set_tools(setup.tools);
+        let tools = scan.json(scan.request().tools);
+        branch.set_tools(tools, self.work.shared.keys.prints());
         branch.id().as_str().clone_into(&mut self.session);
         branch.admit(scan, trail)?;
         if self.untouched.is_none() {
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
-            let moments = moments.get(usize::from(!after_outputs)..).unwrap_or_default();
+            let moments = moments
+                .get(usize::from(!after_outputs)..)
+                .unwrap_or_default();
             self.pending = branch.check(moments);
         }
         self.outgoing = branch.compose(scan, &self.ways)?;
@@ -269,8 +280,7 @@ impl Managed {
                 max_output: scan.answer_limit().map(|asked| asked.min(most)),
                 bytes: None,
             },
-            prices: self.known.model.as_ref().and_then(|model| model.prices.clone()),
-            tools: Measure::of_text(scan.json(scan.request().tools)),
+            prices: self.known.model.as_ref().and_then(|model| model.prices),
             calibration: self.work.shared.models.calibration(key.0, key.1),
             ..Setup::new(policy)
         }

@@ -13,11 +13,19 @@ pub(crate) fn find(name: &str, defined: &Policies) -> Result<Policy, String> {
     let Some(table) = defined.get(name) else {
         return Policy::preset(name).map_err(|_| names(defined));
     };
-    let base = table.get("preset").and_then(Value::as_str).unwrap_or("steady");
+    let base = table
+        .get("preset")
+        .and_then(Value::as_str)
+        .unwrap_or("steady");
     let file = preset_file(base).map_err(|_| names(&Policies::new()))?;
-    let mut whole: Table = file.toml.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    let mut whole: Table = file
+        .toml
+        .parse()
+        .map_err(|error: toml::de::Error| error.to_string())?;
     merge(&mut whole, table);
-    let policy: Policy = whole.try_into().map_err(|error: toml::de::Error| error.to_string())?;
+    let policy: Policy = whole
+        .try_into()
+        .map_err(|error: toml::de::Error| error.to_string())?;
     policy.check(None).map_err(|bad| {
         let bad: Vec<String> = bad.iter().map(ToString::to_string).collect();
         bad.join("; ")
@@ -55,7 +63,10 @@ mod tests {
         let refs = Policy::preset("refs").unwrap();
         let small = find("small", &defined).unwrap();
         assert!(!small.ageing.placeholder.enabled);
-        assert_eq!(small.ageing.placeholder.budget, refs.ageing.placeholder.budget);
+        assert_eq!(
+            small.ageing.placeholder.budget,
+            refs.ageing.placeholder.budget
+        );
         assert_eq!(find("refs", &defined).unwrap(), refs);
         assert!(find("tidy", &defined).unwrap_err().contains("steady, refs"));
     }

@@ -99,7 +99,11 @@ impl Trail {
         while equal + 1 < unequal {
             let middle = usize::midpoint(equal, unequal);
             let same = ours.get(middle - 1) == theirs.get(middle - 1);
-            if same { equal = middle } else { unequal = middle }
+            if same {
+                equal = middle;
+            } else {
+                unequal = middle;
+            }
         }
         let common = self.head + equal;
         let spoke = self.answer.is_some_and(|answer| answer < common);
@@ -113,15 +117,6 @@ impl Trail {
     /// True if the model speaks before `length`.
     pub(crate) fn has_answer_before(&self, length: usize) -> bool {
         self.answer.is_some_and(|answer| answer < length)
-    }
-
-    /// The first `length` messages of it.
-    pub(crate) fn cut(&self, length: usize) -> Self {
-        Self {
-            head: self.head.min(length),
-            prints: self.prints.iter().take(length).copied().collect(),
-            answer: self.answer.filter(|answer| *answer < length),
-        }
     }
 }
 
@@ -186,7 +181,10 @@ impl Printer<'_, '_> {
         };
         for part in parts {
             match serde_json::from_str::<TextPart<'_>>(part.get()) {
-                Ok(TextPart { kind: "text" | "input_text" | "output_text", text }) => {
+                Ok(TextPart {
+                    kind: "text" | "input_text" | "output_text",
+                    text,
+                }) => {
                     add_text(text.get(), hasher);
                 }
                 _ => self.unmarked(self.span_of(part.get()), hasher),
@@ -210,7 +208,10 @@ impl Printer<'_, '_> {
         let markers = self.scan.request().markers.iter();
         let mut at = span.start;
         for marker in markers.filter(|marker| span.contains(marker.field)) {
-            let before = Span { start: at, end: marker.field.start };
+            let before = Span {
+                start: at,
+                end: marker.field.start,
+            };
             let before = self.scan.json(before).trim_end();
             at = marker.field.end;
             if let Some(kept) = before.strip_suffix(',') {
@@ -220,7 +221,14 @@ impl Printer<'_, '_> {
                 at += self.comma_at(at, span.end);
             }
         }
-        hasher.update(self.scan.json(Span { start: at, end: span.end }).as_bytes());
+        hasher.update(
+            self.scan
+                .json(Span {
+                    start: at,
+                    end: span.end,
+                })
+                .as_bytes(),
+        );
         hasher.update(&[0]);
     }
 
@@ -283,7 +291,9 @@ mod tests {
             {"role":"user","content":[{"type":"image","source":{"x":1},"cache_control":{"type":"ephemeral"}}]}"#,
         );
         assert_eq!(plain, marked);
-        let first = messages(r#"{"role":"user","content":[{"cache_control":{"a":1}, "type":"image","source":{"x":1}}]}"#);
+        let first = messages(
+            r#"{"role":"user","content":[{"cache_control":{"a":1}, "type":"image","source":{"x":1}}]}"#,
+        );
         let none = messages(r#"{"role":"user","content":[{"type":"image","source":{"x":1}}]}"#);
         assert_eq!(first, none);
     }
@@ -307,7 +317,11 @@ mod tests {
             ))
         };
         let asked = call("c", "f", "{}");
-        for other in [call("d", "f", "{}"), call("c", "g", "{}"), call("c", "f", "{\"a\":1}")] {
+        for other in [
+            call("d", "f", "{}"),
+            call("c", "g", "{}"),
+            call("c", "f", "{\"a\":1}"),
+        ] {
             assert_eq!(asked.common(&other), 0);
         }
     }
@@ -319,26 +333,34 @@ mod tests {
         let later = r#"{"role":"system","content":"12:01"}"#;
         let said = r#"{"role":"user","content":"q"},{"role":"assistant","content":"a"}"#;
         let before = chat(&format!("{system},{said}"));
-        let grown = chat(&format!(r#"{system},{said},{{"role":"user","content":"more"}}"#));
+        let grown = chat(&format!(
+            r#"{system},{said},{{"role":"user","content":"more"}}"#
+        ));
         assert_eq!((before.common(&grown), grown.common(&before)), (3, 3));
         // The system may change once the model has spoken, and not before.
         assert_eq!(before.common(&chat(&format!("{later},{said}"))), 3);
         let asked = |system: &str| chat(&format!(r#"{system},{{"role":"user","content":"q"}}"#));
         assert_eq!(asked(system).common(&asked(later)), 0);
         assert_eq!(asked(system).common(&asked(system)), 2);
-        let forked = chat(&format!(r#"{system},{{"role":"user","content":"q"}},{{"role":"assistant","content":"b"}}"#));
+        let forked = chat(&format!(
+            r#"{system},{{"role":"user","content":"q"}},{{"role":"assistant","content":"b"}}"#
+        ));
         assert_eq!(before.common(&forked), 2);
         assert_eq!(before.common(&chat(said)), 0);
     }
 
     #[test]
     fn a_kept_trail_is_the_same_trail() {
-        let whole = messages(r#"{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"user","content":"r"}"#);
+        let whole = messages(
+            r#"{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"user","content":"r"}"#,
+        );
         let mut kept = Trail::default();
-        for (at, role) in [Role::User, Role::Assistant, Role::User].into_iter().enumerate() {
+        for (at, role) in [Role::User, Role::Assistant, Role::User]
+            .into_iter()
+            .enumerate()
+        {
             kept.restore(whole.get(at).unwrap(), role);
         }
         assert_eq!(kept, whole);
-        assert_eq!(whole.cut(2).common(&whole), 2);
     }
 }

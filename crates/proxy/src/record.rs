@@ -199,7 +199,10 @@ impl Book {
 
     /// A lock that is poisoned only costs its figure.
     fn with<T>(&self, change: impl FnOnce(&mut Report) -> T) -> Option<T> {
-        self.report.lock().ok().map(|mut report| change(&mut report))
+        self.report
+            .lock()
+            .ok()
+            .map(|mut report| change(&mut report))
     }
 }
 

@@ -32,7 +32,9 @@ pub enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {why}\nhint: set listen to another port, or to port 0 for any")]
+    #[error(
+        "cannot listen on {address}: {why}\nhint: set listen to another port, or to port 0 for any"
+    )]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -213,7 +215,9 @@ impl Acceptor {
         };
         drop(listener);
         // What is still open after that time is cut off with its tasks.
-        tokio::time::timeout(time, graceful.shutdown()).await.unwrap_or(());
+        tokio::time::timeout(time, graceful.shutdown())
+            .await
+            .unwrap_or(());
     }
 
     fn serve(

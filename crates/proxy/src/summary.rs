@@ -147,7 +147,10 @@ fn credentials(summariser: &Summariser) -> Option<HeaderMap> {
     }
     if let Some(key) = &summariser.key {
         let (name, value) = if messages {
-            (HeaderName::from_static("x-api-key"), key.reveal().to_owned())
+            (
+                HeaderName::from_static("x-api-key"),
+                key.reveal().to_owned(),
+            )
         } else {
             (AUTHORIZATION, format!("Bearer {}", key.reveal()))
         };
@@ -201,7 +204,10 @@ fn conversation(
     body: &mut Map<String, Value>,
 ) -> (&'static str, Vec<RawJson>) {
     match dialect {
-        Dialect::Chat => ("messages", said.iter().flat_map(chat::write_message).collect()),
+        Dialect::Chat => (
+            "messages",
+            said.iter().flat_map(chat::write_message).collect(),
+        ),
         Dialect::Messages => {
             let written = messages::write_request(said);
             if let Some(system) = written.system {
@@ -258,6 +264,7 @@ mod tests {
                 Message::user("now summarise"),
             ],
             max_output: 900,
+            takes_previous: false,
         }
     }
 

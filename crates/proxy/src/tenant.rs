@@ -109,7 +109,9 @@ fn random() -> [u8; 32] {
 
 /// Adds a part so that no two lists of parts give the same bytes.
 fn add(hasher: &mut blake3::Hasher, part: &[u8]) {
-    hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+    hasher
+        .update(&(part.len() as u64).to_le_bytes())
+        .update(part);
 }
 
 fn short(hasher: &blake3::Hasher) -> String {
@@ -144,7 +146,12 @@ mod tests {
         let store = MemoryStore::new();
         let keys = Keys::load(&store).unwrap();
         let one = keys.tenant(&presenting("x-api-key", "sk-1"));
-        assert_eq!(one, Keys::load(&store).unwrap().tenant(&presenting("x-api-key", "sk-1")));
+        assert_eq!(
+            one,
+            Keys::load(&store)
+                .unwrap()
+                .tenant(&presenting("x-api-key", "sk-1"))
+        );
         assert_ne!(one, keys.tenant(&presenting("x-api-key", "sk-2")));
         assert_ne!(one, keys.tenant(&presenting("authorization", "sk-1")));
         assert_ne!(one, keys.tenant(&HeaderMap::new()));

@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn usage_is_read_from_streams_and_whole_answers() {
-        let stream = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9000,\"completion_tokens\":2}}\n\n";
+        let stream =
+            "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9000,\"completion_tokens\":2}}\n\n";
         let record = seen(Dialect::Chat, "text/event-stream", stream);
         assert_eq!(record.usage.unwrap().prompt(), 9000);
         assert!(!record.silent_overflow);

@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod config;
+pub mod replay;
 pub mod request;
 pub mod retrieval;
 pub mod session;

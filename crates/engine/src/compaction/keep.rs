@@ -81,7 +81,9 @@ pub fn kept<M: Borrow<Message>>(
     for rule in rules {
         let chosen: Vec<usize> = match rule {
             Keep::UserMessages { tokens } => {
-                kept.before.extend(user_messages(messages, *tokens, &weigh));
+                let said = user_messages(messages, *tokens, &weigh).into_iter();
+                let apart = said.filter(|at| !kept.behind.contains(at));
+                kept.before.extend(apart.collect::<Vec<_>>());
                 continue;
             }
             Keep::UserMessagesCut { tokens } => {

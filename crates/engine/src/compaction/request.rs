@@ -176,7 +176,9 @@ pub(super) fn readable_batches<M: Borrow<Message>>(
     let mut omitted_oversized = false;
     for (at, message) in old.iter().enumerate() {
         let message = message.borrow();
-        if !matches!(message.role, Role::User | Role::Assistant) {
+        // The previous summary is read again, wherever it stands.
+        let summary = message.meta.kind == Some(Kind::Summary);
+        if !summary && !matches!(message.role, Role::User | Role::Assistant) {
             continue;
         }
         if message.text().len() as u64 / 2 > window / 2 {

@@ -68,3 +68,34 @@ pub(super) fn classes_in(text: &str) -> Class {
 pub(super) fn only(text: &str, allowed: Class) -> bool {
     !text.is_empty() && text.bytes().all(|byte| class(byte) & allowed != 0)
 }
+
+/// For each length, the first letters that words of a list have, one bit each: what says of
+/// most words that they are not in it.
+pub(super) struct FirstLetters([u32; 16]);
+
+impl FirstLetters {
+    pub(super) const fn of(words: &[&str]) -> Self {
+        Self([0; 16]).and(words)
+    }
+
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "it is made at compile time, and would not compile if an index were wrong"
+    )]
+    pub(super) const fn and(mut self, words: &[&str]) -> Self {
+        let mut at = 0;
+        while at < words.len() {
+            let word = words[at].as_bytes();
+            self.0[word.len()] |= 1 << (word[0] & 31);
+            at += 1;
+        }
+        self
+    }
+
+    /// False if no word of the list has this first letter, in any case, and this length.
+    #[inline]
+    pub(super) fn may_be(&self, first: u8, length: usize) -> bool {
+        let letters = self.0.get(length).copied().unwrap_or(0);
+        letters >> (first & 31) & 1 == 1
+    }
+}

@@ -2,6 +2,8 @@
 
 use memchr::{memchr, memrchr};
 
+use super::class::FirstLetters;
+
 /// Bytes of a line that is not shown whole.
 const LONGEST: usize = 240;
 /// Bytes before the word that gives a long line away.
@@ -42,6 +44,9 @@ const WORDS: [&str; 31] = [
     "unreachable",
 ];
 
+/// The second words of [`PAIRS`].
+const SECONDS: [&str; 4] = ["found", "file", "out", "by"];
+
 /// Words that do so behind another one.
 const PAIRS: [(&str, &str); 4] = [
     ("not", "found"),
@@ -50,44 +55,27 @@ const PAIRS: [(&str, &str); 4] = [
     ("caused", "by"),
 ];
 
-/// For each length of a word, the first letters that one of [`WORDS`] has, one bit each.
-static FIRST_LETTERS: [u32; 16] = first_letters();
-
-#[expect(
-    clippy::indexing_slicing,
-    reason = "it is made at compile time, and would not compile if an index were wrong"
-)]
-const fn first_letters() -> [u32; 16] {
-    let mut table = [0; 16];
-    let mut at = 0;
-    while at < WORDS.len() {
-        let word = WORDS[at].as_bytes();
-        table[word.len()] |= 1 << (word[0] & 31);
-        at += 1;
-    }
-    let mut at = 0;
-    while at < PAIRS.len() {
-        let word = PAIRS[at].1.as_bytes();
-        table[word.len()] |= 1 << (word[0] & 31);
-        at += 1;
-    }
-    table
-}
+/// For each length of a word, the first letters of [`WORDS`] and of [`PAIRS`].
+static FIRST_LETTERS: FirstLetters = FirstLetters::of(&WORDS).and(&SECONDS);
 
 /// True if the word from `start` to `end` has the length and the first letter of one that
 /// gives an error away. Most words do not.
 #[inline]
 pub(super) fn may_be(bytes: &[u8], start: usize, end: usize) -> bool {
-    let letters = FIRST_LETTERS.get(end - start).copied().unwrap_or(0);
     let first = bytes.get(start).copied().unwrap_or(0);
-    letters >> (first & 31) & 1 == 1
+    FIRST_LETTERS.may_be(first, end - start)
 }
 
 /// True for the name of an error, as exceptions have it.
 pub(super) fn names_an_error(word: &str) -> bool {
-    ["Error", "Exception", "Failure", "Panic"]
-        .iter()
-        .any(|end| word.ends_with(end))
+    let end = match word.as_bytes().last() {
+        Some(b'r') => "Error",
+        Some(b'n') => "Exception",
+        Some(b'e') => "Failure",
+        Some(b'c') => "Panic",
+        _ => return false,
+    };
+    word.ends_with(end)
 }
 
 /// The error line that the word from `start` to `end` gives away, if it does.

@@ -1,7 +1,9 @@
 //! Numbers that mean something: with a unit, versions, ports, line numbers.
 
 use super::FactKind;
-use super::class::{COLON, Class, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, class, only};
+use super::class::{
+    COLON, Class, DASH, DIGIT, DOT, FirstLetters, LETTER, SIGN, UNDER, class, only,
+};
 use super::scan::Found;
 
 /// Units, in small letters.
@@ -12,14 +14,14 @@ const UNITS: [&str; 58] = [
     "khz", "mhz", "ghz", "rpm", "qps", "rps", "tokens", "lines", "rows", "files", "tests", "items",
     "requests", "retries", "times", "percent", "usd", "eur", "x",
 ];
-/// The longest of them.
-const LONGEST_UNIT: usize = 8;
+static UNIT_LETTERS: FirstLetters = FirstLetters::of(&UNITS);
 
 /// Words before a number that say what it is.
 const LABELS: [&str; 12] = [
     "port", "line", "lines", "code", "status", "pid", "exit", "version", "limit", "timeout",
     "issue", "level",
 ];
+static LABEL_LETTERS: FirstLetters = FirstLetters::of(&LABELS);
 /// A bare number of so many digits is an id.
 const ID_DIGITS: usize = 6;
 /// More digits are data.
@@ -94,10 +96,15 @@ fn unit_behind(text: &str, end: usize) -> Option<usize> {
 }
 
 fn is_unit(word: &[u8]) -> bool {
-    word.len() <= LONGEST_UNIT
-        && UNITS
+    is_in(word, &UNITS, &UNIT_LETTERS)
+}
+
+fn is_in(word: &[u8], list: &[&str], letters: &FirstLetters) -> bool {
+    let first = word.first().copied().unwrap_or(0);
+    letters.may_be(first, word.len())
+        && list
             .iter()
-            .any(|unit| word.eq_ignore_ascii_case(unit.as_bytes()))
+            .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// True if a word that names a number stands before it.
@@ -111,12 +118,7 @@ fn is_labelled(text: &str, start: usize) -> bool {
     };
     let before = before.strip_suffix(b":").unwrap_or(before);
     let word = before.rsplit(|byte| !byte.is_ascii_alphabetic()).next();
-    word.is_some_and(|word| {
-        word.len() <= 7
-            && LABELS
-                .iter()
-                .any(|label| word.eq_ignore_ascii_case(label.as_bytes()))
-    })
+    word.is_some_and(|word| is_in(word, &LABELS, &LABEL_LETTERS))
 }
 
 /// `1.5GB`, `850ms`.

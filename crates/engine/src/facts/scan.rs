@@ -1,7 +1,8 @@
 //! The pass over the bytes.
 
 use super::class::{
-    COLON, Class, DIGIT, DOT, HIGH, LETTER, LOWER, SIGN, SLASH, UNDER, UPPER, class, classes_in,
+    COLON, Class, DASH, DIGIT, DOT, HIGH, LETTER, LOWER, SIGN, SLASH, UNDER, UPPER, class,
+    classes_in,
 };
 use super::{Fact, FactKind, failure, name, number, place};
 
@@ -110,6 +111,12 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
     /// A word with more than small letters in it.
     #[inline(never)]
     fn marked(&mut self, start: usize, end: usize, classes: Class) -> usize {
+        if classes & !(LOWER | UPPER | DOT | COLON | DASH) == 0
+            && let Some(end_of_word) = self.capital_or_ended(start, end)
+        {
+            self.plain(start, end_of_word);
+            return end;
+        }
         if classes & (SLASH | COLON) == SLASH | COLON
             && let Some((from, to)) = place::url(self.text, start, end)
         {
@@ -131,6 +138,24 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
             self.pieces(start, end);
         }
         end
+    }
+
+    /// The end of a word that has nothing but a capital at its front, or is all in capitals,
+    /// without the punctuation behind it. Most marked words of prose are of that kind.
+    #[inline]
+    fn capital_or_ended(&self, start: usize, end: usize) -> Option<usize> {
+        let word = self.bytes.get(start..end)?;
+        let behind = word
+            .iter()
+            .rev()
+            .take_while(|byte| matches!(byte, b'.' | b':' | b'-'))
+            .count();
+        let (first, rest) = word.get(..word.len() - behind)?.split_first()?;
+        let small = rest.iter().all(u8::is_ascii_lowercase);
+        let plain = first.is_ascii_alphabetic() && (small || capitals(*first, rest));
+        // A drive is followed by a backslash.
+        let drive = rest.is_empty() && behind > 0;
+        (plain && !drive).then_some(end - behind)
     }
 
     /// Splits a word where a character beyond ASCII ends one: at punctuation, and at the
@@ -220,6 +245,10 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
     }
 }
 
+fn capitals(first: u8, rest: &[u8]) -> bool {
+    first.is_ascii_uppercase() && rest.iter().all(u8::is_ascii_uppercase)
+}
+
 /// True for a character beyond ASCII that words with spaces around them are written in.
 fn belongs(found: char) -> bool {
     let accent = ('\u{300}'..='\u{36f}').contains(&found);
@@ -228,6 +257,12 @@ fn belongs(found: char) -> bool {
 
 /// `text` without the punctuation around it, and where it then starts.
 fn trimmed(start: usize, text: &str) -> (usize, &str) {
+    if let [first, .., last] = text.as_bytes()
+        && first.is_ascii_alphanumeric()
+        && last.is_ascii_alphanumeric()
+    {
+        return (start, text);
+    }
     let text = text.trim_end_matches(['.', ':', '-', '#', '@', '$', '~']);
     let inner = text.trim_start_matches([':', '.', '-', '/', '%']);
     // A few beginnings mean something: a root, a folder, an option, a hidden file.

@@ -288,7 +288,7 @@ impl Draft {
         let reason = self.asked.reason.clone();
         let mut plan = plan(reason, edits, slots, replaced, compaction.bound_reasoning);
         plan.refs.extend(self.stored.clone());
-        plan
+        plan.within(self.length)
     }
 
     /// Archives the oldest outputs of what is kept behind the summary, with a digest.

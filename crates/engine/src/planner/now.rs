@@ -101,16 +101,26 @@ impl Now<'_> {
 
     /// An error that names what is too large if the floor alone is more than the window.
     pub fn check_floor(&self, window: &Window) -> Result<(), FloorTooLarge> {
-        let Some(budget) = self.window else {
-            return Ok(());
+        self.floor(window).check(self.window.unwrap_or(u64::MAX))
+    }
+
+    /// The same for what cannot even be shown shorter: the outputs of the newest round can.
+    pub fn check_hard_floor(&self, window: &Window) -> Result<(), FloorTooLarge> {
+        let floor = Floor {
+            open_calls: 0,
+            ..self.floor(window)
         };
+        floor.check(self.window.unwrap_or(u64::MAX))
+    }
+
+    fn floor(&self, window: &Window) -> Floor {
         let anew = Self {
             usage: None,
             tools: 0,
             ..*self
         };
         let tokens = |measure: &Measure| anew.prompt_tokens(measure);
-        Floor::of(window, self.tools, self.least_answer(), tokens).check(budget)
+        Floor::of(window, self.tools, self.least_answer(), tokens)
     }
 
     /// What the triggers of `policy` are judged on.

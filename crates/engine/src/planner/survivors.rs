@@ -41,7 +41,7 @@ pub(super) fn survivors(
     let rules = rules(compaction, strategy, now, keep_turns);
     let weigh = |message: &Message| policy.estimate.message(message);
     let mut chosen = kept(&slots, &rules, weigh);
-    keep_newest_question(&slots, &mut chosen);
+    keep_newest_question(&slots, &rules, &mut chosen);
     if keep_turns.is_none() {
         let room = now
             .window
@@ -116,33 +116,37 @@ fn rules(
         rules.push(Keep::RecentTokens { tokens });
     }
     if let Some(turns) = keep_turns {
-        let recent = |rule: &Keep| {
-            matches!(
-                rule,
-                Keep::LastTurns { .. }
-                    | Keep::RecentTokens { .. }
-                    | Keep::RecentMessages { .. }
-                    | Keep::RecentTurns { .. }
-            )
-        };
-        rules.retain(|rule| !recent(rule));
+        rules.retain(|rule| !is_recent(rule));
         rules.insert(0, Keep::LastTurns { turns });
     }
     rules
 }
 
-/// The newest message of the user always survives; behind the summary, if nothing else was
-/// said about it.
-fn keep_newest_question(slots: &[Slot], kept: &mut Kept) {
+/// The newest message of the user always survives: behind the summary, unless the policy keeps
+/// nothing recent and has all of the user's messages before it.
+fn keep_newest_question(slots: &[Slot], rules: &[Keep], kept: &mut Kept) {
     let Some(newest) = slots.iter().rposition(|slot| slot.message.is_real_user()) else {
         return;
     };
-    if !kept.before.contains(&newest) && !kept.behind.contains(&newest) {
-        kept.shortened.remove(&newest);
-        let place = kept.behind.iter().position(|at| *at > newest);
-        kept.behind
-            .insert(place.unwrap_or(kept.behind.len()), newest);
+    let in_front = kept.before.contains(&newest) && !rules.iter().any(is_recent);
+    if in_front || kept.behind.contains(&newest) {
+        return;
     }
+    kept.before.remove(&newest);
+    kept.shortened.remove(&newest);
+    let place = kept.behind.iter().position(|at| *at > newest);
+    kept.behind
+        .insert(place.unwrap_or(kept.behind.len()), newest);
+}
+
+fn is_recent(rule: &Keep) -> bool {
+    matches!(
+        rule,
+        Keep::LastTurns { .. }
+            | Keep::RecentTokens { .. }
+            | Keep::RecentMessages { .. }
+            | Keep::RecentTurns { .. }
+    )
 }
 
 /// Where what is kept behind the summary is more than its room, or is all there is, older
@@ -158,10 +162,10 @@ fn cut_inside(slots: &[Slot], kept: &mut Kept, room: Option<u64>, weigh: impl Fn
         .iter()
         .filter_map(|at| slots.get(*at))
         .all(|slot| is_ours(&slot.message));
-    let room = match room {
-        Some(room) if total > room => room,
-        None if nothing_goes => total / 2,
-        _ => return,
+    let half = nothing_goes.then_some(total / 2);
+    let over = room.filter(|room| total > *room);
+    let Some(room) = half.into_iter().chain(over).min() else {
+        return;
     };
     let must = must_stay(slots);
     let from = first_within(slots, &kept.behind, &weights, room);

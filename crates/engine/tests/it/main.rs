@@ -1,3 +1,4 @@
 //! Behaviour of the engine as a whole.
 
+mod compaction;
 mod promises;

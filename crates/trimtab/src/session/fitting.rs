@@ -51,6 +51,9 @@ impl Session {
             policy.compaction.auto || !matches!(rung, Rung::Compact | Rung::DropHalfOfTurns)
         });
         let mut rung = rungs.next();
+        if self.excess()?.is_some() {
+            self.decide(|state, now| now.check_hard_floor(state.window))??;
+        }
         for _ in 0..STEPS {
             let Some(excess) = self.excess()? else {
                 return Ok(());
@@ -92,6 +95,10 @@ impl Session {
     pub(super) fn needs_compaction(&mut self) -> Result<bool, SessionError> {
         let ladder = self.setup.policy.ladder.clone();
         if !self.setup.policy.fit || !ladder.contains(&Rung::Compact) {
+            return Ok(false);
+        }
+        let hopeless = self.decide(|state, now| now.check_hard_floor(state.window).is_err())?;
+        if hopeless {
             return Ok(false);
         }
         for rung in ladder.into_iter().take_while(|rung| *rung != Rung::Compact) {

@@ -8,6 +8,7 @@
 
 mod lossless;
 mod presets;
+mod regressions;
 mod request;
 mod session;
 mod tidy;

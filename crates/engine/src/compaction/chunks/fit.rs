@@ -28,6 +28,12 @@ impl<'w> Fit<'w> {
         Self::new(max_output.min(self.previous()), self.weigh)
     }
 
+    /// What is left beside `text`.
+    pub(super) fn without(&self, text: &str) -> Self {
+        let left = self.budget.saturating_sub(self.weight_of(text));
+        Self::new(left, self.weigh)
+    }
+
     /// What is left beside an answer that is given again.
     pub(super) fn beside_previous(&self) -> Self {
         Self::new(self.budget - self.previous(), self.weigh)
@@ -57,10 +63,6 @@ impl<'w> Fit<'w> {
         shown
     }
 
-    pub(super) fn weigh(&self) -> Weigh<'w> {
-        self.weigh
-    }
-
     /// What was said in `messages`, each cut in its middle as far as it must be for all to fit.
     pub(super) fn conversation(&self, messages: &[&Message], output_limit: usize) -> String {
         let mut shown = request::conversation(messages, output_limit);
@@ -75,9 +77,9 @@ impl<'w> Fit<'w> {
 
     /// `messages` with long texts cut in their middle, until all fit; none if that is not
     /// enough.
-    pub(super) fn messages(&self, messages: Vec<Message>) -> Option<Vec<Message>> {
-        if self.weight(&messages) <= self.budget {
-            return Some(messages);
+    pub(super) fn messages(&self, messages: &[Message]) -> Option<Vec<Message>> {
+        if self.weight(messages) <= self.budget {
+            return Some(messages.to_vec());
         }
         let mut limit = longest(&messages.iter().collect::<Vec<_>>());
         while limit > SHORTEST {

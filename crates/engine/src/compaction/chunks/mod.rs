@@ -23,6 +23,8 @@ pub use fit::Weigh;
 
 /// What the text of a conversation stands between when one answer is to be built on another.
 const PREVIOUS: &str = "previous-summary";
+/// What each of several answers stands between when they are merged.
+const PART: &str = "summary-part";
 /// What a summary is introduced by where the messages themselves are sent.
 const PREVIOUS_MESSAGE: &str = "[Previous conversation summary]\n\n";
 /// What the design `turns` says where it leaves out what is too large.
@@ -33,7 +35,7 @@ const MERGE: &str = "Two summaries of consecutive parts of one conversation foll
 first. Merge them into one that keeps everything either of them says; where they differ, the \
 newer one is right.";
 /// With less room than this for the conversation there is no point in asking.
-const LEAST: u64 = 64;
+const LEAST: u64 = 512;
 /// More requests than this are not made: outputs are cut shorter instead.
 const MOST: usize = 8;
 /// Characters of an output: the first that needs no more than [`MOST`] requests is used.
@@ -170,19 +172,13 @@ impl Requests {
     ///
     /// Where only the merging of two summaries failed, both stand one behind the other.
     pub fn result(&self, answers: &[Option<&str>]) -> Option<String> {
-        if self.is_empty() || answers.len() < self.len() {
-            return None;
-        }
-        let last = answers
-            .last()
-            .copied()
-            .flatten()
-            .filter(|last| !last.trim().is_empty());
-        let text = match last {
-            Some(last) => last.to_owned(),
+        let last = self.len().checked_sub(1)?;
+        let answer = answers.get(last).copied().flatten();
+        let answer = answer.filter(|answer| !answer.trim().is_empty());
+        let text = match answer {
+            Some(answer) => answer.to_owned(),
             None if self.merges() => {
-                let parts = answers.iter().take(self.len() - 1).copied();
-                let parts: Option<Vec<&str>> = parts.collect();
+                let parts: Option<Vec<&str>> = answers.get(..last)?.iter().copied().collect();
                 let said = parts?.into_iter().map(|part| self.said(part));
                 said.collect::<Vec<_>>().join(" ")
             }
@@ -217,12 +213,14 @@ impl Requests {
         let answer = Answer::parse(answer, self.retain);
         let texts = [answer.retain, answer.effective_summary];
         let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-        texts.join("\n\n")
+        // Escaped before it is cut: it only gets longer by it.
+        request::escaped(&texts.join("\n\n"))
     }
 
     fn ask(&self, step: &Step, previous: Option<String>, weigh: Weigh<'_>) -> Vec<Message> {
         let room = self.room(weigh).unwrap_or(Fit::new(LEAST, weigh));
-        let previous = previous.map(|text| room.share(self.summariser.max_output).text(&text));
+        let room = room.share(self.summariser.max_output);
+        let previous = previous.map(|text| room.without(&tagged(PREVIOUS, "")).text(&text));
         let mut messages = match step {
             Step::Messages(messages) => messages.clone(),
             Step::Text(text) => {
@@ -247,18 +245,22 @@ impl Requests {
 
     fn merge(&self, answers: &[&str], weigh: Weigh<'_>) -> Option<Message> {
         let parts = u64::try_from(answers.len().max(1)).unwrap_or(1);
-        let room = self.room(weigh)?;
-        let each = Fit::new(room.budget / parts, weigh);
+        let room = self.room(weigh)?.without(MERGE);
+        let each = Fit::new(room.budget / parts, weigh).without(&tagged(PART, ""));
+        if each.budget == 0 {
+            return None;
+        }
         let mut text = MERGE.to_owned();
         for answer in answers {
             text.push_str("\n\n");
-            text.push_str(&tagged("summary-part", &each.text(&self.said(answer))));
+            text.push_str(&tagged(PART, &each.text(&self.said(answer))));
         }
         text.push_str(&self.instructions);
         Some(Message::user(text))
     }
 
-    /// What was said in whole turns, in one batch or in two that are merged.
+    /// What was said in whole turns, in one batch or in two that are merged; in more where
+    /// two do not fit.
     fn turns<M: Borrow<Message>>(&mut self, old: &[M], room: &Fit<'_>) {
         let window = self.summariser.window.unwrap_or(u64::MAX);
         let (batches, omitted) = request::readable_batches(old, window);
@@ -266,15 +268,12 @@ impl Requests {
             self.note = OMITTED;
         }
         for batch in &batches {
-            let messages: Vec<&Message> = batch
-                .iter()
-                .filter_map(|at| old.get(*at))
-                .map(Borrow::borrow)
-                .collect();
-            let text = room.conversation(&messages, request::OUTPUT_LIMIT);
-            self.steps.push(Step::Text(request::framed(&text)));
+            let messages = batch.iter().filter_map(|at| old.get(*at));
+            let messages: Vec<&Message> = messages.map(Borrow::borrow).collect();
+            let texts = units::in_text(&messages, request::OUTPUT_LIMIT, room);
+            self.steps.extend(texts.into_iter().map(Step::Text));
         }
-        if batches.len() > 1 {
+        if self.steps.len() > 1 {
             self.steps.push(Step::Merge);
         }
     }

@@ -9,7 +9,7 @@ use trimtab_model::{Dialect, Message, Part};
 
 use super::fit::Fit;
 use crate::compaction::request;
-use crate::normalise::{Options, normalise};
+use crate::normalise::{Habit, Options, normalise};
 
 /// The shortest runs of messages that can be cut apart without splitting a round.
 pub(super) fn units<M: Borrow<Message>>(messages: &[M]) -> Vec<Range<usize>> {
@@ -52,19 +52,25 @@ pub(super) fn in_messages(
 ) -> Vec<Vec<Message>> {
     let sized = units(all).into_iter().map(|unit| {
         let messages = all.get(unit).unwrap_or_default();
-        let messages = sendable(messages, output_limit);
-        let fits = room.messages(messages.clone()).unwrap_or_else(|| {
-            let messages: Vec<&Message> = messages.iter().collect();
-            vec![Message::user(room.conversation(&messages, output_limit))]
-        });
+        let fits = within(&sendable(messages, output_limit), output_limit, room);
         (room.weight(&fits), fits)
     });
     let chunks = packed(sized, room.budget);
     let chunks = chunks.into_iter().map(|units| units.concat());
-    chunks
-        .map(|chunk| valid(chunk, dialect))
-        .filter(|chunk| !chunk.is_empty())
+    let valid = chunks.map(|chunk| valid(chunk, dialect));
+    let valid = valid.filter(|chunk| !chunk.is_empty());
+    // A repair may have made it longer.
+    valid
+        .map(|chunk| within(&chunk, output_limit, room))
         .collect()
+}
+
+/// `messages` cut to what fits, as text if there are too many of them.
+fn within(messages: &[Message], output_limit: usize, room: &Fit<'_>) -> Vec<Message> {
+    room.messages(messages).unwrap_or_else(|| {
+        let messages: Vec<&Message> = messages.iter().collect();
+        vec![Message::user(room.conversation(&messages, output_limit))]
+    })
 }
 
 /// What the model sees of `messages`, without what only the model that wrote it may see again.
@@ -84,15 +90,18 @@ fn valid(chunk: Vec<Message>, dialect: Dialect) -> Vec<Message> {
         return chunk;
     }
     let chunk: Vec<Arc<Message>> = chunk.into_iter().map(Arc::new).collect();
-    let normalised = normalise(&chunk, Options::for_dialect(dialect));
+    let options = Options {
+        habit: Habit::Strip,
+        ..Options::for_dialect(dialect)
+    };
+    let normalised = normalise(&chunk, options);
     let messages = normalised.entries.into_iter().map(|entry| entry.message);
     messages.map(Arc::unwrap_or_clone).collect()
 }
 
 /// The messages as texts that fit, each between its tags.
 pub(super) fn in_text(all: &[&Message], output_limit: usize, room: &Fit<'_>) -> Vec<String> {
-    let frame = room.weight_of(&request::framed(""));
-    let room = Fit::new(room.budget.saturating_sub(frame), room.weigh());
+    let room = room.without(&request::framed(""));
     let sized = units(all).into_iter().map(|unit| {
         let messages = all.get(unit).unwrap_or_default();
         let whole = request::conversation(messages, output_limit);

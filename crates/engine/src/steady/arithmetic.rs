@@ -1,0 +1,100 @@
+//! Does a rewrite pay? The break-even arithmetic.
+
+use serde::{Deserialize, Serialize};
+
+use super::situation::Switch;
+
+/// What a token costs, as a multiple of one that touches no cache, in thousandths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Read from the cache.
+    pub read: u64,
+    /// Written to the cache.
+    pub write: u64,
+}
+
+impl Default for Rates {
+    /// A tenth for reading, a quarter more for writing: what most providers ask.
+    fn default() -> Self {
+        Self {
+            read: 100,
+            write: 1_250,
+        }
+    }
+}
+
+/// What a rewrite costs and saves, for the report.
+///
+/// Costs are in thousandths of a token that touches no cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// Why there was a switch point.
+    pub switch: Switch,
+    /// Tokens of the window before.
+    pub before: u64,
+    /// Tokens of the window after.
+    pub after: u64,
+    /// Tokens from the first change on, after the rewrite: they are written again.
+    pub suffix: u64,
+    /// What writing them again costs beyond reading them.
+    pub cost: u64,
+    /// What every further call saves.
+    pub saving: u64,
+    /// After so many calls it has paid; none if it never does.
+    pub break_even: Option<u64>,
+    /// How many further calls are expected.
+    pub calls: u64,
+    /// Outputs that became index cards.
+    pub cards: usize,
+    /// Messages that were hidden.
+    pub hidden: usize,
+    /// Outputs of the newest round that were shortened because nothing else was left.
+    pub shortened: usize,
+}
+
+impl Account {
+    /// The account of a rewrite that takes a window from `before` to `after` tokens and
+    /// changes its last `suffix` tokens.
+    ///
+    /// ```
+    /// # use trimtab_engine::steady::{Account, Rates, Switch};
+    /// // 30,000 tokens less, 10,000 written again at 1.25 instead of read at 0.1
+    /// let account = Account::new(Switch::HighWater, (40_000, 10_000, 10_000), Rates::default(), 20);
+    /// assert_eq!((account.cost, account.saving), (11_500_000, 3_000_000));
+    /// assert_eq!(account.break_even, Some(4));
+    /// assert!(account.pays());
+    /// ```
+    pub fn new(switch: Switch, tokens: (u64, u64, u64), rates: Rates, calls: u64) -> Self {
+        let (before, after, suffix) = tokens;
+        let extra = match switch {
+            // What is not cached has to be written anyway.
+            Switch::Cold => 0,
+            _ => rates.write.saturating_sub(rates.read),
+        };
+        let cost = suffix.saturating_mul(extra);
+        let saving = before.saturating_sub(after).saturating_mul(rates.read);
+        let break_even = if cost == 0 {
+            Some(0)
+        } else {
+            (saving > 0).then(|| cost.div_ceil(saving))
+        };
+        Self {
+            switch,
+            before,
+            after,
+            suffix,
+            cost,
+            saving,
+            break_even,
+            calls,
+            cards: 0,
+            hidden: 0,
+            shortened: 0,
+        }
+    }
+
+    /// True if the expected calls pay for it.
+    pub fn pays(&self) -> bool {
+        self.break_even.is_some_and(|calls| calls <= self.calls)
+    }
+}

@@ -1,0 +1,62 @@
+//! Index cards: what is left of an output that was trimmed.
+
+use trimtab_model::{Output, Part, Ref};
+
+use super::names::{Known, ranked};
+use super::settings::Steady;
+use crate::view::placeholder::placeholder;
+
+/// Bytes of a token in our own texts, which are names for the most part.
+pub(super) const BYTES_PER_TOKEN: u64 = 3;
+/// The line before the names.
+pub(super) const NAMES: &str = "\nin it: ";
+
+/// The card of an output, if it is smaller than what is shown of it. `share` says how much of
+/// what the settings allow is spent on names, in percent.
+pub(super) fn card(
+    output: &Output,
+    settings: &Steady,
+    share: u64,
+    known: &mut Known,
+) -> Option<Output> {
+    let stored = output.stored.as_ref()?;
+    let text = output.text();
+    if text.len() < settings.small_bytes {
+        return None;
+    }
+    let allowed = settings.names(text.len()) * usize::try_from(share).unwrap_or(100) / 100;
+    let card = written(stored, &text, allowed, known);
+    (card.len() < text.len()).then(|| {
+        known.add(&card);
+        Output {
+            content: vec![Part::text(card)],
+            trimmed: true,
+            ..output.clone()
+        }
+    })
+}
+
+fn written(stored: &Ref, text: &str, allowed: usize, known: &Known) -> String {
+    let mut card = placeholder(stored);
+    let names = chosen(text, allowed, known);
+    if !names.is_empty() {
+        card.push_str(NAMES);
+        card.push_str(&names);
+    }
+    card
+}
+
+/// The most useful names of a text within so many bytes.
+pub(super) fn chosen(text: &str, allowed: usize, known: &Known) -> String {
+    let mut names = String::new();
+    for name in ranked(text, known) {
+        if names.len() + name.len() + 1 > allowed || names.contains(name) {
+            continue;
+        }
+        if !names.is_empty() {
+            names.push(' ');
+        }
+        names.push_str(name);
+    }
+    names
+}

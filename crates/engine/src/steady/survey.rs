@@ -1,0 +1,151 @@
+//! What stands in a window, in pieces that are never split.
+
+use trimtab_model::estimate::Measure;
+use trimtab_model::rounds::{self, Answer, Pairing};
+use trimtab_model::{Call, Output, Part, Role};
+
+use super::situation::Situation;
+use crate::normalise::{Slot, Source};
+
+/// What a piece of a window is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Instructions; they always stay.
+    System,
+    /// What a person said.
+    User,
+    /// What an earlier plan put in.
+    Ours,
+    /// A round, or something else that the model said.
+    Round,
+}
+
+/// Slots that go or stay together.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    pub(super) piece: Piece,
+    /// The first slot.
+    pub(super) start: usize,
+    /// The first slot behind it.
+    pub(super) end: usize,
+    pub(super) tokens: u64,
+}
+
+/// One output in a window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen<'a> {
+    pub(super) slot: usize,
+    pub(super) part: usize,
+    /// Position in the log.
+    pub(super) position: usize,
+    pub(super) output: &'a Output,
+    pub(super) call: Option<&'a Call>,
+    pub(super) tokens: u64,
+}
+
+/// A window in pieces.
+pub(super) struct Survey<'a> {
+    pub(super) slots: &'a [Slot],
+    pub(super) segments: Vec<Segment>,
+    pub(super) outputs: Vec<Seen<'a>>,
+    pub(super) total: u64,
+}
+
+impl<'a> Survey<'a> {
+    pub(super) fn new(slots: &'a [Slot], situation: &Situation<'_>) -> Self {
+        let pairing = rounds::pair(slots);
+        let weigh = |slot: &Slot| (situation.weigh)(&Measure::of(&slot.message));
+        let tokens: Vec<u64> = slots.iter().map(weigh).collect();
+        let segments = segments(slots, &pairing, &tokens);
+        let outputs = pairing.outputs.iter().filter_map(|(place, answer)| {
+            let slot = slots.get(place.message)?;
+            let Source::Log(position) = slot.source else {
+                return None;
+            };
+            let part = slot.message.parts.get(place.part)?;
+            let tokens = (situation.weigh)(&Measure::of_parts(std::slice::from_ref(part)));
+            Some(Seen {
+                slot: place.message,
+                part: place.part,
+                position,
+                output: part.as_output()?,
+                call: called(slots, &pairing, *answer),
+                tokens,
+            })
+        });
+        Self {
+            slots,
+            segments,
+            outputs: outputs.collect(),
+            total: tokens.iter().sum(),
+        }
+    }
+
+    /// What always stays: the system part, and what the user said, up to `users` tokens.
+    pub(super) fn fixed(&self, users: u64) -> u64 {
+        let sum = |piece: Piece| -> u64 {
+            let segments = self.segments.iter().filter(|segment| segment.piece == piece);
+            segments.map(|segment| segment.tokens).sum()
+        };
+        sum(Piece::System) + sum(Piece::User).min(users)
+    }
+
+    /// The outputs of a segment.
+    pub(super) fn outputs_of(&self, segment: &Segment) -> impl Iterator<Item = &Seen<'a>> {
+        let (start, end) = (segment.start, segment.end);
+        let outputs = self.outputs.iter();
+        outputs.filter(move |seen| (start..end).contains(&seen.slot))
+    }
+}
+
+fn called<'a>(slots: &'a [Slot], pairing: &Pairing, answer: Answer) -> Option<&'a Call> {
+    let Answer::Answers { round, call } = answer else {
+        return None;
+    };
+    let place = pairing.rounds.get(round)?.calls.get(call)?.call;
+    let message = &slots.get(place.message)?.message;
+    message.parts.get(place.part).and_then(Part::as_call)
+}
+
+fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64]) -> Vec<Segment> {
+    // The last slot of the round that a slot belongs to.
+    let mut reach: Vec<usize> = (0..slots.len()).collect();
+    for (place, answer) in &pairing.outputs {
+        if let Answer::Answers { round, .. } = answer
+            && let Some(round) = pairing.rounds.get(*round)
+        {
+            let (first, last) = (round.start.min(place.message), round.start.max(place.message));
+            if let Some(reach) = reach.get_mut(first) {
+                *reach = last.max(*reach);
+            }
+        }
+    }
+    let mut segments: Vec<Segment> = Vec::new();
+    let mut end = 0;
+    for (at, (slot, tokens)) in slots.iter().zip(tokens).enumerate() {
+        let reaches = reach.get(at).copied().unwrap_or(at) + 1;
+        match segments.last_mut() {
+            Some(last) if at < end => {
+                last.end = at + 1;
+                last.tokens += tokens;
+            }
+            _ => segments.push(Segment {
+                piece: piece(slot),
+                start: at,
+                end: at + 1,
+                tokens: *tokens,
+            }),
+        }
+        end = end.max(reaches);
+    }
+    segments
+}
+
+fn piece(slot: &Slot) -> Piece {
+    match slot.source {
+        Source::Inserted(_) => Piece::Ours,
+        Source::Log(_) if slot.message.role == Role::System => Piece::System,
+        Source::Log(_) if slot.message.is_real_user() => Piece::User,
+        Source::Log(_) => Piece::Round,
+    }
+}

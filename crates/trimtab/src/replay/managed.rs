@@ -1,0 +1,226 @@
+//! A preset, carried out by a session as the proxy or an agent would do it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use trimtab_engine::normalise::Source;
+use trimtab_engine::plan::Edit;
+use trimtab_engine::policy::Policy;
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Message, Part, Ref, Role, Usage};
+use trimtab_store::{MemoryStore, SessionId};
+
+use super::manager::{Failed, Manager, Sent, ShownRef};
+use super::run::Settings;
+use super::sizes::Sizer;
+use crate::session::{Limits, Moment, Session, Setup};
+
+/// A session over a store in memory. Summaries are the deterministic ones, and the provider is
+/// taken to count what we estimate.
+pub struct Managed {
+    session: Session,
+    sizer: Sizer,
+    mentions: Mentions,
+    /// What the window of the last call took, until its answer comes.
+    open: Option<u64>,
+    /// True if the newest message is an output.
+    outputs_came: bool,
+}
+
+impl Managed {
+    /// A new session under `policy`; `tools` are the tool definitions, measured.
+    pub fn new(policy: Policy, settings: &Settings, tools: Measure) -> Result<Self, Failed> {
+        let setup = Setup {
+            dialect: settings.dialect,
+            limits: Limits {
+                window: Some(settings.window),
+                // All of the window is for what is sent: answers cost the same everywhere.
+                max_output: Some(1),
+                ..Limits::default()
+            },
+            prices: Some(settings.prices),
+            tools,
+            ..Setup::new(policy)
+        };
+        let id = SessionId::new("replay").map_err(failed)?;
+        let session = Session::open(Arc::new(MemoryStore::new()), id, setup).map_err(failed)?;
+        Ok(Self {
+            session,
+            sizer: Sizer::default(),
+            mentions: Mentions::default(),
+            open: None,
+            outputs_came: false,
+        })
+    }
+
+    /// Passes through a moment; a summary that is wanted is the deterministic one.
+    fn check(&mut self, moment: Moment) -> Result<(), Failed> {
+        if let Some(pending) = self.session.check(moment).map_err(failed)? {
+            self.session.finish(pending).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The answer to the last call came.
+    fn answered(&mut self, answer: &Arc<Message>) -> Result<(), Failed> {
+        let Some(input) = self.open.take() else {
+            return Ok(());
+        };
+        let usage = Usage {
+            input,
+            output: self.sizer.size(answer).tokens,
+            ..Usage::default()
+        };
+        self.session.record(&usage).map_err(failed)
+    }
+
+    fn refs(&mut self, messages: &[Arc<Message>]) -> Vec<ShownRef> {
+        let projection = self.session.projection();
+        let log = projection.log().messages();
+        let whole = whole(projection.slots());
+        let own: HashSet<&str> = stored(log).map(|(_, _, stored)| stored.id()).collect();
+        let archives = archives(projection.journal().plans(), &own);
+        self.mentions.look_at(messages);
+        let mut refs = Vec::new();
+        for (position, call_id, stored) in stored(log) {
+            if whole.contains(&(position, stored.id())) {
+                continue;
+            }
+            let hides = |(from, to, _): &&(usize, usize, Ref)| (*from..*to).contains(&position);
+            let behind = archives.iter().rev().filter(hides).map(|(_, _, stored)| stored);
+            let shown = std::iter::once(stored).chain(behind);
+            if let Some(stored) = shown.into_iter().find(|stored| self.mentions.has(stored.id())) {
+                refs.push(ShownRef {
+                    position,
+                    call_id: call_id.to_owned(),
+                    stored: stored.clone(),
+                });
+            }
+        }
+        refs
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Failed {
+    Failed(error.to_string())
+}
+
+/// The stored outputs of a log: position, call, ref.
+fn stored(log: &[Arc<Message>]) -> impl Iterator<Item = (usize, &str, &Ref)> {
+    log.iter().enumerate().flat_map(|(at, message)| {
+        let outputs = message.outputs();
+        outputs.filter_map(move |output| Some((at, output.call_id.as_str(), output.stored.as_ref()?)))
+    })
+}
+
+/// The outputs that are whole in the window, by position and ref.
+fn whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(usize, &str)> {
+    let mut whole = HashSet::new();
+    for slot in slots {
+        if let Source::Log(at) = slot.source {
+            let outputs = slot.message.outputs().filter(|output| !output.trimmed);
+            whole.extend(outputs.filter_map(|output| Some((at, output.stored.as_ref()?.id()))));
+        }
+    }
+    whole
+}
+
+/// The runs that plans have hidden, and the refs under which each plan stored them.
+fn archives(
+    plans: Vec<&trimtab_engine::plan::Plan>,
+    own: &HashSet<&str>,
+) -> Vec<(usize, usize, Ref)> {
+    let mut archives = Vec::new();
+    for plan in plans {
+        let refs = plan.refs.iter().filter(|stored| !own.contains(stored.id()));
+        for stored in refs {
+            for edit in &plan.edits {
+                if let Edit::Hide { from, to } = edit {
+                    archives.push((*from, *to, stored.clone()));
+                }
+            }
+        }
+    }
+    archives
+}
+
+/// The words of a window that may be refs; every message is looked at once.
+#[derive(Default)]
+struct Mentions {
+    known: HashMap<*const Message, (Arc<Message>, Vec<String>)>,
+    words: HashSet<String>,
+}
+
+/// Bytes of a ref's id.
+const REF: usize = 16;
+
+impl Mentions {
+    fn look_at(&mut self, messages: &[Arc<Message>]) {
+        self.words.clear();
+        for message in messages {
+            let known = self.known.entry(Arc::as_ptr(message));
+            let (_, words) = known.or_insert_with(|| (Arc::clone(message), words(message)));
+            self.words.extend(words.iter().cloned());
+        }
+    }
+
+    fn has(&self, id: &str) -> bool {
+        self.words.contains(id)
+    }
+}
+
+fn words(message: &Message) -> Vec<String> {
+    let mut found = Vec::new();
+    for part in &message.parts {
+        let text = match part {
+            Part::Text(text) => text.text.as_str().into(),
+            Part::Output(output) => output.text(),
+            _ => continue,
+        };
+        let words = text.split(|c: char| !c.is_ascii_lowercase() && !c.is_ascii_digit());
+        found.extend(words.filter(|word| word.len() == REF).map(str::to_owned));
+    }
+    found
+}
+
+impl Manager for Managed {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed> {
+        let answer = message.role == Role::Assistant;
+        if answer {
+            self.answered(message)?;
+        }
+        self.session.admit(Message::clone(message)).map_err(failed)?;
+        self.outputs_came = message.role == Role::Tool;
+        if answer {
+            self.check(Moment::AfterAnswer)?;
+            if !message.has_calls() {
+                self.check(Moment::BeforeFinal)?;
+                self.check(Moment::AfterTurn)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<Sent, Failed> {
+        if std::mem::take(&mut self.outputs_came) {
+            self.check(Moment::AfterOutputs)?;
+        }
+        self.check(Moment::BeforeCall)?;
+        self.session.ready().map_err(failed)?;
+        let window = self.session.window().map_err(failed)?;
+        let messages: Vec<Arc<Message>> = window.messages().cloned().collect();
+        let total = window.measures().total();
+        let mut bytes = 0;
+        for message in &messages {
+            bytes += self.sizer.size(message).quarter();
+        }
+        self.open = Some(bytes.max(total.tokens()));
+        let refs = self.refs(&messages);
+        Ok(Sent { messages, refs })
+    }
+
+    fn compactions(&self) -> u64 {
+        let plans = self.session.projection().journal().plans();
+        plans.iter().filter(|plan| plan.compacts()).count() as u64
+    }
+}

@@ -1,0 +1,52 @@
+//! Whatever decides what is sent.
+
+use std::fmt;
+use std::sync::Arc;
+
+use trimtab_model::{Message, Ref};
+
+/// Decides what is sent at each call.
+pub trait Manager {
+    /// Takes in the next message of the conversation.
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed>;
+
+    /// The window for the next call.
+    fn send(&mut self) -> Result<Sent, Failed>;
+
+    /// How often old rounds were replaced so far.
+    fn compactions(&self) -> u64 {
+        0
+    }
+}
+
+/// What is sent at one call.
+#[derive(Clone, Debug, Default)]
+pub struct Sent {
+    /// The messages.
+    pub messages: Vec<Arc<Message>>,
+    /// For outputs that are not whole in it, the ref under which it shows them.
+    pub refs: Vec<ShownRef>,
+}
+
+/// The ref under which a window shows an output that is not whole in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownRef {
+    /// Position in the log of the message that holds the output.
+    pub position: usize,
+    /// The call that it answers.
+    pub call_id: String,
+    /// The ref; its text occurs in the window.
+    pub stored: Ref,
+}
+
+/// A manager could not do its work, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed(pub String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failed {}

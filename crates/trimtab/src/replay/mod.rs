@@ -1,0 +1,43 @@
+//! Replay: recorded conversations, call by call, under a policy.
+//!
+//! A recorded conversation says what an agent was told and what it did next. Replayed under a
+//! policy, it tells what the policy would have sent at each call of the model, what that would
+//! have cost, and whether the agent's next step could still have been made from it.
+//!
+//! - [`Manager`]: whatever decides what is sent; [`managed`] has the presets, [`plain`] a few
+//!   simple rules to compare with.
+//! - [`needs`]: what each call of the real agent took from an old output.
+//! - [`bill`]: what the windows cost with a prompt cache.
+//! - [`replay`]: all of it together, for one conversation.
+//! - [`each`]: many at once, on several threads.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use trimtab::model::{Call, Message};
+//! use trimtab::replay::{Settings, plain::Plain, replay};
+//!
+//! let log: Vec<_> = [
+//!     Message::user("what is in it?"),
+//!     Message::assistant("").with_call(Call::new("c1", "list", "{}")),
+//!     Message::output("c1", "one file: src/main.rs"),
+//!     Message::assistant("one file"),
+//! ]
+//! .map(Arc::new)
+//! .into();
+//! let report = replay(&log, &mut Plain::all(), &Settings::new(40_000), &mut |_| {});
+//! assert_eq!((report.calls, report.faults), (2, 0));
+//! ```
+
+pub mod bill;
+pub mod each;
+pub mod managed;
+pub mod manager;
+pub mod needs;
+pub mod plain;
+mod report;
+mod run;
+mod sizes;
+
+pub use manager::{Manager, Sent, ShownRef};
+pub use report::{Break, Recall, Report};
+pub use run::{Settings, Step, replay, replay_needing};

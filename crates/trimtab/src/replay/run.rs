@@ -1,0 +1,199 @@
+//! One conversation, call by call.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use memchr::memmem;
+use trimtab_engine::verify::verify;
+use trimtab_model::{Dialect, Message, Role};
+use trimtab_wire::catalogue::{Money, Prices};
+
+use super::manager::{Manager, Sent};
+use super::needs::{Need, needs};
+use super::report::{Break, Report};
+use super::sizes::{Size, Sizer};
+use super::bill;
+
+/// So many faults are told in words.
+const TOLD: usize = 5;
+
+/// Under which conditions a conversation is replayed.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The model's window, in tokens.
+    pub window: u64,
+    /// Whose rules the windows must meet.
+    pub dialect: Dialect,
+    /// What tokens cost.
+    pub prices: Prices,
+}
+
+impl Settings {
+    /// A window of so many tokens, Chat Completions, usual prices.
+    pub fn new(window: u64) -> Self {
+        Self {
+            window,
+            dialect: Dialect::Chat,
+            prices: bill::USUAL,
+        }
+    }
+}
+
+/// One call of a replay.
+#[derive(Debug)]
+pub struct Step<'a> {
+    /// Position of the assistant message that the model gave.
+    pub call: usize,
+    /// What was sent.
+    pub sent: &'a Sent,
+    /// Its tokens: our estimate.
+    pub tokens: u64,
+}
+
+/// Replays `log` under `manager`; `see` is shown every window.
+pub fn replay(
+    log: &[Arc<Message>],
+    manager: &mut dyn Manager,
+    settings: &Settings,
+    see: &mut dyn FnMut(&Step<'_>),
+) -> Report {
+    let needs = needs(log);
+    replay_needing(log, &needs, manager, settings, see)
+}
+
+/// The same, for needs that are known.
+pub fn replay_needing(
+    log: &[Arc<Message>],
+    needs: &[Need],
+    manager: &mut dyn Manager,
+    settings: &Settings,
+    see: &mut dyn FnMut(&Step<'_>),
+) -> Report {
+    let mut run = Run {
+        settings,
+        needs,
+        sizer: Sizer::default(),
+        before: Vec::new(),
+        report: Report::default(),
+    };
+    for (at, message) in log.iter().enumerate() {
+        if message.role == Role::Assistant {
+            run.report.calls += 1;
+            match manager.send() {
+                Ok(sent) => run.call(at, sent, see),
+                Err(failed) => run.fault(format!("message {at}: {failed}")),
+            }
+        }
+        if let Err(failed) = manager.admit(message) {
+            run.fault(format!("message {at}: {failed}"));
+        }
+    }
+    run.report.compactions = manager.compactions();
+    run.report
+}
+
+struct Run<'a> {
+    settings: &'a Settings,
+    needs: &'a [Need],
+    sizer: Sizer,
+    before: Vec<Arc<Message>>,
+    report: Report,
+}
+
+impl Run<'_> {
+    fn call(&mut self, at: usize, sent: Sent, see: &mut dyn FnMut(&Step<'_>)) {
+        let faults = verify(&sent.messages, self.settings.dialect);
+        if let Some(first) = faults.first() {
+            self.fault(format!("call {at}: {first}"));
+        }
+        let tokens = self.bill(at, &sent);
+        self.recall(at, &sent);
+        see(&Step {
+            call: at,
+            sent: &sent,
+            tokens,
+        });
+        self.before = sent.messages;
+    }
+
+    fn fault(&mut self, text: String) {
+        self.report.faults += 1;
+        if self.report.fault_texts.len() < TOLD {
+            self.report.fault_texts.push(text);
+        }
+    }
+
+    /// Bills a window and gives its tokens.
+    fn bill(&mut self, at: usize, sent: &Sent) -> u64 {
+        let pairs = self.before.iter().zip(&sent.messages);
+        let common = pairs.take_while(|(a, b)| Arc::ptr_eq(a, b) || a == b).count();
+        let (mut read, mut all) = (Size::default(), Size::default());
+        for (index, message) in sent.messages.iter().enumerate() {
+            let size = self.sizer.size(message);
+            all += size;
+            if index < common {
+                read += size;
+            }
+        }
+        let (read, tokens) = (read.quarter(), all.quarter());
+        let prices = &self.settings.prices;
+        let report = &mut self.report;
+        report.tokens += tokens;
+        report.largest = report.largest.max(tokens.max(all.tokens));
+        report.over += u64::from(tokens.max(all.tokens) > self.settings.window);
+        report.billed = report.billed + bill::with_cache(prices, read, tokens - read);
+        report.cold = report.cold + bill::cold(prices, tokens);
+        if common == self.before.len() {
+            report.extended += 1;
+        } else {
+            self.broken(at, common, sent);
+        }
+        all.tokens
+    }
+
+    fn broken(&mut self, at: usize, common: usize, sent: &Sent) {
+        let known: HashSet<*const Message> = self.before.iter().map(Arc::as_ptr).collect();
+        let mut again = Size::default();
+        for message in sent.messages.iter().skip(common) {
+            if known.contains(&Arc::as_ptr(message)) {
+                again += self.sizer.size(message);
+            }
+        }
+        let (tokens, prices) = (again.quarter(), &self.settings.prices);
+        let written = bill::with_cache(prices, 0, tokens).pico();
+        let cost = written.saturating_sub(bill::with_cache(prices, tokens, 0).pico());
+        self.report.breaks.push(Break {
+            call: at,
+            message: common,
+            tokens,
+            cost: Money::from_pico(cost),
+        });
+    }
+
+    fn recall(&mut self, at: usize, sent: &Sent) {
+        let first = self.needs.partition_point(|need| need.call < at);
+        let needs = self.needs.iter().skip(first);
+        for need in needs.take_while(|need| need.call == at) {
+            let recall = &mut self.report.recall;
+            recall.needed += 1;
+            if shows(sent, &need.identifier) {
+                recall.shown += 1;
+            } else if is_behind(sent, need) {
+                recall.behind += 1;
+            } else {
+                recall.lost += 1;
+            }
+        }
+    }
+}
+
+fn shows(sent: &Sent, identifier: &str) -> bool {
+    let finder = memmem::Finder::new(identifier);
+    let mut messages = sent.messages.iter();
+    messages.any(|message| finder.find(message.text().as_bytes()).is_some())
+}
+
+fn is_behind(sent: &Sent, need: &Need) -> bool {
+    let mut refs = sent.refs.iter();
+    refs.any(|shown| need.sources.contains(&shown.position) && shows(sent, shown.stored.id()))
+}
