@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::verbs::output::place::StoreArgs;
-use crate::verbs::{demo, doctor, inspect, mcp, models, output, serve, wrap};
+use crate::verbs::{compact, config, demo, doctor, inspect, mcp, models, output, serve, wrap};
 
 /// The context engine between an agent and its model.
 #[derive(Debug, Parser)]
@@ -42,12 +42,18 @@ pub enum Verb {
     /// Show what fills the window of a recorded conversation, and what is wrong with it
     #[command(long_about = inspect::ABOUT, after_help = inspect::EXAMPLES)]
     Inspect(inspect::Args),
+    /// Compact a recorded conversation, in the form that it was written down in
+    #[command(long_about = compact::ABOUT, after_help = compact::EXAMPLES)]
+    Compact(compact::Args),
     /// Show windows, prices and rules of models
     #[command(long_about = models::ABOUT, after_help = models::EXAMPLES)]
     Models(models::Args),
     /// Keep tool outputs in a store: put, list, read, search and remove them
     #[command(long_about = output::ABOUT, after_help = output::EXAMPLES)]
     Output(output::Args),
+    /// Show, document and begin the settings
+    #[command(long_about = config::ABOUT, after_help = config::EXAMPLES)]
+    Config(config::Args),
     /// Serve the two retrieval tools to an MCP client, over standard input and output
     #[command(long_about = mcp::ABOUT, after_help = mcp::EXAMPLES)]
     Mcp(mcp::Args),

@@ -4,6 +4,7 @@ pub mod args;
 pub mod catalogue;
 pub mod estimate;
 pub mod exit;
+pub mod model;
 pub mod proxy;
 pub mod settings;
 pub mod source;
@@ -43,6 +44,8 @@ fn find_store(cli: &mut Cli) -> Result<(), Failure> {
 
 fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
     match &cli.verb {
+        Verb::Compact(args) => verbs::compact::run(args, &cli.common, terminal),
+        Verb::Config(args) => verbs::config::run(args, &cli.common, terminal),
         Verb::Demo(args) => verbs::demo::run(args, &cli.common, terminal),
         Verb::Doctor(args) => verbs::doctor::run(args, &cli.common, terminal),
         Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, terminal),

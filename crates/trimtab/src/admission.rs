@@ -7,7 +7,7 @@ use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::view::policy::Views;
 use trimtab_engine::view::{Given, Shape, Spill, view};
 use trimtab_engine::window::Projection;
-use trimtab_model::{Message, Output, Part, RawJson};
+use trimtab_model::{Message, Output, Part, RawJson, Role};
 use trimtab_store::{Put, Result, SessionId, Spilled, Store};
 
 /// Media type of an output that is more than text: its parts as JSON.
@@ -104,6 +104,17 @@ impl Admission {
             shown.extend(self.short(output, &tool)?.map(|output| (part, output)));
         }
         Ok(Admitted { message, shown })
+    }
+
+    /// True if an output is never shortened, because its tool is protected.
+    pub(crate) fn protects(&self, output: &Output, projection: &Projection) -> bool {
+        let holds = Message::new(Role::Tool, vec![Part::Output(output.clone())]);
+        let called = called_tools(projection, &holds)
+            .into_iter()
+            .flatten()
+            .next();
+        let tool = output.tool.clone().or(called).unwrap_or_default();
+        self.views.protects(&tool)
     }
 
     /// The content of a stored output, as it came.

@@ -1,5 +1,7 @@
 //! One module per verb.
 
+pub mod compact;
+pub mod config;
 pub mod demo;
 pub mod doctor;
 pub mod inspect;

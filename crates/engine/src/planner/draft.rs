@@ -41,6 +41,8 @@ pub struct Asked {
     pub instructions: Vec<String>,
     /// How many turns stay, where somebody said so.
     pub keep_turns: Option<usize>,
+    /// How many tokens have to go at least; 0 if nothing has to.
+    pub excess: u64,
 }
 
 impl Default for Asked {
@@ -49,6 +51,7 @@ impl Default for Asked {
             reason: Reason::ByHand,
             instructions: Vec::new(),
             keep_turns: None,
+            excess: 0,
         }
     }
 }
@@ -89,13 +92,14 @@ struct Written {
 /// The compaction of this window under `policy`; none if there is nothing that it could
 /// replace, or if nothing came since the last one.
 pub fn draft(state: &State<'_>, policy: &Policy, now: &Now<'_>, asked: &Asked) -> Option<Draft> {
-    if !policy.compaction.enabled || state.compacted_at == Some(state.log.len()) {
+    let again = state.compacted_at == Some(state.log.len()) && asked.excess == 0;
+    if !policy.compaction.enabled || again {
         return None;
     }
     Some(Draft {
         policy: policy.clone(),
         asked: asked.clone(),
-        survivors: survivors(state, policy, now, asked.keep_turns)?,
+        survivors: survivors(state, policy, now, asked)?,
         length: state.log.len(),
         window: now.window,
         stored: None,

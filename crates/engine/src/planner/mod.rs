@@ -95,3 +95,11 @@ fn is_ours(message: &Message) -> bool {
         Some(Kind::Summary | Kind::Retain | Kind::ToolSummary | Kind::Note)
     )
 }
+
+/// True for what an earlier compaction left: by itself it is nothing to compact again.
+fn is_summary(message: &Message) -> bool {
+    matches!(
+        message.meta.kind,
+        Some(Kind::Summary | Kind::Retain | Kind::Note)
+    )
+}

@@ -71,6 +71,7 @@ pub fn rung(
         Rung::Compact => {
             let asked = Asked {
                 reason: reason.clone(),
+                excess,
                 ..Asked::default()
             };
             let finished = draft(state, policy, now, &asked)?.finish(None);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use trimtab_model::{Kind, Message, Role, rounds};
 
-use super::{Now, State, is_ours};
+use super::draft::Asked;
+use super::{Now, State, is_ours, is_summary};
 use crate::budget::effective_keep;
 use crate::compaction::keep::{self, Keep, Kept, kept};
 use crate::normalise::Slot;
@@ -33,27 +34,27 @@ pub(super) fn survivors(
     state: &State<'_>,
     policy: &Policy,
     now: &Now<'_>,
-    keep_turns: Option<usize>,
+    asked: &Asked,
 ) -> Option<Survivors> {
     let compaction = &policy.compaction;
     let slots = marked(state.slots, &compaction.summary_prefixes);
     let strategy = strategy(compaction.strategy, &slots);
-    let rules = rules(compaction, strategy, now, keep_turns);
+    let rules = rules(compaction, strategy, now, asked.keep_turns);
     let weigh = |message: &Message| policy.estimate.message(message);
     let mut chosen = kept(&slots, &rules, weigh);
     keep_newest_question(&slots, &rules, &mut chosen);
-    if keep_turns.is_none() {
+    if asked.keep_turns.is_none() || asked.excess > 0 {
         let room = now
             .window
             .map(|window| window * compaction.keep_percent / 100);
-        cut_inside(&slots, &mut chosen, room, weigh);
+        cut_inside(&slots, &mut chosen, room, asked.excess, weigh);
     }
     let replaced = replaced(&slots, &chosen);
-    let ours_only = replaced
+    let summaries_only = replaced
         .iter()
         .filter_map(|at| slots.get(*at))
-        .all(|slot| is_ours(&slot.message));
-    (!ours_only).then_some(Survivors {
+        .all(|slot| is_summary(&slot.message));
+    (!summaries_only).then_some(Survivors {
         slots,
         kept: chosen,
         replaced,
@@ -151,7 +152,13 @@ fn is_recent(rule: &Keep) -> bool {
 
 /// Where what is kept behind the summary is more than its room, or is all there is, older
 /// rounds of it go: a turn that is larger is compacted inside, between two rounds.
-fn cut_inside(slots: &[Slot], kept: &mut Kept, room: Option<u64>, weigh: impl Fn(&Message) -> u64) {
+fn cut_inside(
+    slots: &[Slot],
+    kept: &mut Kept,
+    room: Option<u64>,
+    excess: u64,
+    weigh: impl Fn(&Message) -> u64,
+) {
     let weights: Vec<u64> = kept
         .behind
         .iter()
@@ -161,10 +168,12 @@ fn cut_inside(slots: &[Slot], kept: &mut Kept, room: Option<u64>, weigh: impl Fn
     let nothing_goes = replaced(slots, kept)
         .iter()
         .filter_map(|at| slots.get(*at))
-        .all(|slot| is_ours(&slot.message));
+        .all(|slot| is_summary(&slot.message));
     let half = nothing_goes.then_some(total / 2);
     let over = room.filter(|room| total > *room);
-    let Some(room) = half.into_iter().chain(over).min() else {
+    // What has to go makes room for the summary as well.
+    let less = (excess > 0).then(|| total.saturating_sub(excess.saturating_mul(2)));
+    let Some(room) = half.into_iter().chain(over).chain(less).min() else {
         return;
     };
     let must = must_stay(slots);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::compaction::archive::ToolSummaries;
+use crate::steady::Steady;
 use crate::view::trim::OutputBudget;
 
 /// What happens to outputs that are in the window already. Each way can be switched on by
@@ -16,6 +17,8 @@ pub struct Ageing {
     pub prefix: Prefixes,
     /// The oldest are archived and a summary stands for them (design `archive`).
     pub archive: Archiving,
+    /// They are cut as they come in, and become index cards at switch points (ours).
+    pub cards: Steady,
 }
 
 /// The oldest outputs become placeholders until all outputs fit a budget.

@@ -1,5 +1,7 @@
 //! Does a rewrite pay? The break-even arithmetic.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::situation::Switch;
@@ -96,5 +98,26 @@ impl Account {
     /// True if the expected calls pay for it.
     pub fn pays(&self) -> bool {
         self.break_even.is_some_and(|calls| calls <= self.calls)
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            before,
+            after,
+            suffix,
+            calls,
+            ..
+        } = self;
+        write!(
+            f,
+            "{before} to {after} tokens, {suffix} of them written again; "
+        )?;
+        match self.break_even {
+            Some(0) => f.write_str("it costs nothing extra"),
+            Some(paid) => write!(f, "it pays after {paid} calls, {calls} are expected"),
+            None => f.write_str("it does not pay, but must be"),
+        }
     }
 }

@@ -60,7 +60,10 @@ pub(super) fn earlier(slots: &[Slot]) -> Vec<Line> {
     let text = block.map(|slot| slot.message.text().into_owned());
     let lines = text.as_deref().and_then(|text| text.split_once(LINES));
     let lines = lines.map(|(_, lines)| lines.lines()).into_iter().flatten();
-    lines.filter(|line| !line.is_empty()).map(|line| Line(line.to_owned())).collect()
+    lines
+        .filter(|line| !line.is_empty())
+        .map(|line| Line(line.to_owned()))
+        .collect()
 }
 
 /// True for a block of ours.

@@ -53,7 +53,10 @@ pub(super) struct Known(HashSet<String>);
 
 impl Known {
     pub(super) fn add(&mut self, text: &str) {
-        for run in runs(text).map(without_place).filter(|run| kind(run).is_some()) {
+        for run in runs(text)
+            .map(without_place)
+            .filter(|run| kind(run).is_some())
+        {
             if !self.0.contains(run) {
                 self.0.insert(run.to_owned());
             }

@@ -136,12 +136,14 @@ impl<'s, 'a> Draft<'s, 'a> {
         if seen.output.stored.is_none() || text < self.settings.small_bytes {
             return 0;
         }
-        let already = seen.output.trimmed && seen.output.text().starts_with("[trimtab: output left out");
+        let already =
+            seen.output.trimmed && seen.output.text().starts_with("[trimtab: output left out");
         if already {
             return 0;
         }
         let names = self.settings.names(text) as u64 * share / 100;
-        seen.tokens.saturating_sub((names + 110).div_ceil(BYTES_PER_TOKEN))
+        seen.tokens
+            .saturating_sub((names + 110).div_ceil(BYTES_PER_TOKEN))
     }
 
     /// An older output of a call that was made again, with the same arguments, later.
@@ -152,7 +154,11 @@ impl<'s, 'a> Draft<'s, 'a> {
                 newest.insert((&call.name, &call.arguments), index);
             }
         }
-        let end = self.survey.segments.get(self.tail).map_or(0, |segment| segment.start);
+        let end = self
+            .survey
+            .segments
+            .get(self.tail)
+            .map_or(0, |segment| segment.start);
         for (index, seen) in self.survey.outputs.iter().enumerate() {
             let Some(call) = seen.call.filter(|_| seen.slot < end) else {
                 continue;
@@ -177,7 +183,11 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     /// Oldest first, outputs become cards until the low-water mark is reached.
     fn cards(&mut self) {
-        let end = self.survey.segments.get(self.tail).map_or(usize::MAX, |segment| segment.start);
+        let end = self
+            .survey
+            .segments
+            .get(self.tail)
+            .map_or(usize::MAX, |segment| segment.start);
         for (index, seen) in self.survey.outputs.iter().enumerate() {
             if self.now <= self.low || seen.slot >= end {
                 break;
@@ -243,14 +253,21 @@ impl<'s, 'a> Draft<'s, 'a> {
         if self.now <= high {
             return;
         }
-        let start = self.survey.segments.get(self.tail).map_or(0, |segment| segment.start);
+        let start = self
+            .survey
+            .segments
+            .get(self.tail)
+            .map_or(0, |segment| segment.start);
         let outputs = self.survey.outputs.iter().enumerate();
         let tail: Vec<(usize, &Seen<'_>)> =
             outputs.filter(|(_, seen)| seen.slot >= start).collect();
         let all: u64 = tail.iter().map(|(_, seen)| seen.tokens).sum();
         let allowed = all.saturating_sub(self.now - high);
         for (index, seen) in tail {
-            let cap = allowed.saturating_mul(seen.tokens).checked_div(all).unwrap_or(0);
+            let cap = allowed
+                .saturating_mul(seen.tokens)
+                .checked_div(all)
+                .unwrap_or(0);
             let measure = |text: &str| (self.situation.weigh)(&Measure::of_text(text));
             let text = seen.output.text();
             let how = Cut {
@@ -361,14 +378,19 @@ impl<'s, 'a> Draft<'s, 'a> {
     fn hides(&self, known: &Known) -> Option<Hides> {
         let last = self.hidden.last()?;
         let segment = self.survey.segments.get(*last)?;
-        let before = self.survey.slots.get(segment.end).map_or_else(
-            || self.end(),
-            |slot| slot.source.position(),
-        );
+        let before = self
+            .survey
+            .slots
+            .get(segment.end)
+            .map_or_else(|| self.end(), |slot| slot.source.position());
         let mut lines = block::earlier(self.survey.slots);
         let mut archive = String::new();
         let mut messages = Vec::new();
-        for segment in self.hidden.iter().filter_map(|index| self.survey.segments.get(*index)) {
+        for segment in self
+            .hidden
+            .iter()
+            .filter_map(|index| self.survey.segments.get(*index))
+        {
             for seen in self.survey.outputs_of(segment) {
                 lines.extend(Line::new(seen.output, seen.call, self.settings, known));
             }
@@ -391,11 +413,18 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     fn hide_edits(&self, before: usize) -> Vec<Edit> {
         let mut edits = vec![Edit::Withdraw { to: before }];
-        for segment in self.hidden.iter().filter_map(|index| self.survey.segments.get(*index)) {
+        for segment in self
+            .hidden
+            .iter()
+            .filter_map(|index| self.survey.segments.get(*index))
+        {
             let slots = self.survey.slots.get(segment.start..segment.end);
             for slot in slots.unwrap_or_default() {
                 if let Source::Log(at) = slot.source {
-                    edits.push(Edit::Hide { from: at, to: at + 1 });
+                    edits.push(Edit::Hide {
+                        from: at,
+                        to: at + 1,
+                    });
                 }
             }
         }
@@ -420,9 +449,15 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     /// The first slot that changes.
     fn first_changed(&self) -> usize {
-        let cards = self.carded.keys().chain(self.shortened.iter().map(|(index, _)| index));
+        let cards = self
+            .carded
+            .keys()
+            .chain(self.shortened.iter().map(|(index, _)| index));
         let cards = cards.filter_map(|index| Some(self.survey.outputs.get(*index)?.slot));
-        let hidden = self.hidden.iter().filter_map(|index| Some(self.survey.segments.get(*index)?.start));
+        let hidden = self
+            .hidden
+            .iter()
+            .filter_map(|index| Some(self.survey.segments.get(*index)?.start));
         cards.chain(hidden).min().unwrap_or(usize::MAX)
     }
 }
@@ -441,7 +476,10 @@ fn tail(segments: &[Segment], tokens: u64) -> usize {
     let mut left = tokens;
     let mut tail = segments.len();
     for (index, segment) in segments.iter().enumerate().rev() {
-        let newest = !segments.iter().skip(index + 1).any(|later| later.piece == Piece::Round);
+        let newest = !segments
+            .iter()
+            .skip(index + 1)
+            .any(|later| later.piece == Piece::Round);
         match left.checked_sub(segment.tokens) {
             Some(rest) => left = rest,
             None if newest => left = 0,
@@ -465,12 +503,19 @@ fn add_part(known: &mut Known, part: &Part) {
 /// Writes a message down as text; outputs by their ref, under which they are stored.
 fn write_down(archive: &mut String, slot: &Slot) {
     let message: &Arc<Message> = &slot.message;
-    let _ = writeln!(archive, "## message {}, {}", slot.source.position(), message.role.as_str());
+    let _ = writeln!(
+        archive,
+        "## message {}, {}",
+        slot.source.position(),
+        message.role.as_str()
+    );
     for part in &message.parts {
         let _ = match part {
             Part::Text(text) => writeln!(archive, "{}", text.text),
             Part::Reasoning(reasoning) => writeln!(archive, "(thought) {}", reasoning.text),
-            Part::Call(call) => writeln!(archive, "call {} {} {}", call.id, call.name, call.arguments),
+            Part::Call(call) => {
+                writeln!(archive, "call {} {} {}", call.id, call.name, call.arguments)
+            }
             Part::Output(output) => match &output.stored {
                 Some(stored) => writeln!(archive, "output {}: ref={stored}", output.call_id),
                 None => writeln!(archive, "output {}: {}", output.call_id, output.text()),

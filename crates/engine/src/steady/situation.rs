@@ -23,6 +23,18 @@ pub enum Switch {
     ByHand,
 }
 
+impl fmt::Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::HighWater => "the high-water mark",
+            Self::Cold => "a cold cache",
+            Self::PriceCliff => "a higher price ahead",
+            Self::Overflow => "an overflow",
+            Self::ByHand => "by hand",
+        })
+    }
+}
+
 /// What is known at a switch point.
 #[derive(Clone, Copy)]
 pub struct Situation<'a> {

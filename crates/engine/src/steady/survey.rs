@@ -84,7 +84,10 @@ impl<'a> Survey<'a> {
     /// What always stays: the system part, and what the user said, up to `users` tokens.
     pub(super) fn fixed(&self, users: u64) -> u64 {
         let sum = |piece: Piece| -> u64 {
-            let segments = self.segments.iter().filter(|segment| segment.piece == piece);
+            let segments = self
+                .segments
+                .iter()
+                .filter(|segment| segment.piece == piece);
             segments.map(|segment| segment.tokens).sum()
         };
         sum(Piece::System) + sum(Piece::User).min(users)
@@ -114,7 +117,10 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64]) -> Vec<Segment> {
         if let Answer::Answers { round, .. } = answer
             && let Some(round) = pairing.rounds.get(*round)
         {
-            let (first, last) = (round.start.min(place.message), round.start.max(place.message));
+            let (first, last) = (
+                round.start.min(place.message),
+                round.start.max(place.message),
+            );
             if let Some(reach) = reach.get_mut(first) {
                 *reach = last.max(*reach);
             }

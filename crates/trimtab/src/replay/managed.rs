@@ -87,9 +87,16 @@ impl Managed {
                 continue;
             }
             let hides = |(from, to, _): &&(usize, usize, Ref)| (*from..*to).contains(&position);
-            let behind = archives.iter().rev().filter(hides).map(|(_, _, stored)| stored);
+            let behind = archives
+                .iter()
+                .rev()
+                .filter(hides)
+                .map(|(_, _, stored)| stored);
             let shown = std::iter::once(stored).chain(behind);
-            if let Some(stored) = shown.into_iter().find(|stored| self.mentions.has(stored.id())) {
+            if let Some(stored) = shown
+                .into_iter()
+                .find(|stored| self.mentions.has(stored.id()))
+            {
                 refs.push(ShownRef {
                     position,
                     call_id: call_id.to_owned(),
@@ -109,7 +116,8 @@ fn failed(error: impl std::fmt::Display) -> Failed {
 fn stored(log: &[Arc<Message>]) -> impl Iterator<Item = (usize, &str, &Ref)> {
     log.iter().enumerate().flat_map(|(at, message)| {
         let outputs = message.outputs();
-        outputs.filter_map(move |output| Some((at, output.call_id.as_str(), output.stored.as_ref()?)))
+        outputs
+            .filter_map(move |output| Some((at, output.call_id.as_str(), output.stored.as_ref()?)))
     })
 }
 
@@ -189,7 +197,9 @@ impl Manager for Managed {
         if answer {
             self.answered(message)?;
         }
-        self.session.admit(Message::clone(message)).map_err(failed)?;
+        self.session
+            .admit(Message::clone(message))
+            .map_err(failed)?;
         self.outputs_came = message.role == Role::Tool;
         if answer {
             self.check(Moment::AfterAnswer)?;

@@ -82,7 +82,10 @@ impl Plain {
     fn shown(&mut self) -> Vec<Arc<Message>> {
         let mut shown = self.log.clone();
         let outputs = self.outputs();
-        let newest = shown.iter().rposition(|message| message.has_calls()).unwrap_or(0);
+        let newest = shown
+            .iter()
+            .rposition(|message| message.has_calls())
+            .unwrap_or(0);
         let total = self.total(&shown);
         let trimmed = |text: &str| (0, format!("{text}…[cut]"));
         match self.rule {
@@ -106,7 +109,11 @@ impl Plain {
                     for at in outputs.into_iter().filter(|at| *at < newest) {
                         replace(&mut shown, at, |text, _| {
                             let head: String = text.chars().take(chars).collect();
-                            if head.len() < text.len() { trimmed(&head).1 } else { head }
+                            if head.len() < text.len() {
+                                trimmed(&head).1
+                            } else {
+                                head
+                            }
                         });
                     }
                 }
@@ -154,7 +161,10 @@ fn replace(shown: &mut [Arc<Message>], at: usize, text: impl Fn(&str, usize) -> 
     for part in &mut message.parts {
         if let Part::Output(output) = part {
             let content = vec![Part::text(text(&output.text(), index))];
-            *output = Output { content, ..output.clone() };
+            *output = Output {
+                content,
+                ..output.clone()
+            };
             index += 1;
         }
     }
@@ -215,7 +225,10 @@ impl Manager for Plain {
                 stored: stored.clone(),
             })
         });
-        Ok(Sent { messages, refs: refs.collect() })
+        Ok(Sent {
+            messages,
+            refs: refs.collect(),
+        })
     }
 
     fn compactions(&self) -> u64 {

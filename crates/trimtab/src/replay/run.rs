@@ -8,11 +8,11 @@ use trimtab_engine::verify::verify;
 use trimtab_model::{Dialect, Message, Role};
 use trimtab_wire::catalogue::{Money, Prices};
 
+use super::bill;
 use super::manager::{Manager, Sent};
 use super::needs::{Need, needs};
 use super::report::{Break, Report};
 use super::sizes::{Size, Sizer};
-use super::bill;
 
 /// So many faults are told in words.
 const TOLD: usize = 5;
@@ -126,7 +126,9 @@ impl Run<'_> {
     /// Bills a window and gives its tokens.
     fn bill(&mut self, at: usize, sent: &Sent) -> u64 {
         let pairs = self.before.iter().zip(&sent.messages);
-        let common = pairs.take_while(|(a, b)| Arc::ptr_eq(a, b) || a == b).count();
+        let common = pairs
+            .take_while(|(a, b)| Arc::ptr_eq(a, b) || a == b)
+            .count();
         let (mut read, mut all) = (Size::default(), Size::default());
         for (index, message) in sent.messages.iter().enumerate() {
             let size = self.sizer.size(message);

@@ -23,14 +23,20 @@ impl Session {
     ///
     /// Pass every moment you come through: the policy says which of them count.
     pub fn check(&mut self, moment: Moment) -> Result<Option<Pending>, SessionError> {
+        self.steady_rewrite(moment)?;
         if let Some(pending) = self.age(moment)? {
             return Ok(Some(pending));
         }
         let Some(reason) = self.time_to_compact(moment)? else {
             return Ok(None);
         };
+        let excess = match reason {
+            Reason::Fit => self.excess()?.unwrap_or(0),
+            _ => 0,
+        };
         let asked = Asked {
             reason,
+            excess,
             ..Asked::default()
         };
         self.draft(&asked)
@@ -46,6 +52,7 @@ impl Session {
                 .into_iter()
                 .collect(),
             keep_turns: by_hand.keep_turns,
+            excess: 0,
         };
         let pending = self.draft(&asked)?;
         if pending.is_none() {
@@ -122,7 +129,7 @@ impl Session {
     }
 
     /// What the window measured by the last true usage: the next one is held against it.
-    fn judged_by(&self) -> Option<u64> {
+    pub(super) fn judged_by(&self) -> Option<u64> {
         self.usage.as_ref().map(|(usage, _)| usage.prompt())
     }
 

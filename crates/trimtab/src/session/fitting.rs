@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// How many tokens the window is over; none if it fits.
-    fn excess(&mut self) -> Result<Option<u64>, SessionError> {
+    pub(super) fn excess(&mut self) -> Result<Option<u64>, SessionError> {
         self.decide(|state, now| now.excess(state.window, now.answer()))
     }
 

@@ -16,6 +16,7 @@ mod pending;
 mod readable;
 mod recovery;
 mod setup;
+mod steady;
 mod stored;
 
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use trimtab_engine::trigger::WindowUnknown;
 use trimtab_engine::view::policy::{BadGlob, Views};
 use trimtab_engine::window::{Invalid, Projection, Window};
 use trimtab_model::estimate::{Calibration, Measure};
-use trimtab_model::{Message, Output, Usage};
+use trimtab_model::{Message, Output, Part, Usage};
 use trimtab_store::{SessionId, Store, Stream};
 
 use crate::admission::{Admission, Admitted};
@@ -153,9 +154,9 @@ impl Session {
         for (at, mut entry) in entries.into_iter().enumerate() {
             fill_in(&*store, &id, &mut entry.message)?;
             log.append(entry.message);
-            if !entry.shown.is_empty() {
-                let plan = Plan::new(Reason::Admission, edits(at, entry.shown));
-                journal.append(JournalEntry::Plan(plan));
+            let edits = edits(at, entry.shown, entry.archived);
+            if !edits.is_empty() {
+                journal.append(JournalEntry::Plan(Plan::new(Reason::Admission, edits)));
             }
         }
         for plan in plans {
@@ -183,16 +184,46 @@ impl Session {
 
     /// Appends a message: outputs are stored whole and get their view. Gives its position.
     pub fn admit(&mut self, message: Message) -> Result<usize, SessionError> {
-        let Admitted { message, shown } = self.admission.prepare(&self.projection, message)?;
-        let mut entry = Entry { message, shown };
+        let repeats = self.steady_repeats(&message);
+        let Admitted { message, mut shown } = self.admission.prepare(&self.projection, message)?;
+        self.show_steadily(&message, &mut shown)?;
+        let mut entry = Entry {
+            message,
+            shown,
+            archived: repeats,
+        };
         let bytes = entry.bytes();
         self.log_position =
             self.store
                 .append(&self.id, Stream::Log, self.log_position, &[&bytes])?;
         let at = self.projection.admit(entry.message);
-        self.projection
-            .carry_out(Plan::new(Reason::Admission, edits(at, entry.shown)));
+        let plan = Plan::new(Reason::Admission, edits(at, entry.shown, repeats));
+        self.projection.carry_out(plan);
         Ok(at)
+    }
+
+    /// How our own policy shows the outputs of a message, where it decides.
+    fn show_steadily(
+        &mut self,
+        message: &Message,
+        shown: &mut Vec<(usize, Output)>,
+    ) -> Result<(), SessionError> {
+        if !self.setup.policy.ageing.cards.enabled {
+            return Ok(());
+        }
+        let mut round = 0;
+        for (part, came) in message.parts.iter().enumerate() {
+            let Part::Output(output) = came else { continue };
+            if self.admission.protects(output, &self.projection) {
+                continue;
+            }
+            let view = self.steady_view(output, round)?;
+            let taken = view.as_ref().unwrap_or(output);
+            round += self.steady_weight(taken)?;
+            shown.retain(|(other, _)| *other != part);
+            shown.extend(view.map(|view| (part, view)));
+        }
+        Ok(())
     }
 
     /// The window as it would be sent now, whether it fits or not.
@@ -311,11 +342,12 @@ fn options(setup: &Setup) -> Options {
     }
 }
 
-fn edits(message: usize, shown: Vec<(usize, Output)>) -> Vec<Edit> {
+fn edits(message: usize, shown: Vec<(usize, Output)>, archived: bool) -> Vec<Edit> {
     let show = |(part, output)| Edit::Show {
         message,
         part,
         output,
     };
-    shown.into_iter().map(show).collect()
+    let archive = archived.then_some(Edit::Archive { message });
+    shown.into_iter().map(show).chain(archive).collect()
 }

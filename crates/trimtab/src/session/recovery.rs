@@ -45,6 +45,7 @@ impl Session {
         }
         let asked = Asked {
             reason: Reason::Overflow,
+            excess,
             ..Asked::default()
         };
         let last = recovery.ladder.last();

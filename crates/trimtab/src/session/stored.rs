@@ -17,6 +17,9 @@ pub(super) struct Entry {
     /// How outputs are shown that came in longer than their view may be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) shown: Vec<(usize, Output)>,
+    /// True if it is hidden from the model, because it says nothing new.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) archived: bool,
 }
 
 impl Entry {
