@@ -4,6 +4,7 @@ pub mod http;
 pub mod log;
 pub mod savings;
 pub mod settings;
+pub mod signals;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -80,9 +80,7 @@ pub fn resolve(
     }
     let store = common.store.store.as_ref();
     named.extend(store.map(|path| ("store", path.display().to_string(), "--store")));
-    let mut inputs = settings::inputs(common, &named);
-    inputs.more = KEYS.to_vec();
-    let config = Config::load(&inputs).map_err(|error| settings::failure(&error))?;
+    let config = settings::load(common, &named)?;
     let mut proxy = of_config(&config, args.preset.is_some())?;
     for upstream in &args.upstream {
         let at = proxy.upstreams.len();

@@ -22,8 +22,13 @@ pub struct Segment {
 
 /// The bar in `WIDTH` characters: every segment that is not empty shows.
 pub fn render(segments: &[Segment], colour: bool) -> String {
+    render_in(WIDTH, segments, colour)
+}
+
+/// The bar in `width` characters.
+pub fn render_in(width: usize, segments: &[Segment], colour: bool) -> String {
     let mut bar = String::new();
-    let shown = segments.iter().zip(widths(segments));
+    let shown = segments.iter().zip(widths(width, segments));
     for (segment, width) in shown.filter(|&(_, width)| width > 0) {
         let letter = match (colour, segment.letter) {
             (true, '.') => '\u{2591}',
@@ -37,10 +42,10 @@ pub fn render(segments: &[Segment], colour: bool) -> String {
     if colour { bar } else { format!("[{bar}]") }
 }
 
-/// How many characters each segment gets: in proportion, at least one, `WIDTH` together.
-fn widths(segments: &[Segment]) -> Vec<usize> {
+/// How many characters each segment gets: in proportion, at least one, `wanted` together.
+fn widths(wanted: usize, segments: &[Segment]) -> Vec<usize> {
     let total: u64 = segments.iter().map(|segment| segment.amount).sum();
-    let exact = |amount: u64| amount as f64 * WIDTH as f64 / total.max(1) as f64;
+    let exact = |amount: u64| amount as f64 * wanted as f64 / total.max(1) as f64;
     let mut widths: Vec<usize> = segments
         .iter()
         .map(|segment| match segment.amount {
@@ -48,16 +53,16 @@ fn widths(segments: &[Segment]) -> Vec<usize> {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
-                reason = "between 0 and WIDTH"
+                reason = "between 0 and the width"
             )]
             amount => (exact(amount).floor() as usize).max(1),
         })
         .collect();
-    while widths.iter().sum::<usize>() != WIDTH && total > 0 {
-        let short = widths.iter().sum::<usize>() < WIDTH;
+    while widths.iter().sum::<usize>() != wanted && total > 0 {
+        let short = widths.iter().sum::<usize>() < wanted;
         let off = |at: usize, width: usize| {
-            let wanted = exact(segments.get(at).map_or(0, |segment| segment.amount));
-            wanted - width as f64
+            let fair = exact(segments.get(at).map_or(0, |segment| segment.amount));
+            fair - width as f64
         };
         let candidates = widths.iter().copied().enumerate();
         let candidates = candidates.filter(|&(_, width)| width > usize::from(!short));

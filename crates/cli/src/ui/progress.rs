@@ -26,6 +26,24 @@ impl Progress {
         Self(bar.with_message(name.to_owned()))
     }
 
+    /// A bar for `count` steps.
+    pub fn steps(name: &str, count: usize, terminal: &Terminal) -> Self {
+        if !terminal.shows_progress() {
+            return Self::hidden();
+        }
+        let target = ProgressDrawTarget::stderr();
+        let bar = ProgressBar::with_draw_target(Some(count as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len}") {
+            bar.set_style(style);
+        }
+        Self(bar.with_message(name.to_owned()))
+    }
+
+    /// Moves the bar by one step.
+    pub fn advance(&self) {
+        self.0.inc(1);
+    }
+
     /// A bar that is not shown.
     pub fn hidden() -> Self {
         Self(ProgressBar::hidden())

@@ -1,20 +1,19 @@
 //! `trimtab serve`: the proxy.
 
-mod lines;
-mod signals;
+pub mod lines;
 
 use std::io::Write;
 use std::net::SocketAddr;
 
 use trimtab_proxy::{Record, Running};
 
-use self::signals::{Order, Orders};
 use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
 use crate::proxy::log::{Log, is_traffic};
 use crate::proxy::savings::Savings;
 use crate::proxy::settings::{ProxyArgs, Resolved, resolve};
+use crate::proxy::signals::{Order, Orders};
 use crate::proxy::{block_on, start};
 use crate::ui::Terminal;
 

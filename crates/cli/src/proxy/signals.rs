@@ -4,7 +4,7 @@ use std::io;
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub enum Order {
     /// Let open streams end, and end.
     Stop,
     /// Read the settings again.
@@ -13,7 +13,7 @@ pub(super) enum Order {
 
 /// The signals that are orders.
 #[cfg(unix)]
-pub(super) struct Orders {
+pub struct Orders {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
     hang_up: tokio::signal::unix::Signal,
@@ -22,7 +22,7 @@ pub(super) struct Orders {
 #[cfg(unix)]
 impl Orders {
     /// Begins to listen for them.
-    pub(super) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -32,7 +32,7 @@ impl Orders {
     }
 
     /// The next order.
-    pub(super) async fn next(&mut self) -> Order {
+    pub async fn next(&mut self) -> Order {
         tokio::select! {
             _ = self.terminate.recv() => Order::Stop,
             _ = self.interrupt.recv() => Order::Stop,
@@ -42,17 +42,17 @@ impl Orders {
 }
 
 #[cfg(not(unix))]
-pub(super) struct Orders;
+pub struct Orders;
 
 #[cfg(not(unix))]
 impl Orders {
     /// Begins to listen for them.
-    pub(super) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         Ok(Self)
     }
 
     /// The next order.
-    pub(super) async fn next(&mut self) -> Order {
+    pub async fn next(&mut self) -> Order {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -62,7 +62,7 @@ impl Orders {
 
 impl Orders {
     /// Waits for an order to stop.
-    pub(super) async fn stop(&mut self) {
+    pub async fn stop(&mut self) {
         while self.next().await != Order::Stop {}
     }
 }
