@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::verbs::output::place::StoreArgs;
-use crate::verbs::{chat, compact, config, inspect, mcp, models, output, replay};
+use crate::verbs::{
+    chat, compact, config, demo, doctor, inspect, mcp, models, output, replay, serve, wrap,
+};
 
 /// The context engine between an agent and its model.
 #[derive(Debug, Parser)]
@@ -27,6 +29,18 @@ pub struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Show all of it, without a key: a recorded session through the proxy, against a small window
+    #[command(long_about = demo::ABOUT, after_help = demo::EXAMPLES)]
+    Demo(demo::Args),
+    /// Run the proxy: one base URL between your agents and their models
+    #[command(long_about = serve::ABOUT, after_help = serve::EXAMPLES)]
+    Serve(serve::Args),
+    /// Run an agent through a private proxy
+    #[command(long_about = wrap::ABOUT, after_help = wrap::EXAMPLES)]
+    Wrap(wrap::Args),
+    /// Check settings, store, upstreams and keys, and say what to do
+    #[command(long_about = doctor::ABOUT, after_help = doctor::EXAMPLES)]
+    Doctor(doctor::Args),
     /// Show what fills the window of a recorded conversation, and what is wrong with it
     #[command(long_about = inspect::ABOUT, after_help = inspect::EXAMPLES)]
     Inspect(inspect::Args),

@@ -5,6 +5,7 @@ pub mod catalogue;
 pub mod estimate;
 pub mod exit;
 pub mod model;
+pub mod proxy;
 pub mod settings;
 pub mod source;
 pub mod ui;
@@ -46,10 +47,14 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Verb::Chat(args) => verbs::chat::run(args, &cli.common, terminal),
         Verb::Compact(args) => verbs::compact::run(args, &cli.common, terminal),
         Verb::Config(args) => verbs::config::run(args, &cli.common, terminal),
+        Verb::Demo(args) => verbs::demo::run(args, &cli.common, terminal),
+        Verb::Doctor(args) => verbs::doctor::run(args, &cli.common, terminal),
         Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, terminal),
         Verb::Models(args) => verbs::models::run(args, &cli.common, terminal),
         Verb::Output(args) => verbs::output::run(args, &cli.common, terminal),
         Verb::Replay(args) => verbs::replay::run(args, &cli.common, terminal),
+        Verb::Serve(args) => verbs::serve::run(args, &cli.common, terminal),
+        Verb::Wrap(args) => verbs::wrap::run(args, &cli.common, terminal),
         Verb::Mcp(_) => Ok(()),
     }
 }

@@ -61,8 +61,8 @@ fn widths(segments: &[Segment], whole: usize) -> Vec<usize> {
     while widths.iter().sum::<usize>() != whole && total > 0 {
         let short = widths.iter().sum::<usize>() < whole;
         let off = |at: usize, width: usize| {
-            let wanted = exact(segments.get(at).map_or(0, |segment| segment.amount));
-            wanted - width as f64
+            let fair = exact(segments.get(at).map_or(0, |segment| segment.amount));
+            fair - width as f64
         };
         let candidates = widths.iter().copied().enumerate();
         let candidates = candidates.filter(|&(_, width)| width > usize::from(!short));
