@@ -18,6 +18,10 @@ pub enum Failure {
     },
     /// Every fault was told already, as it was met: exit code 2.
     Told,
+    /// A command that was run for the user ended like this, and said why itself.
+    Child(u8),
+    /// Something was found to be wrong, and was told already: exit code 1.
+    Found,
     /// Something else failed: exit code 1.
     Failed(io::Error),
     /// Something else failed, and there is a way out: exit code 1.
@@ -43,6 +47,8 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Input { message, .. } | Self::Stuck { message, .. } => f.write_str(message),
+            Self::Child(code) => write!(f, "the command ended with code {code}"),
+            Self::Found => f.write_str("something is wrong"),
             Self::Told => f.write_str("the input is wrong"),
             Self::Failed(error) => write!(f, "{error}"),
         }
@@ -76,5 +82,7 @@ pub fn code(done: Result<(), Failure>, terminal: &mut Terminal) -> ExitCode {
             ExitCode::from(2)
         }
         Failure::Told => ExitCode::from(2),
+        Failure::Found => ExitCode::from(1),
+        Failure::Child(code) => ExitCode::from(*code),
     }
 }

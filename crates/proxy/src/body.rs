@@ -50,7 +50,7 @@ pub(crate) async fn collect(mut body: Body, limit: usize) -> Result<Collected, B
             continue;
         };
         // A body that comes in one piece is not copied.
-        if first.is_none() && buffer.is_empty() && body.is_end_stream() {
+        if data.len() <= limit && buffer.is_empty() && body.is_end_stream() {
             first = Some(data);
             continue;
         }

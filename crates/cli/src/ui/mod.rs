@@ -64,6 +64,11 @@ impl Terminal {
         }
     }
 
+    /// Says what has to be known, on standard error.
+    pub fn say(&mut self, message: &str) {
+        let _ = writeln!(self.err, "{message}");
+    }
+
     /// Says what was done, unless nobody wants to know.
     pub fn note(&mut self, message: &str) {
         if !self.quiet {

@@ -9,7 +9,7 @@ use super::Terminal;
 /// Input below this is read before anybody looks.
 const WORTH_A_BAR: u64 = 16 * 1024 * 1024;
 
-/// A progress bar on standard error; shown on a terminal only, for large input only.
+/// A progress bar on standard error; shown on a terminal only, and for large input or many steps only.
 pub struct Progress(ProgressBar);
 
 impl Progress {
@@ -24,6 +24,23 @@ impl Progress {
             bar.set_style(style);
         }
         Self(bar.with_message(name.to_owned()))
+    }
+
+    /// A bar for `count` steps of something.
+    pub fn steps(name: &str, count: u64, terminal: &Terminal) -> Self {
+        if !terminal.shows_progress() {
+            return Self::hidden();
+        }
+        let bar = ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len} {eta}") {
+            bar.set_style(style);
+        }
+        Self(bar.with_message(name.to_owned()))
+    }
+
+    /// One step is done.
+    pub fn advance(&self) {
+        self.0.inc(1);
     }
 
     /// A bar that is not shown.

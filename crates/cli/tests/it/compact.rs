@@ -94,7 +94,11 @@ fn every_form_comes_back_smaller_and_whole() {
             transcript.as_str().unwrap(),
         ];
         let back = home.run(&args);
-        assert!(back.stdout.as_bytes() == original, "{form}: {}", back.stderr);
+        assert!(
+            back.stdout.as_bytes() == original,
+            "{form}: {}",
+            back.stderr
+        );
     }
 }
 

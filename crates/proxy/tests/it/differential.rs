@@ -30,7 +30,7 @@ const POLICY: &str = r#"
     [policies.tiny]
     preset = "refs"
     [policies.tiny.views]
-    default = { shape = "head_lines", max_bytes = 60, max_line_bytes = 40 }
+    default = { shape = "head_lines", max_bytes = 60, max_line_chars = 40 }
     [[models]]
     model = "*"
     window = 100000
@@ -200,11 +200,12 @@ fn cases(count: usize) -> Vec<Case> {
             let talk = strategy.new_tree(&mut runner).unwrap().current();
             let dialect = Dialect::ALL[number % 3];
             let stream = !number.is_multiple_of(4);
-            let mut body = talk.body(dialect, Style::default());
+            let mut body = talk.body(dialect, Style(number as u64 * 977));
             if !stream {
-                body = body
-                    .replace("\"stream\":true", "\"stream\":false")
-                    .replace("\"stream\": true", "\"stream\": false");
+                // However it is spelled, the first `true` behind the name is its value.
+                let at = body.find("stream").unwrap();
+                let value = at + body[at..].find("true").unwrap();
+                body.replace_range(value..value + 4, "false");
             }
             let encoding = number.is_multiple_of(11).then_some("gzip");
             Case {

@@ -11,6 +11,8 @@ pub enum Kind {
     Switch,
     /// A whole number from 0.
     Number,
+    /// A number from 0 to 1.
+    Share,
     /// Any text.
     Text,
     /// One of these words.
@@ -148,6 +150,7 @@ impl Kind {
         match self {
             Self::Switch => "true or false".to_owned(),
             Self::Number => "a whole number from 0".to_owned(),
+            Self::Share => "a number from 0 to 1".to_owned(),
             Self::Text => "a text".to_owned(),
             Self::Choice(words) => format!("one of {}", either(words)),
             Self::Texts => "a list of texts".to_owned(),
@@ -170,6 +173,7 @@ impl Kind {
         match self {
             Self::Switch => value.is_bool(),
             Self::Number => value.as_integer().is_some_and(|number| number >= 0),
+            Self::Share => share(value).is_some_and(|share| (0.0..=1.0).contains(&share)),
             Self::Text => value.is_str(),
             Self::Choice(words) => value.as_str().is_some_and(|text| words.contains(&text)),
             Self::Texts => texts(&|_| true),
@@ -196,9 +200,16 @@ impl Kind {
                 "false" | "no" | "off" | "0" => Value::Boolean(false),
                 _ => bare(),
             },
-            Self::Number | Self::Table => parsed.unwrap_or_else(bare),
+            Self::Number | Self::Share | Self::Table => parsed.unwrap_or_else(bare),
         }
     }
+}
+
+/// A number, whole or not.
+fn share(value: &Value) -> Option<f64> {
+    value
+        .as_float()
+        .or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
 /// The known name that `name` is most like.

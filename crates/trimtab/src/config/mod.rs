@@ -190,14 +190,35 @@ impl Config {
         self.laid.get(key)
     }
 
-    /// Every setting, in the order of the documentation.
+    /// Every setting, in the order of the documentation. Keys and tokens are not shown.
     pub fn settings(&self) -> Vec<Setting> {
         let setting = |key: &Key| Setting {
             key: key.name,
-            value: self.get(key.name).cloned(),
+            value: self.get(key.name).map(|value| shown(key.name, value)),
             source: self.source(key.name),
         };
         self.keys.iter().map(setting).collect()
+    }
+}
+
+/// Fields that hold what nobody may see.
+const SECRETS: [&str; 2] = ["key", "token"];
+
+/// A value as it may be shown.
+fn shown(name: &str, value: &Value) -> Value {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    match value {
+        Value::String(_) if SECRETS.contains(&last) => Value::from("***"),
+        Value::Array(list) => Value::Array(list.iter().map(|one| shown(name, one)).collect()),
+        Value::Table(fields) => {
+            let fields = fields.iter();
+            Value::Table(
+                fields
+                    .map(|(field, value)| (field.clone(), shown(field, value)))
+                    .collect(),
+            )
+        }
+        other => other.clone(),
     }
 }
 

@@ -53,6 +53,7 @@ fn property(key: &Key, defaults: &Laid) -> Json {
     let mut map = match key.kind {
         Kind::Switch => json!({"type": "boolean"}),
         Kind::Number => json!({"type": "integer", "minimum": 0}),
+        Kind::Share => json!({"type": "number", "minimum": 0, "maximum": 1}),
         Kind::Text => json!({"type": "string"}),
         Kind::Choice(words) => json!({"type": "string", "enum": words}),
         Kind::Texts | Kind::Conditions => json!({"type": "array", "items": {"type": "string"}}),
@@ -156,6 +157,7 @@ fn nothing(kind: Kind) -> Value {
     match kind {
         Kind::Switch => Value::from(false),
         Kind::Number => Value::from(0),
+        Kind::Share => Value::from(0.0),
         Kind::Text | Kind::Choice(_) => Value::from(""),
         _ => Value::Array(Vec::new()),
     }

@@ -18,7 +18,9 @@ const CRATES: [(&str, &[&str]); 9] = [
     ),
     (
         "cli",
-        &["agent", "engine", "model", "store", "trimtab", "wire"],
+        &[
+            "agent", "engine", "model", "proxy", "store", "testkit", "trimtab", "wire",
+        ],
     ),
     ("proxy", &["engine", "model", "store", "trimtab", "wire"]),
     ("testkit", &["model", "wire"]),

@@ -63,7 +63,7 @@ pub struct Place {
 
 impl StoreArgs {
     /// The folder: the flag, the environment, or the user's data folder.
-    fn path(&self) -> Result<PathBuf, Failure> {
+    pub fn path(&self) -> Result<PathBuf, Failure> {
         let given = self
             .store
             .clone()

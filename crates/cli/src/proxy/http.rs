@@ -1,0 +1,100 @@
+//! A small HTTP client: for asking upstreams how they are, and for the demo's agent.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+
+/// The largest answer that is read.
+const LARGEST: usize = 32 << 20;
+
+/// A client that keeps its connections.
+#[derive(Clone, Debug)]
+pub struct Http(Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
+
+/// An answer, whole.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// The value of a header; empty if it is not there.
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        let connector = HttpsConnectorBuilder::new()
+            .with_webpki_roots()
+            .https_or_http()
+            .enable_http1()
+            .build();
+        Self(Client::builder(TokioExecutor::new()).build(connector))
+    }
+}
+
+impl Http {
+    /// Sends a request and reads the answer, within `time`. The error is for people.
+    pub async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+        time: Duration,
+    ) -> Result<Answer, String> {
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        // A header that cannot be sent may be a key: it is not named.
+        let request = request
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|_| "the address or a header cannot be sent".to_owned())?;
+        match tokio::time::timeout(time, self.exchange(request)).await {
+            Ok(done) => done,
+            Err(_) => Err(format!("no answer within {} seconds", time.as_secs())),
+        }
+    }
+
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, String> {
+        let answer = self
+            .0
+            .request(request)
+            .await
+            .map_err(|error| cause(&error))?;
+        let (head, body) = answer.into_parts();
+        let body = Limited::new(body, LARGEST).collect().await;
+        let body = body.map_err(|error| format!("the answer broke off: {error}"))?;
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            body: body.to_bytes(),
+        })
+    }
+}
+
+/// The innermost cause: what the system said.
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(inner) = innermost.source() {
+        innermost = inner;
+    }
+    innermost.to_string()
+}

@@ -1,0 +1,61 @@
+//! What the verbs that run the proxy share: its settings, its log, what it saved.
+
+pub mod http;
+pub mod log;
+pub mod savings;
+pub mod settings;
+pub mod signals;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use trimtab_proxy::{ConfigError, Proxy, Running, StartError};
+
+use crate::exit::Failure;
+use crate::proxy::log::Log;
+use crate::proxy::settings::Resolved;
+
+/// Runs a future to its end on a runtime of its own.
+pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(future);
+    // A thread that still plans must not keep the process alive.
+    runtime.shutdown_background();
+    done
+}
+
+/// Starts a proxy, and gives it with the records of what it does.
+pub async fn start(resolved: &Resolved) -> Result<(Running, Log), Failure> {
+    let (store, _) = resolved.store.make()?.into_parts();
+    let (sink, log) = log::channel();
+    let proxy = Proxy::new(resolved.proxy.clone(), Arc::new(store)).log(sink);
+    let running = proxy.run().await.map_err(|error| match error {
+        StartError::Config(error) => refused(&error),
+        other => stuck(&other.to_string()),
+    })?;
+    Ok((running, log))
+}
+
+/// What to tell of settings that the proxy cannot use.
+pub fn refused(error: &ConfigError) -> Failure {
+    let (message, hint) = split_hint(&error.to_string());
+    Failure::Input {
+        message: format!("the settings of the proxy: {message}"),
+        hint,
+    }
+}
+
+/// What to tell of something that failed, whose text may have a way out.
+pub fn stuck(text: &str) -> Failure {
+    let (message, hint) = split_hint(text);
+    Failure::Stuck { message, hint }
+}
+
+fn split_hint(text: &str) -> (String, Option<String>) {
+    match text.split_once("\nhint: ") {
+        Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
+        None => (text.to_owned(), None),
+    }
+}

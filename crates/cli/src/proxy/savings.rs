@@ -1,0 +1,280 @@
+//! What the proxy saved, in tokens and in money.
+//!
+//! Tokens are the difference between the windows as they came and as they were sent. Money is
+//! what the provider reported, at the catalogue's prices, against what the windows would have
+//! cost as they came, with the prompt cache counted in our disfavour: where the provider's
+//! cache is in use at all, everything that a session had sent before is taken as cached.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use trimtab_model::Usage;
+use trimtab_proxy::Record;
+use trimtab_wire::catalogue::{Catalogue, Model};
+
+use crate::ui::number::{counted, percent, short};
+
+/// How long a prompt stays in a cache whose lifetime is not known.
+const LIFETIME_MS: u64 = 5 * 60 * 1_000;
+
+/// What was saved so far.
+pub struct Savings {
+    catalogue: Catalogue,
+    sessions: HashMap<String, Session>,
+    total: Total,
+}
+
+/// Figures of all calls so far.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Total {
+    /// Calls of models.
+    pub calls: u64,
+    /// Of those, sent with a window of ours.
+    pub edited: u64,
+    /// Tokens of the windows as they came.
+    pub tokens_before: u64,
+    /// Tokens of the windows as they were sent.
+    pub tokens_after: u64,
+    /// Calls that were sent again, smaller, after an overflow.
+    pub recovered: u64,
+    /// Retrieval calls that were served.
+    pub retrievals: u64,
+    /// What was spent, in dollars, on models with a known price.
+    pub spent: f64,
+    /// What was saved, in dollars; below zero if it cost more.
+    pub saved: f64,
+    /// Calls of models whose price is not known.
+    pub unpriced: u64,
+}
+
+#[derive(Default)]
+struct Session {
+    /// The window that came last, in the provider's tokens.
+    before: u64,
+    when: u64,
+    caches: bool,
+}
+
+impl Savings {
+    /// Nothing saved yet; prices from `catalogue`.
+    pub fn new(catalogue: Catalogue) -> Self {
+        Self {
+            catalogue,
+            sessions: HashMap::new(),
+            total: Total::default(),
+        }
+    }
+
+    /// The figures so far.
+    pub fn total(&self) -> &Total {
+        &self.total
+    }
+
+    /// Takes in what was done with a request.
+    pub fn add(&mut self, record: &Record) {
+        let is_call = record.dialect.is_some() && record.status < 400;
+        if !is_call {
+            return;
+        }
+        let total = &mut self.total;
+        total.calls += 1;
+        total.edited += u64::from(record.action == trimtab_proxy::Action::Edited);
+        total.tokens_before += record.tokens_before;
+        total.tokens_after += record.tokens_after;
+        total.recovered += u64::from(record.recoveries > 0);
+        total.retrievals += u64::from(record.retrievals);
+        let Some(usage) = record.usage else { return };
+        let model = self.catalogue.find(&record.model).ok();
+        let priced = model
+            .map(|found| found.model)
+            .filter(|model| model.prices.is_some());
+        let Some(model) = priced else {
+            total.unpriced += 1;
+            return;
+        };
+        let before = scaled(record, &usage);
+        let session = self.sessions.entry(record.session.clone()).or_default();
+        let base = session.next(&model, record, &usage, before);
+        let cost = |usage: &Usage| model.cost(usage).unwrap_or_default().dollars();
+        total.spent += cost(&usage);
+        // A request without a session was sent as it came.
+        if !record.session.is_empty() {
+            total.saved += cost(&base) - cost(&usage);
+        }
+    }
+}
+
+impl Session {
+    /// The usage that the call would have had as it came.
+    fn next(&mut self, model: &Model, record: &Record, usage: &Usage, before: u64) -> Usage {
+        self.caches |= usage.cache_read > 0 || usage.cache_creation > 0;
+        let lifetime = model.cache.lifetime.map(|time| time.as_millis());
+        let lifetime = lifetime.and_then(|time| u64::try_from(time).ok());
+        let age = record.time_ms.saturating_sub(self.when);
+        let is_warm = self.caches && self.when > 0 && age <= lifetime.unwrap_or(LIFETIME_MS);
+        let cached = if is_warm { self.before.min(before) } else { 0 };
+        let fresh = before - cached;
+        // Whoever writes to the cache would have written this, too.
+        let writes = usage.cache_creation > 0;
+        (self.before, self.when) = (before, record.time_ms);
+        Usage {
+            input: if writes { 0 } else { fresh },
+            cache_creation: if writes { fresh } else { 0 },
+            cache_read: cached,
+            output: usage.output,
+        }
+    }
+}
+
+/// The window as it came, in the provider's tokens: our estimate, corrected by how far off it
+/// was for what was sent.
+fn scaled(record: &Record, usage: &Usage) -> u64 {
+    let (before, after) = (record.tokens_before, record.tokens_after);
+    if after == 0 || before <= after {
+        return usage.prompt();
+    }
+    let scaled = u128::from(before) * u128::from(usage.prompt()) / u128::from(after);
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+impl Total {
+    /// Tokens that were not sent.
+    pub fn tokens_saved(&self) -> u64 {
+        self.tokens_before.saturating_sub(self.tokens_after)
+    }
+
+    /// One line for people.
+    pub fn line(&self) -> String {
+        let mut line = counted(usize::try_from(self.calls).unwrap_or(usize::MAX), "call");
+        let saved = self.tokens_saved();
+        let share = percent(saved, self.tokens_before);
+        line.push_str(&format!(", {} tokens saved ({share})", short(saved)));
+        if self.spent > 0.0 {
+            let word = if self.saved < 0.0 { "more" } else { "saved" };
+            let spent = dollars(self.spent);
+            line.push_str(&format!(
+                ", {spent} spent, {} {word}",
+                dollars(self.saved.abs())
+            ));
+        }
+        for (figure, what) in [
+            (self.recovered, "overflow recovered"),
+            (self.retrievals, "output asked back"),
+            (self.unpriced, "call of unknown price"),
+        ] {
+            if figure > 0 {
+                line.push_str(&format!(", {figure} {what}"));
+            }
+        }
+        line
+    }
+}
+
+/// Money for people.
+pub fn dollars(amount: f64) -> String {
+    if amount >= 1.0 {
+        format!("${amount:.2}")
+    } else {
+        format!("${amount:.4}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_model::Dialect;
+
+    fn record(time_ms: u64, before: u64, after: u64, usage: Usage) -> Record {
+        Record {
+            time_ms,
+            dialect: Some(Dialect::Messages),
+            model: "claude-opus-5-5".to_owned(),
+            session: "s".to_owned(),
+            status: 200,
+            tokens_before: before,
+            tokens_after: after,
+            usage: Some(usage),
+            ..Record::default()
+        }
+    }
+
+    fn savings() -> Savings {
+        Savings::new(Catalogue::embedded())
+    }
+
+    #[test]
+    fn without_a_cache_every_token_counts() {
+        let mut savings = savings();
+        let usage = Usage {
+            input: 10_000,
+            ..Usage::default()
+        };
+        savings.add(&record(1, 110_000, 10_000, usage));
+        savings.add(&record(2, 110_000, 10_000, usage));
+        let total = savings.total();
+        // 200,000 tokens at $4 a million.
+        assert!((total.saved - 0.8).abs() < 1e-9, "{total:?}");
+        assert_eq!(total.tokens_saved(), 200_000);
+        assert!(
+            total
+                .line()
+                .starts_with("2 calls, 200k tokens saved (91 %), $0.0800 spent")
+        );
+    }
+
+    #[test]
+    fn what_was_sent_before_counts_as_cached() {
+        let mut savings = savings();
+        let first = Usage {
+            cache_creation: 10_000,
+            ..Usage::default()
+        };
+        savings.add(&record(1_000, 110_000, 10_000, first));
+        let at_first = savings.total().saved;
+        let second = Usage {
+            cache_read: 10_000,
+            cache_creation: 1_000,
+            ..Usage::default()
+        };
+        savings.add(&record(2_000, 121_000, 11_000, second));
+        // 100,000 more read from the cache and 10,000 more written to it.
+        let prices = Catalogue::embedded()
+            .find("claude-opus-5-5")
+            .unwrap()
+            .model
+            .prices
+            .unwrap();
+        let expected = prices.cache_read.of(100_000) + prices.cache_write.of(10_000);
+        let gained = savings.total().saved - at_first;
+        assert!((gained - expected.dollars()).abs() < 1e-9, "{gained}");
+    }
+
+    #[test]
+    fn a_broken_cache_is_counted_against_us() {
+        let mut savings = savings();
+        let first = Usage {
+            cache_creation: 10_000,
+            ..Usage::default()
+        };
+        savings.add(&record(1_000, 10_000, 10_000, first));
+        // All but nothing was cut, and the cache had to be written anew.
+        savings.add(&record(2_000, 10_100, 10_000, first));
+        assert!(savings.total().saved < 0.0);
+        assert!(savings.total().line().contains("more"));
+    }
+
+    #[test]
+    fn unknown_prices_are_said() {
+        let mut savings = savings();
+        let usage = Usage {
+            input: 1,
+            ..Usage::default()
+        };
+        let unknown = Record {
+            model: "zzz".to_owned(),
+            ..record(1, 1, 1, usage)
+        };
+        savings.add(&unknown);
+        assert!(savings.total().line().contains("1 call of unknown price"));
+    }
+}

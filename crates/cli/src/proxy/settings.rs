@@ -1,0 +1,209 @@
+//! The settings of the proxy: the table `[proxy]`, the policy around it, and flags.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use toml::{Table, Value};
+use trimtab::config::{Config, Key, Kind};
+use trimtab_engine::policy::Policy;
+use trimtab_model::Dialect;
+use trimtab_proxy::{Mode, ModelRule, ProxyConfig, Upstream};
+
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::proxy::refused;
+use crate::settings;
+use crate::ui::number::parse_tokens;
+use crate::verbs::output::place::StoreArgs;
+
+/// The settings of the proxy, besides those of the library.
+#[rustfmt::skip]
+pub const KEYS: &[Key] = &[
+    Key::new("proxy.listen", Kind::Text, "address and port to listen on; one that others can reach needs a token"),
+    Key::new("proxy.token", Kind::Text, "what every request must carry in the header x-trimtab-token"),
+    Key::new("proxy.hosts", Kind::Texts, "further host names under which the proxy is called"),
+    Key::new("proxy.mode", Kind::Choice(&["on", "observe", "bypass"]), "manage windows, only report what would be done, or pass everything"),
+    Key::new("proxy.preset", Kind::Text, "the preset or policy of the proxy, where it is not the one above"),
+    Key::new("proxy.policies", Kind::Table, "policies by name, each a preset and what is different"),
+    Key::new("proxy.holdout", Kind::Share, "share of sessions that is left unmanaged, to compare with"),
+    Key::new("proxy.retrieval", Kind::Switch, "offer the model the retrieval tools where its window contains a ref"),
+    Key::new("proxy.compaction", Kind::Choice(&["background", "wait", "off"]), "ask a model for summaries in the background, wait for them, or ask none"),
+    Key::new("proxy.summariser", Kind::Table, "another model for summaries: url, dialect, model, key"),
+    Key::new("proxy.upstreams", Kind::Table, "where requests go: a list of name, url, and optionally prefix, dialects, models, preset, mode"),
+    Key::new("proxy.models", Kind::Table, "what holds for some models: a list of model, and optionally window, max_output, preset, mode"),
+    Key::new("proxy.limits", Kind::Table, "sizes and times, such as plan_ms or body_bytes"),
+];
+
+/// The name of the policy that the settings around the table `[proxy]` make.
+const OWN_POLICY: &str = "settings";
+
+/// Flags that every verb with a proxy takes.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Proxy options")]
+pub struct ProxyArgs {
+    /// Where requests go; DIALECT (chat, responses, messages) sends only those there
+    #[arg(long, value_name = "[DIALECT=]URL")]
+    pub upstream: Vec<String>,
+    /// The preset that decides what goes into the window
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<String>,
+    /// Only report what would be done; requests go as they came
+    #[arg(long)]
+    pub observe: bool,
+    /// The window of every model, in tokens, in place of what the catalogue says
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
+    pub window: Option<u64>,
+}
+
+/// What a run of the proxy goes by.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The settings of the proxy.
+    pub proxy: ProxyConfig,
+    /// Where the store is.
+    pub store: StoreArgs,
+    /// All settings, with where they come from.
+    pub config: Config,
+}
+
+/// Resolves settings: flags, environment, project file, user file, defaults.
+pub fn resolve(
+    args: &ProxyArgs,
+    listen: Option<SocketAddr>,
+    common: &Common,
+) -> Result<Resolved, Failure> {
+    let mut named: Vec<(&str, String, &str)> = Vec::new();
+    named.extend(listen.map(|listen| ("proxy.listen", listen.to_string(), "--listen")));
+    named.extend(args.preset.clone().map(|name| ("preset", name, "--preset")));
+    if args.observe {
+        named.push(("proxy.mode", "observe".to_owned(), "--observe"));
+    }
+    let store = common.store.store.as_ref();
+    named.extend(store.map(|path| ("store", path.display().to_string(), "--store")));
+    let config = settings::load(common, &named)?;
+    let mut proxy = of_config(&config, args.preset.is_some())?;
+    for upstream in &args.upstream {
+        let at = proxy.upstreams.len();
+        proxy.upstreams.push(parse_upstream(upstream, at)?);
+    }
+    if let Some(window) = args.window {
+        proxy.models.insert(0, rule(window));
+    }
+    proxy.check().map_err(|error| refused(&error))?;
+    let path: Option<PathBuf> = config.store.clone();
+    Ok(Resolved {
+        proxy,
+        store: StoreArgs { store: path },
+        config,
+    })
+}
+
+/// The window of every model.
+pub fn rule(window: u64) -> ModelRule {
+    ModelRule {
+        model: "*".to_owned(),
+        window: Some(window),
+        max_output: None,
+        preset: None,
+        mode: None,
+    }
+}
+
+/// The settings of the proxy in `config`. A preset that is asked for wins over all.
+fn of_config(config: &Config, asked: bool) -> Result<ProxyConfig, Failure> {
+    let table = config.get("proxy").and_then(Value::as_table);
+    let mut table = table.cloned().unwrap_or_default();
+    if asked || !table.contains_key("preset") {
+        let name = policy_name(config, &mut table);
+        table.insert("preset".to_owned(), Value::String(name));
+    }
+    let read: Result<ProxyConfig, _> = table.try_into();
+    read.map_err(|error| {
+        Failure::input(
+            format!("the settings of the proxy: {}", error.message()),
+            "docs/proxy.md has every setting with its meaning",
+        )
+    })
+}
+
+/// The name of the policy that the settings around the proxy's make; a plain preset keeps its
+/// own, anything else becomes a policy of the proxy.
+fn policy_name(config: &Config, table: &mut Table) -> String {
+    let name = config.policy.preset.clone();
+    if Policy::preset(&name).is_ok_and(|preset| preset == config.policy) {
+        return name;
+    }
+    let policies = table
+        .entry("policies")
+        .or_insert_with(|| Value::Table(Table::new()));
+    if let (Value::Table(policies), Ok(policy)) = (policies, Table::try_from(&config.policy)) {
+        policies.insert(OWN_POLICY.to_owned(), Value::Table(policy));
+    }
+    OWN_POLICY.to_owned()
+}
+
+/// Reads `URL` or `DIALECT=URL`.
+fn parse_upstream(text: &str, at: usize) -> Result<Upstream, Failure> {
+    let dialect = |name: &str| match name {
+        "chat" => Some(Dialect::Chat),
+        "responses" => Some(Dialect::Responses),
+        "messages" => Some(Dialect::Messages),
+        _ => None,
+    };
+    match text.split_once('=') {
+        Some((name, url)) if !name.contains('/') => match dialect(name) {
+            Some(dialect) => Ok(Upstream::new(name, url).for_dialects([dialect])),
+            None => Err(Failure::input(
+                format!("--upstream {text}: {name} is no dialect"),
+                "use chat=URL, responses=URL or messages=URL, or a URL for all of them",
+            )),
+        },
+        _ if at == 0 => Ok(Upstream::new("upstream", text)),
+        _ => Ok(Upstream::new(format!("upstream-{at}"), text)),
+    }
+}
+
+/// What the mode is called on a status line.
+pub fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::On => "on",
+        Mode::Observe => "observe only",
+        Mode::Bypass => "bypass",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upstreams_are_read_with_or_without_a_dialect() {
+        let all = parse_upstream("http://127.0.0.1:9/v?a=b", 0).unwrap();
+        assert_eq!(
+            (all.url.as_str(), all.dialects.len()),
+            ("http://127.0.0.1:9/v?a=b", 0)
+        );
+        let one = parse_upstream("messages=http://h", 1).unwrap();
+        assert_eq!(one.dialects, [Dialect::Messages]);
+        let error = parse_upstream("gopher=http://h", 0).unwrap_err();
+        assert!(error.to_string().contains("gopher is no dialect"));
+    }
+
+    #[test]
+    fn a_preset_keeps_its_name_and_a_changed_one_becomes_a_policy() {
+        let load = |settings: &[&str]| {
+            let mut inputs = trimtab::config::Inputs::default();
+            for setting in settings {
+                inputs.set(setting, "--set");
+            }
+            inputs.more = KEYS.to_vec();
+            of_config(&Config::load(&inputs).unwrap(), false).unwrap()
+        };
+        assert_eq!(load(&["preset=refs"]).preset, "refs");
+        let changed = load(&["preset=refs", "compaction.auto=false", "proxy.holdout=0.5"]);
+        assert_eq!(changed.preset, OWN_POLICY);
+        assert!((changed.holdout - 0.5).abs() < f64::EPSILON);
+        changed.check().unwrap();
+        assert_eq!(load(&["preset=refs", "proxy.preset=turns"]).preset, "turns");
+    }
+}

@@ -1,0 +1,153 @@
+//! The agent of the demo: plays the session against a base URL, as a real client would.
+
+use std::time::Duration;
+
+use http::Method;
+use serde::Serialize;
+use serde_json::{Value, json};
+use trimtab_model::{Dialect, Usage};
+use trimtab_wire::sse::{Event, Watcher};
+
+use super::session::{Round, Session, Step, tools};
+use super::{CALL_HEADER, MODEL};
+use crate::exit::Failure;
+use crate::proxy::http::{Answer, Http};
+
+/// How long one answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest answer that is asked for.
+const MAX_TOKENS: u64 = 2_048;
+
+/// The body of a request.
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    stream: bool,
+    system: Value,
+    tools: &'a Value,
+    messages: &'a [Value],
+}
+
+/// Plays `session` against `url`; `after` is told of every call. Gives the usage of each.
+pub(super) async fn play(
+    session: &Session,
+    url: &str,
+    mut after: impl FnMut(),
+) -> Result<Vec<Usage>, Failure> {
+    let http = Http::default();
+    let tools = tools();
+    let mut messages = Vec::new();
+    let mut usages = Vec::new();
+    for step in &session.steps {
+        let round = match step {
+            Step::User(text) => {
+                messages.push(json!({"role": "user", "content": [{"type": "text", "text": text}]}));
+                continue;
+            }
+            Step::Model(round) => round,
+        };
+        let body = body(session, &tools, &mut messages)?;
+        let answer = send(&http, url, usages.len(), body).await?;
+        usages.push(judge(&answer, round)?);
+        messages.extend(remembered(round));
+        after();
+    }
+    Ok(usages)
+}
+
+/// The request, with the end of the conversation marked for the cache, as clients do.
+fn body(session: &Session, tools: &Value, messages: &mut [Value]) -> Result<Vec<u8>, Failure> {
+    let mark = json!({"type": "ephemeral"});
+    let system = json!([{"type": "text", "text": session.system, "cache_control": mark}]);
+    mark_end(messages, Some(mark));
+    let body = serde_json::to_vec(&Body {
+        model: MODEL,
+        max_tokens: MAX_TOKENS,
+        stream: true,
+        system,
+        tools,
+        messages,
+    });
+    mark_end(messages, None);
+    body.map_err(|error| Failure::Failed(error.into()))
+}
+
+fn mark_end(messages: &mut [Value], mark: Option<Value>) {
+    let last = messages
+        .last_mut()
+        .and_then(|message| message.pointer_mut("/content"));
+    let part = last
+        .and_then(Value::as_array_mut)
+        .and_then(|parts| parts.last_mut());
+    if let Some(part) = part.and_then(Value::as_object_mut) {
+        match mark {
+            Some(mark) => part.insert("cache_control".to_owned(), mark),
+            None => part.remove("cache_control"),
+        };
+    }
+}
+
+async fn send(http: &Http, url: &str, call: usize, body: Vec<u8>) -> Result<Answer, Failure> {
+    let call = call.to_string();
+    let headers = [
+        ("content-type", "application/json"),
+        ("anthropic-version", "2023-06-01"),
+        ("x-api-key", "demo"),
+        (CALL_HEADER, call.as_str()),
+    ];
+    let url = format!("{url}/v1/messages");
+    let sent = http
+        .send(Method::POST, &url, &headers, body, PATIENCE)
+        .await;
+    let answer = sent.map_err(|why| failed(format!("call {call}: {why}")))?;
+    if !answer.status.is_success() {
+        let said = String::from_utf8_lossy(&answer.body).into_owned();
+        return Err(failed(format!("call {call}: {} {said}", answer.status)));
+    }
+    Ok(answer)
+}
+
+/// Checks that the client got what the model said, and nothing else.
+fn judge(answer: &Answer, round: &Round) -> Result<Usage, Failure> {
+    let (mut text, mut calls) = (String::new(), Vec::new());
+    let mut watcher = Watcher::new(Dialect::Messages);
+    watcher.push(&answer.body, |event| match event {
+        Event::Text(delta) => text.push_str(&delta.text()),
+        Event::Call(call) => calls.push(call.id),
+        _ => {}
+    });
+    let expected = round.calls.iter().map(|call| call.id.as_str());
+    if text != round.text || !calls.iter().map(String::as_str).eq(expected) {
+        let message = format!(
+            "the client got {text:?} with calls {calls:?}, not {:?}",
+            round.text
+        );
+        return Err(failed(message));
+    }
+    Ok(watcher.usage())
+}
+
+/// What the agent remembers of a round.
+fn remembered(round: &Round) -> Vec<Value> {
+    let mut said = vec![json!({"type": "text", "text": round.text})];
+    let mut given = Vec::new();
+    for call in &round.calls {
+        said.push(
+            json!({"type": "tool_use", "id": call.id, "name": call.tool, "input": call.arguments}),
+        );
+        given.push(json!({"type": "tool_result", "tool_use_id": call.id, "content": [{"type": "text", "text": call.output}]}));
+    }
+    let mut all = vec![json!({"role": "assistant", "content": said})];
+    if !given.is_empty() {
+        all.push(json!({"role": "user", "content": given}));
+    }
+    all
+}
+
+fn failed(message: String) -> Failure {
+    Failure::Stuck {
+        message,
+        hint: None,
+    }
+}

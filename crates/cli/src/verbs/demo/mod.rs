@@ -1,0 +1,232 @@
+//! `trimtab demo`: the whole thing on embedded defaults, no key needed.
+
+mod agent;
+mod model;
+mod picture;
+mod report;
+mod session;
+
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tempfile::TempDir;
+use trimtab::store::FolderStore;
+use trimtab_model::Usage;
+use trimtab_proxy::{PORT, Proxy, ProxyConfig, Running, StartError};
+use trimtab_testkit::upstream::Upstream;
+
+use self::report::{Call, Report, Sum};
+use self::session::{Round, Session};
+use crate::args::Common;
+use crate::catalogue;
+use crate::exit::Failure;
+use crate::proxy::settings::rule;
+use crate::proxy::signals::Orders;
+use crate::proxy::{block_on, refused, stuck};
+use crate::ui::Terminal;
+use crate::ui::number::parse_tokens;
+use crate::ui::progress::Progress;
+use crate::verbs::serve::lines::pointing;
+
+/// The model that the session asks for: its prices count.
+const MODEL: &str = "claude-sonnet-4-5";
+/// Tells the scripted model which call of the session it is.
+const CALL_HEADER: &str = "x-demo-call";
+
+/// What `trimtab demo` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// End after the report, instead of serving on
+    #[arg(long)]
+    pub once: bool,
+    /// The window of the scripted model, in tokens
+    #[arg(long, value_name = "TOKENS", default_value = "64k", value_parser = parse_tokens)]
+    pub window: u64,
+    /// The preset that decides what goes into the window
+    #[arg(long, value_name = "NAME", default_value = "steady")]
+    pub preset: String,
+    /// Address and port to listen on [default: 127.0.0.1:8787, or any free port]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+}
+
+/// What `trimtab demo --help` says first.
+pub const ABOUT: &str = "\
+Show all of it, without a key and without settings.
+
+An agent looks for a bug in a web shop: 41 calls of the model, 700 KB of files, logs, test runs \
+and query results. The session is played twice over HTTP: straight to a scripted model with a \
+window large enough for everything, and through the proxy to the same model with a small window \
+and the rules of a real provider, which refuses what is too long or not well-formed. Shown are \
+the windows call by call and what was saved, in tokens and at real prices, with the provider's \
+prompt cache counted for both.
+
+Then the proxy keeps serving, so that you can point a client at it; --once ends instead. \
+Everything is kept in a temporary folder that is removed at the end.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab demo
+  trimtab demo --once --window 32k
+  trimtab demo --once --preset refs --json
+
+Exit codes: 0 done, 1 it failed, 2 the arguments are wrong.";
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    block_on(async {
+        let mut orders = Orders::new()?;
+        let folder = tempfile::tempdir()?;
+        let stage = Stage::set(args, &folder).await?;
+        let report = stage.play(args, terminal).await?;
+        print(&report, common, terminal)?;
+        if args.once {
+            stage.proxy.shutdown().await;
+            return Ok(());
+        }
+        terminal.say(&serving(stage.proxy.address()));
+        orders.stop().await;
+        tokio::select! {
+            () = stage.proxy.shutdown() => {}
+            () = orders.stop() => {}
+        }
+        Ok(())
+    })
+}
+
+fn serving(address: SocketAddr) -> String {
+    format!(
+        "still serving on http://{address} with the scripted model; Ctrl-C ends it\n{}\n  \
+         with a real model:  trimtab serve, or trimtab wrap claude",
+        pointing(address)
+    )
+}
+
+fn print(report: &Report, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    if common.json {
+        let line = serde_json::to_string(report).map_err(|error| Failure::Failed(error.into()))?;
+        writeln!(terminal.out(), "{line}")?;
+    } else {
+        let picture = picture::calls(report, terminal.has_colour());
+        let summary = picture::summary(report);
+        write!(terminal.out(), "{picture}\n{summary}")?;
+    }
+    terminal.out().flush()?;
+    Ok(())
+}
+
+/// The session, the two upstreams and the proxy before one of them.
+struct Stage {
+    session: Session,
+    /// With a window large enough for everything.
+    boundless: Upstream,
+    /// With the small window.
+    strict: Upstream,
+    proxy: Running,
+}
+
+impl Stage {
+    async fn set(args: &Args, folder: &TempDir) -> Result<Self, Failure> {
+        let session = Session::make();
+        let boundless = Upstream::start(model::upstream(&session, None)).await?;
+        let strict = Upstream::start(model::upstream(&session, Some(args.window))).await?;
+        let config = ProxyConfig {
+            preset: args.preset.clone(),
+            models: vec![rule(args.window)],
+            ..ProxyConfig::to_upstream(strict.url())
+        };
+        Ok(Self {
+            proxy: start(args.listen, config, folder).await?,
+            session,
+            boundless,
+            strict,
+        })
+    }
+
+    /// Plays the session both ways.
+    async fn play(&self, args: &Args, terminal: &Terminal) -> Result<Report, Failure> {
+        let begun = Instant::now();
+        let without = self
+            .play_at(&self.boundless.url(), "without trimtab", terminal)
+            .await?;
+        let address = self.proxy.address();
+        let with = self
+            .play_at(&format!("http://{address}"), "with trimtab", terminal)
+            .await?;
+        let found = catalogue::load()?
+            .find(MODEL)
+            .map_err(|unknown| stuck(&unknown.to_string()))?;
+        let figures = self.proxy.report();
+        let calls: Vec<Call> = self
+            .session
+            .rounds()
+            .zip(without.iter().zip(&with))
+            .map(|(round, (without, with))| call(round, without, with))
+            .collect();
+        Ok(Report {
+            model: found.model.id.clone(),
+            window: args.window,
+            preset: args.preset.clone(),
+            overflows_at: calls
+                .iter()
+                .position(|call| call.without > args.window)
+                .map(|at| at + 1),
+            calls,
+            without: Sum::of(&without, &found.model),
+            with: Sum::of(&with, &found.model),
+            violations: self.strict.violations(),
+            recovered: figures.recovered,
+            retrievals: figures.retrievals,
+            took_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+
+    async fn play_at(
+        &self,
+        url: &str,
+        name: &str,
+        terminal: &Terminal,
+    ) -> Result<Vec<Usage>, Failure> {
+        let bar = Progress::steps(name, self.session.rounds().count() as u64, terminal);
+        let usages = agent::play(&self.session, url, || bar.advance()).await;
+        bar.finish();
+        usages
+    }
+}
+
+fn call(round: &Round, without: &Usage, with: &Usage) -> Call {
+    let what = round.calls.first().map_or("answers", |call| call.tool);
+    Call {
+        what: what.to_owned(),
+        without: without.prompt(),
+        with: with.prompt(),
+        cached: with.cache_read,
+    }
+}
+
+/// Starts the proxy where it is wanted; where nothing is said, on the usual port if it is free.
+async fn start(
+    listen: Option<SocketAddr>,
+    config: ProxyConfig,
+    folder: &TempDir,
+) -> Result<Running, Failure> {
+    let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let store = FolderStore::open(folder.path().join("store"));
+    let store = Arc::new(store.map_err(|error| stuck(&error.to_string()))?);
+    let mut last = None;
+    for listen in listen.map_or_else(|| vec![at(PORT), at(0)], |one| vec![one]) {
+        let config = ProxyConfig {
+            listen,
+            ..config.clone()
+        };
+        match Proxy::start(config, Arc::clone(&store) as _).await {
+            Ok(running) => return Ok(running),
+            Err(StartError::Config(error)) => return Err(refused(&error)),
+            Err(error) => last = Some(error.to_string()),
+        }
+    }
+    Err(stuck(&last.unwrap_or_default()))
+}

@@ -1,0 +1,78 @@
+//! What the demo found.
+
+use serde::Serialize;
+use trimtab_model::Usage;
+use trimtab_wire::catalogue::Model;
+
+/// What the demo found.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// The model whose prices count.
+    pub(super) model: String,
+    /// The window that the model has here, in tokens.
+    pub(super) window: u64,
+    /// The preset.
+    pub(super) preset: String,
+    /// Calls, in order.
+    pub(super) calls: Vec<Call>,
+    /// The session straight to the model.
+    pub(super) without: Sum,
+    /// The session through the proxy.
+    pub(super) with: Sum,
+    /// The call, counted from 1, whose window would have been too large without the proxy.
+    pub(super) overflows_at: Option<usize>,
+    /// Requests that the strict upstream refused because a window broke its rules.
+    pub(super) violations: Vec<String>,
+    /// Overflows that the proxy recovered from.
+    pub(super) recovered: u64,
+    /// Retrieval calls that the proxy served.
+    pub(super) retrievals: u64,
+    /// How long it took, in milliseconds.
+    pub(super) took_ms: u64,
+}
+
+/// One call.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Call {
+    /// What the model did.
+    pub(super) what: String,
+    /// Tokens of the window without the proxy.
+    pub(super) without: u64,
+    /// Tokens of the window with it.
+    pub(super) with: u64,
+    /// Of those, read from the provider's cache.
+    pub(super) cached: u64,
+}
+
+/// What a run through the session took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Sum {
+    /// Tokens that were sent.
+    pub(super) tokens: u64,
+    /// Of those, read from the provider's cache.
+    pub(super) cached: u64,
+    /// The largest window, in tokens.
+    pub(super) largest: u64,
+    /// What it costs, in dollars.
+    pub(super) dollars: f64,
+}
+
+impl Sum {
+    /// The sum of `usages`, at the prices of `model`.
+    pub(super) fn of(usages: &[Usage], model: &Model) -> Self {
+        let cost = |usage: &Usage| model.cost(usage).unwrap_or_default().dollars();
+        Self {
+            tokens: usages.iter().map(Usage::prompt).sum(),
+            cached: usages.iter().map(|usage| usage.cache_read).sum(),
+            largest: usages.iter().map(Usage::prompt).max().unwrap_or(0),
+            dollars: usages.iter().map(cost).sum(),
+        }
+    }
+}
+
+impl Report {
+    /// Tokens that were not sent.
+    pub(super) fn tokens_saved(&self) -> u64 {
+        self.without.tokens.saturating_sub(self.with.tokens)
+    }
+}

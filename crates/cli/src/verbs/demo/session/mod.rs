@@ -1,0 +1,131 @@
+//! The session that the demo plays: an agent finds out why orders are charged twice.
+//!
+//! It is made, not recorded, so that it can be read here; its outputs have the sizes and
+//! shapes of real ones. The same every time.
+
+mod outputs;
+mod story;
+mod words;
+
+use serde_json::{Value, json};
+
+/// A session: what the user says, what the model answers, what the tools give.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    /// The system prompt.
+    pub(super) system: String,
+    /// What happens, in order.
+    pub(super) steps: Vec<Step>,
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// The user says something.
+    User(String),
+    /// The model is called.
+    Model(Round),
+}
+
+/// One answer of the model, and what its calls give.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Round {
+    /// What the model says.
+    pub(super) text: String,
+    /// Its calls.
+    pub(super) calls: Vec<Called>,
+    /// What the model first looks up among the stored outputs, if it can.
+    pub(super) looks_up: Option<&'static str>,
+}
+
+/// A call with its output.
+#[derive(Clone, Debug)]
+pub(super) struct Called {
+    pub(super) id: String,
+    pub(super) tool: &'static str,
+    pub(super) arguments: Value,
+    pub(super) output: String,
+}
+
+impl Session {
+    /// The session.
+    pub(super) fn make() -> Self {
+        story::tell()
+    }
+
+    /// The answers of the model, in order.
+    pub(super) fn rounds(&self) -> impl Iterator<Item = &Round> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Model(round) => Some(round),
+            Step::User(_) => None,
+        })
+    }
+}
+
+/// The tools of the agent, as Messages defines them.
+pub(super) fn tools() -> Value {
+    let tool = |name: &str, about: &str, argument: &str| {
+        json!({
+            "name": name,
+            "description": about,
+            "input_schema": {
+                "type": "object",
+                "properties": {argument: {"type": "string"}},
+                "required": [argument],
+            },
+        })
+    };
+    json!([
+        tool("list_files", "List all files below a folder.", "path"),
+        tool("read_file", "Read a file.", "path"),
+        tool("search", "Search all files for a text.", "text"),
+        tool("run", "Run a shell command.", "command"),
+        tool("query", "Run a read-only SQL query.", "sql"),
+        tool("edit_file", "Replace text in a file.", "path"),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_long_and_the_same_every_time() {
+        let (one, two) = (Session::make(), Session::make());
+        assert_eq!(format!("{one:?}"), format!("{two:?}"));
+        let rounds = one.rounds().count();
+        assert!(rounds >= 36, "{rounds} rounds");
+        let bytes: usize = one
+            .rounds()
+            .flat_map(|round| &round.calls)
+            .map(|call| call.output.len())
+            .sum();
+        assert!((600_000..1_200_000).contains(&bytes), "{bytes} bytes");
+    }
+
+    #[test]
+    fn what_is_looked_up_was_seen_before() {
+        let session = Session::make();
+        let mut seen = String::new();
+        let mut looked_up = 0;
+        for round in session.rounds() {
+            if let Some(text) = round.looks_up {
+                assert!(seen.contains(text), "{text}");
+                looked_up += 1;
+            }
+            seen.extend(round.calls.iter().map(|call| call.output.as_str()));
+        }
+        assert!(looked_up >= 2);
+    }
+
+    #[test]
+    fn calls_have_ids_of_their_own() {
+        let session = Session::make();
+        let calls = session.rounds().flat_map(|round| &round.calls);
+        let mut ids: Vec<&str> = calls.map(|call| call.id.as_str()).collect();
+        let all = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all);
+    }
+}

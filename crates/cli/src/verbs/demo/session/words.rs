@@ -1,0 +1,51 @@
+//! Numbers and words that are the same every time.
+
+/// A small generator of numbers.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// The next number below `limit`.
+    pub(super) fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap_or(0) % limit.max(1)
+    }
+
+    /// One of `words`.
+    pub(super) fn one<'w>(&mut self, words: &[&'w str]) -> &'w str {
+        let at = self.below(words.len());
+        words.get(at).copied().unwrap_or_default()
+    }
+
+    /// So many hexadecimal digits.
+    pub(super) fn hex(&mut self, digits: usize) -> String {
+        (0..digits)
+            .map(|_| {
+                char::from_digit(u32::try_from(self.below(16)).unwrap_or(0), 16).unwrap_or('0')
+            })
+            .collect()
+    }
+}
+
+/// Parts of the shop.
+pub(super) const PARTS: [&str; 12] = [
+    "orders", "payments", "ledger", "carts", "stock", "refunds", "invoices", "shipping", "queue",
+    "sessions", "webhooks", "pricing",
+];
+
+/// What code does.
+pub(super) const VERBS: [&str; 14] = [
+    "load", "store", "apply", "settle", "retry", "lock", "release", "merge", "expire", "claim",
+    "publish", "validate", "enqueue", "resolve",
+];
+
+/// What it does it to.
+pub(super) const THINGS: [&str; 14] = [
+    "order", "charge", "attempt", "batch", "receipt", "lease", "cursor", "event", "balance",
+    "quote", "address", "voucher", "shipment", "customer",
+];

@@ -1,0 +1,18 @@
+//! Is the model catalogue there?
+
+use super::check::Check;
+use crate::catalogue;
+
+pub(super) fn check() -> Check {
+    let own = catalogue::path().filter(|path| path.exists());
+    let from = own.map_or("carried along".to_owned(), |path| {
+        path.display().to_string()
+    });
+    match catalogue::load() {
+        Ok(found) => {
+            let models = found.ids().count();
+            Check::ok("catalogue", format!("{models} models, {from}"))
+        }
+        Err(failure) => Check::of_failure("catalogue", &failure),
+    }
+}

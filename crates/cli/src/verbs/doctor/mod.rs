@@ -1,0 +1,154 @@
+//! `trimtab doctor`: checks the set-up and says what to do.
+
+mod catalogue;
+mod check;
+mod port;
+mod store;
+mod upstream;
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use serde_json::json;
+
+use self::check::{Check, State};
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::proxy::block_on;
+use crate::proxy::http::Http;
+use crate::proxy::settings::{ProxyArgs, Resolved, mode_name, resolve};
+use crate::ui::{Terminal, style};
+
+/// What `trimtab doctor` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Address and port that the proxy would listen on [default: 127.0.0.1:8787]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// How the proxy would work.
+    #[command(flatten)]
+    pub proxy: ProxyArgs,
+    /// Ask no upstream: no request leaves this machine
+    #[arg(long)]
+    pub offline: bool,
+}
+
+/// What `trimtab doctor --help` says first.
+pub const ABOUT: &str = "\
+Check settings, store, upstreams and keys, and say what to do.
+
+One line for each check: ok, warning or problem, what was found, and the way out.
+
+  settings    every file, variable and flag is understood
+  store       can be written and read back, has room, holds no damaged output
+  catalogue   windows and prices are there
+  port        is free, or a trimtab listens there already
+  upstream    answers; takes the key of ANTHROPIC_API_KEY or OPENAI_API_KEY, where one is set;
+              and its clock agrees with ours
+
+A key is sent to the upstream of its own kind only, and is never printed.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab doctor
+  trimtab doctor --offline --json
+  trimtab doctor --upstream http://127.0.0.1:11434
+
+Exit codes: 0 nothing is wrong, 1 something is, 2 the arguments are wrong.";
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let mut checks = Vec::new();
+    match resolve(&args.proxy, args.listen, common) {
+        Ok(resolved) => {
+            checks.push(settings(&resolved));
+            checks.extend(store::check(&resolved));
+            checks.push(catalogue::check());
+            checks.extend(block_on(async { Ok(outside(args, &resolved).await) })?);
+        }
+        Err(failure) => {
+            checks.push(Check::of_failure("settings", &failure));
+            checks.push(catalogue::check());
+        }
+    }
+    print(&checks, common, terminal)?;
+    if checks.iter().any(|check| check.state == State::Problem) {
+        return Err(Failure::Found);
+    }
+    Ok(())
+}
+
+fn settings(resolved: &Resolved) -> Check {
+    let proxy = &resolved.proxy;
+    let said = resolved.config.settings().into_iter();
+    let mut sources: Vec<String> = said
+        .map(|setting| setting.source)
+        .filter(|source| matches!(source.as_str(), "flag" | "environment" | "project" | "user"))
+        .map(|source| source.name())
+        .collect();
+    sources.sort_unstable();
+    sources.dedup();
+    let from = match sources.as_slice() {
+        [] => "all of them defaults".to_owned(),
+        sources => format!("from {}", sources.join(", ")),
+    };
+    let mode = mode_name(proxy.mode);
+    Check::ok(
+        "settings",
+        format!("preset {}, {mode}; {from}", proxy.preset),
+    )
+}
+
+/// What has to do with the network.
+async fn outside(args: &Args, resolved: &Resolved) -> Vec<Check> {
+    let http = Http::default();
+    let mut checks = vec![port::check(&http, resolved.proxy.listen).await];
+    for one in resolved.proxy.upstreams() {
+        let name = format!("upstream {}", one.name);
+        if args.offline {
+            checks.push(Check::ok(name, format!("{}, not asked", one.url)));
+        } else {
+            let key = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
+            checks.extend(upstream::check(&http, &one, key).await);
+        }
+    }
+    checks
+}
+
+fn print(checks: &[Check], common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let is_well = checks.iter().all(|check| check.state != State::Problem);
+    if common.json {
+        let all = json!({"ok": is_well, "checks": checks});
+        writeln!(terminal.out(), "{all}")?;
+        return Ok(());
+    }
+    let widest = checks
+        .iter()
+        .map(|check| check.name.len())
+        .max()
+        .unwrap_or(0);
+    for check in checks {
+        let colour = match check.state {
+            State::Ok => style::GOOD,
+            State::Warning => style::WARN,
+            State::Problem => style::BAD,
+        };
+        let Check {
+            state,
+            name,
+            message,
+            ..
+        } = check;
+        let state = state.as_str();
+        writeln!(
+            terminal.out(),
+            "{colour}{state:<8}{colour:#} {name:<widest$}  {message}"
+        )?;
+        if let Some(hint) = &check.hint {
+            let (dim, gap) = (style::DIM, " ".repeat(widest + 11));
+            writeln!(terminal.out(), "{gap}{dim}hint:{dim:#} {hint}")?;
+        }
+    }
+    Ok(())
+}

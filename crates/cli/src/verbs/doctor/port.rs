@@ -1,0 +1,35 @@
+//! Can the proxy listen where it should?
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::Method;
+
+use super::check::Check;
+use crate::proxy::http::Http;
+
+/// How long whoever is there may take to say who it is.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(super) async fn check(http: &Http, address: SocketAddr) -> Check {
+    let error = match tokio::net::TcpListener::bind(address).await {
+        Ok(_) => return Check::ok("port", format!("{address} is free")),
+        Err(error) => error,
+    };
+    let url = format!("http://{address}/trimtab/status");
+    let asked = http
+        .send(Method::GET, &url, &[], Vec::new(), PATIENCE)
+        .await;
+    let is_ours = asked.is_ok_and(|answer| {
+        let status: Option<serde_json::Value> = serde_json::from_slice(&answer.body).ok();
+        status.is_some_and(|status| status.get("tokens_before").is_some())
+    });
+    if is_ours {
+        return Check::ok("port", format!("a trimtab listens on {address} already"));
+    }
+    Check::problem(
+        "port",
+        format!("cannot listen on {address}: {error}"),
+        "set another one with --listen or proxy.listen; port 0 takes any that is free",
+    )
+}

@@ -1,0 +1,167 @@
+//! Can the store be written, has it room, is what it holds whole?
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use trimtab::store::{FolderStore, Form, Put, SessionId, Store};
+
+use super::check::Check;
+use crate::proxy::settings::Resolved;
+use crate::ui::units::size;
+use crate::verbs::output::place::explain;
+
+/// Less room than this is a problem: a busy day of outputs would fill it.
+const LITTLE: u64 = 100 << 20;
+/// Less than this deserves a look.
+const SCARCE: u64 = 1 << 30;
+/// How long stored outputs are read to see whether they are whole.
+const READING: Duration = Duration::from_secs(5);
+/// The session in which writing is tried; it is removed again.
+const PROBE: &str = "trimtab-doctor/probe";
+
+pub(super) fn check(resolved: &Resolved) -> Vec<Check> {
+    let path = match resolved.store.path() {
+        Ok(path) => path,
+        Err(failure) => return vec![Check::of_failure("store", &failure)],
+    };
+    let mut checks = Vec::new();
+    if FolderStore::is_at(&path) {
+        match FolderStore::open(&path) {
+            Ok(store) => checks.extend([writable(&store, &path), whole(&store)]),
+            Err(error) => checks.push(Check::of_failure("store", &explain(&path, &error))),
+        }
+    } else {
+        checks.push(not_yet(&path));
+    }
+    checks.extend(room(&path));
+    checks
+}
+
+/// A store that is not there is made when it is first used.
+fn not_yet(path: &Path) -> Check {
+    let shown = path.display();
+    if path.exists() && !path.is_dir() {
+        let message = format!("{shown} is not a folder");
+        return Check::problem(
+            "store",
+            message,
+            "give a folder with --store or TRIMTAB_STORE",
+        );
+    }
+    let above = existing(path);
+    match tempfile::tempfile_in(&above) {
+        Ok(_) => Check::ok(
+            "store",
+            format!("{shown}: not there yet, made when it is first used"),
+        ),
+        Err(error) => Check::problem(
+            "store",
+            format!("{shown} cannot be made: {}: {error}", above.display()),
+            "give a folder that you may write to with --store or TRIMTAB_STORE",
+        ),
+    }
+}
+
+/// The nearest folder above that exists.
+fn existing(path: &Path) -> PathBuf {
+    let found = path.ancestors().find(|folder| folder.is_dir());
+    found.map_or_else(|| PathBuf::from("."), Path::to_owned)
+}
+
+/// Writes something, reads it back and removes it.
+fn writable(store: &FolderStore, path: &Path) -> Check {
+    let text = "is the store well?";
+    let tried = SessionId::new(PROBE).and_then(|session| {
+        let kept = store.put(&session, Put::new("probe", text))?;
+        let back = store.get(&session, kept.id());
+        store.delete_session(&session)?;
+        back
+    });
+    match tried {
+        Ok(back) if back == text.as_bytes() => Check::ok(
+            "store",
+            format!("{}: written and read back", path.display()),
+        ),
+        Ok(_) => Check::problem(
+            "store",
+            format!(
+                "{}: gives back other bytes than it was given",
+                path.display()
+            ),
+            "the disk or its file system is damaged; use another folder with --store",
+        ),
+        Err(error) => Check::of_failure("store", &explain(path, &error)),
+    }
+}
+
+/// Reads what is stored, the newest sessions first, for a while.
+fn whole(store: &FolderStore) -> Check {
+    let name = "stored outputs";
+    let mut sessions = match store.sessions() {
+        Ok(sessions) => sessions,
+        Err(error) => return Check::problem(name, error.to_string(), "use another --store"),
+    };
+    sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
+    let until = Instant::now() + READING;
+    let outputs: u64 = sessions.iter().map(|info| info.outputs).sum();
+    let mut read = 0_u64;
+    let mut damaged = Vec::new();
+    'all: for info in &sessions {
+        for output in store.list(&info.session).unwrap_or_default() {
+            if Instant::now() > until {
+                break 'all;
+            }
+            read += 1;
+            let id = output.reference.id();
+            if !is_whole(store, &info.session, id) {
+                damaged.push(id.to_owned());
+            }
+        }
+    }
+    let Some(first) = damaged.first() else {
+        let all = if read < outputs {
+            format!(" of {outputs}")
+        } else {
+            String::new()
+        };
+        let count = sessions.len();
+        return Check::ok(
+            name,
+            format!("{read}{all} read, none damaged, {count} sessions"),
+        );
+    };
+    Check::problem(
+        name,
+        format!("{} of {read} are damaged, {first} for one", damaged.len()),
+        "the rest is not affected; let the agents run those tools again, and look at the disk",
+    )
+}
+
+fn is_whole(store: &FolderStore, session: &SessionId, id: &str) -> bool {
+    let read = store
+        .open(session, id, Form::Whole)
+        .map(|stored| std::io::copy(&mut stored.reader(), &mut std::io::sink()));
+    matches!(read, Ok(Ok(_)))
+}
+
+/// How much may still be written.
+#[cfg(unix)]
+fn room(path: &Path) -> Option<Check> {
+    let place = existing(path);
+    let found = rustix::fs::statvfs(&place).ok()?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    let message = format!("{} free at {}", size(free), place.display());
+    let hint = "free disk space, or remove old sessions with `trimtab output gc`";
+    Some(if free < LITTLE {
+        Check::problem("room", message, hint)
+    } else if free < SCARCE {
+        Check::warning("room", message, hint)
+    } else {
+        Check::ok("room", message)
+    })
+}
+
+#[cfg(not(unix))]
+fn room(_: &Path) -> Option<Check> {
+    None
+}

@@ -1,0 +1,178 @@
+//! Does an upstream answer, does it take our key, does its clock agree with ours?
+
+use std::time::{Duration, SystemTime};
+
+use http::{Method, StatusCode};
+use trimtab_model::Dialect;
+use trimtab_proxy::Upstream;
+
+use super::check::Check;
+use crate::proxy::http::{Answer, Http};
+
+/// How long an upstream may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Clocks that differ by more make signatures, tokens and cache lifetimes go wrong.
+const SKEW: Duration = Duration::from_secs(60);
+/// The version of its interface that one provider wants to hear.
+const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
+
+/// Asks `upstream` for its models; `key` gives the keys of the environment.
+pub(super) async fn check(
+    http: &Http,
+    upstream: &Upstream,
+    key: impl Fn(&str) -> Option<String>,
+) -> Vec<Check> {
+    let name = format!("upstream {}", upstream.name);
+    let variable = variable(upstream);
+    let key = variable.and_then(key);
+    let headers = headers(upstream, key.as_deref());
+    let headers: Vec<(&str, &str)> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let url = format!("{}/v1/models", upstream.url.trim_end_matches('/'));
+    match http
+        .send(Method::GET, &url, &headers, Vec::new(), PATIENCE)
+        .await
+    {
+        Ok(answer) => {
+            let mut checks = vec![judge(
+                &name,
+                upstream,
+                variable.zip(key.as_ref()).map(|(name, _)| name),
+                &answer,
+            )];
+            checks.extend(clock(&answer, SystemTime::now()));
+            checks
+        }
+        Err(why) => vec![Check::problem(
+            name,
+            format!("{}: {why}", upstream.url),
+            "check the address, the network and the firewall; --upstream sets another address",
+        )],
+    }
+}
+
+/// The variable that holds the key for an upstream of one kind.
+fn variable(upstream: &Upstream) -> Option<&'static str> {
+    match upstream.dialects.as_slice() {
+        [] => None,
+        [Dialect::Messages] => Some("ANTHROPIC_API_KEY"),
+        dialects if !dialects.contains(&Dialect::Messages) => Some("OPENAI_API_KEY"),
+        _ => None,
+    }
+}
+
+fn headers(upstream: &Upstream, key: Option<&str>) -> Vec<(&'static str, String)> {
+    let is_messages = upstream.dialects.contains(&Dialect::Messages);
+    let mut headers = Vec::new();
+    if is_messages {
+        headers.push((VERSION.0, VERSION.1.to_owned()));
+    }
+    match key {
+        Some(key) if is_messages => headers.push(("x-api-key", key.to_owned())),
+        Some(key) => headers.push(("authorization", format!("Bearer {key}"))),
+        None => {}
+    }
+    headers
+}
+
+/// What the answer says about reach and key; `key` is the name of the variable that was sent.
+fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) -> Check {
+    let url = &upstream.url;
+    let status = answer.status;
+    let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    match key {
+        Some(key) if refused => Check::problem(
+            name,
+            format!("{url} refuses the key of {key} ({status})"),
+            format!("set {key} to a key that is valid there"),
+        ),
+        Some(key) if status.is_success() => {
+            Check::ok(name, format!("{url} answers and takes the key of {key}"))
+        }
+        None if refused || status.is_success() => {
+            Check::ok(name, format!("{url} answers; no key was sent"))
+        }
+        _ if status.is_server_error() => Check::warning(
+            name,
+            format!("{url} answers with {status}"),
+            "it is reachable, and has trouble of its own; try again later",
+        ),
+        // A server need not list its models to be useful.
+        _ => Check::ok(
+            name,
+            format!("{url} answers ({status} for its list of models)"),
+        ),
+    }
+}
+
+/// Compares the clock of an answer with `now`.
+fn clock(answer: &Answer, now: SystemTime) -> Option<Check> {
+    let theirs = httpdate::parse_http_date(answer.header("date")).ok()?;
+    let apart = now
+        .duration_since(theirs)
+        .or_else(|_| theirs.duration_since(now))
+        .ok()?;
+    let message = format!("{} seconds apart from the upstream's", apart.as_secs());
+    (apart > SKEW).then(|| {
+        Check::warning(
+            "clock",
+            message,
+            "set the clock of this machine, best with NTP",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::State;
+    use super::*;
+    use bytes::Bytes;
+    use http::{HeaderMap, HeaderValue};
+
+    fn answer(status: u16, date: &'static str) -> Answer {
+        let mut headers = HeaderMap::new();
+        headers.insert("date", HeaderValue::from_static(date));
+        Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers,
+            body: Bytes::new(),
+        }
+    }
+
+    #[test]
+    fn keys_go_to_their_own_kind_only() {
+        let kind = |dialects: &[Dialect]| {
+            variable(&Upstream::new("u", "http://h").for_dialects(dialects.iter().copied()))
+        };
+        assert_eq!(kind(&[Dialect::Messages]), Some("ANTHROPIC_API_KEY"));
+        assert_eq!(
+            kind(&[Dialect::Chat, Dialect::Responses]),
+            Some("OPENAI_API_KEY")
+        );
+        assert_eq!(kind(&[]), None);
+        assert_eq!(kind(&Dialect::ALL), None);
+    }
+
+    #[test]
+    fn answers_are_judged() {
+        let upstream = Upstream::new("u", "http://h");
+        let state = |status, key| judge("u", &upstream, key, &answer(status, "")).state;
+        assert_eq!(state(401, Some("K")), State::Problem);
+        assert_eq!(state(200, Some("K")), State::Ok);
+        assert_eq!(state(401, None), State::Ok);
+        assert_eq!(state(404, Some("K")), State::Ok);
+        assert_eq!(state(503, None), State::Warning);
+    }
+
+    #[test]
+    fn clocks_that_differ_are_noticed() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let theirs = httpdate::parse_http_date(date).unwrap();
+        let at = |now| clock(&answer(200, date), now).map(|check| check.state);
+        assert_eq!(at(theirs + Duration::from_secs(30)), None);
+        assert_eq!(at(theirs + Duration::from_secs(90)), Some(State::Warning));
+        assert_eq!(at(theirs - Duration::from_secs(90)), Some(State::Warning));
+    }
+}

@@ -1,0 +1,165 @@
+//! `trimtab serve`: the proxy.
+
+pub mod lines;
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use trimtab_proxy::{Record, Running};
+
+use crate::args::Common;
+use crate::catalogue;
+use crate::exit::Failure;
+use crate::proxy::log::{Log, is_traffic};
+use crate::proxy::savings::Savings;
+use crate::proxy::settings::{ProxyArgs, Resolved, resolve};
+use crate::proxy::signals::{Order, Orders};
+use crate::proxy::{block_on, start};
+use crate::ui::Terminal;
+
+/// What `trimtab serve` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Address and port to listen on [default: 127.0.0.1:8787]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// How the proxy works.
+    #[command(flatten)]
+    pub proxy: ProxyArgs,
+}
+
+/// What `trimtab serve --help` says first.
+pub const ABOUT: &str = "\
+Run the proxy: one base URL between your agents and their models.
+
+It speaks Chat Completions, Responses and Messages under their usual paths and passes \
+everything else on. Tool outputs are stored whole and shown short, old rounds are compacted \
+before the window overflows, and an overflow is recovered from. Whatever it does not \
+understand, and whatever goes wrong on its side, passes as it came.
+
+Without --upstream, Messages go to api.anthropic.com and the others to api.openai.com, with the \
+key that the client sends; the proxy needs none of its own.
+
+Each request is told in a line on standard error, or with --json as an object on standard \
+output. SIGHUP reads the settings again without dropping a stream. SIGTERM and Ctrl-C let open \
+streams end, a second one ends them.
+
+Settings are the table [proxy] of trimtab.toml, TRIMTAB_PROXY_<KEY> and the flags here, the \
+strongest last; docs/proxy.md has them all. The token for an address that others can reach is \
+TRIMTAB_PROXY_TOKEN or proxy.token, never a flag.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab serve                                          then: ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
+  trimtab serve --observe                                only report what would be done
+  trimtab serve --upstream http://127.0.0.1:11434        a local model server
+  trimtab serve --upstream messages=https://gw.example   one dialect elsewhere
+  trimtab serve --listen 127.0.0.1:0 --preset refs       any free port, another policy
+
+Exit codes: 0 ended by a signal, 1 it failed, 2 the settings or the arguments are wrong.";
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let resolved = resolve(&args.proxy, args.listen, common)?;
+    let mut savings = Savings::new(catalogue::load()?);
+    block_on(async {
+        // Before anybody is told that we are here, so that no order is lost.
+        let mut orders = Orders::new()?;
+        let (running, mut log) = start(&resolved).await?;
+        terminal.say(&lines::started(running.address(), &resolved));
+        let mut server = Server {
+            args,
+            common,
+            running: &running,
+            savings: &mut savings,
+            terminal,
+        };
+        server.until_stopped(&mut orders, &mut log).await?;
+        let open = running.report().open;
+        if open > 0 {
+            terminal.note(&format!("trimtab: stopping, {open} requests still open"));
+        }
+        tokio::select! {
+            () = running.shutdown() => {}
+            () = orders.stop() => {}
+        }
+        while let Ok(record) = log.try_recv() {
+            print(&record, &mut savings, common, terminal)?;
+        }
+        terminal.note(&format!("trimtab: {}", savings.total().line()));
+        Ok(())
+    })
+}
+
+struct Server<'a> {
+    args: &'a Args,
+    common: &'a Common,
+    running: &'a Running,
+    savings: &'a mut Savings,
+    terminal: &'a mut Terminal,
+}
+
+impl Server<'_> {
+    /// Prints what is done, and reads the settings again when told to.
+    async fn until_stopped(&mut self, orders: &mut Orders, log: &mut Log) -> Result<(), Failure> {
+        loop {
+            tokio::select! {
+                order = orders.next() => match order {
+                    Order::Stop => return Ok(()),
+                    Order::Reload => self.reload(),
+                },
+                Some(record) = log.recv() => {
+                    print(&record, self.savings, self.common, self.terminal)?;
+                }
+            }
+        }
+    }
+
+    /// Settings that are wrong leave the old ones in force.
+    fn reload(&mut self) {
+        let resolved = resolve(&self.args.proxy, self.args.listen, self.common);
+        let done = resolved.and_then(|resolved| {
+            let reloaded = self.running.reload(resolved.proxy.clone());
+            reloaded.map_err(|error| crate::proxy::refused(&error))?;
+            Ok(resolved)
+        });
+        match done {
+            Ok(resolved) => {
+                let moved = moved(self.running.address(), &resolved);
+                self.terminal
+                    .say(&format!("trimtab: settings read again{moved}"));
+            }
+            Err(failure) => {
+                let message = format!("the old settings stay: {failure}");
+                self.terminal.error(&message, None);
+            }
+        }
+    }
+}
+
+/// What is said of an address that only a restart can change.
+fn moved(address: SocketAddr, resolved: &Resolved) -> String {
+    let listen = resolved.proxy.listen;
+    if listen.port() == 0 || listen == address {
+        return String::new();
+    }
+    format!("; still listening on {address}: {listen} needs a restart")
+}
+
+fn print(
+    record: &Record,
+    savings: &mut Savings,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    savings.add(record);
+    if common.json {
+        let line = serde_json::to_string(record).unwrap_or_default();
+        writeln!(terminal.out(), "{line}")?;
+        terminal.out().flush()?;
+    } else if is_traffic(record) {
+        terminal.note(&record.to_string());
+    }
+    Ok(())
+}

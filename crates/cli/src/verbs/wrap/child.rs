@@ -1,0 +1,126 @@
+//! The client as a child: it has the terminal, and signals are for it.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitStatus;
+
+use tokio::process::{Child, Command};
+
+use crate::exit::Failure;
+
+/// The exit code of a shell for a command that is not there.
+const NOT_FOUND: u8 = 127;
+/// What a shell adds to the number of the signal that ended a command.
+const BY_SIGNAL: i32 = 128;
+
+/// Runs a command in the foreground, and gives its exit code.
+pub(super) async fn run(
+    name: &OsString,
+    args: impl Iterator<Item = OsString>,
+    env: Vec<(String, String)>,
+) -> Result<u8, Failure> {
+    // Before the child is there, so that none is missed.
+    let mut signals = Signals::new()?;
+    let spawned = Command::new(name).args(args).envs(env).spawn();
+    let mut child = spawned.map_err(|error| failed(name, &error))?;
+    loop {
+        tokio::select! {
+            ended = child.wait() => return Ok(code(ended?)),
+            signal = signals.next() => hand_on(&child, signal),
+        }
+    }
+}
+
+fn failed(name: &OsString, error: &io::Error) -> Failure {
+    let name = name.display();
+    if error.kind() == io::ErrorKind::NotFound {
+        let _ = io::Write::write_fmt(
+            &mut io::stderr(),
+            format_args!("error: {name}: command not found\n"),
+        );
+        return Failure::Child(NOT_FOUND);
+    }
+    Failure::Stuck {
+        message: format!("{name}: {error}"),
+        hint: Some("the client must be a program that can be run".to_owned()),
+    }
+}
+
+/// The exit code as a shell gives it.
+fn code(status: ExitStatus) -> u8 {
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal = None;
+    let code = status
+        .code()
+        .or(signal.map(|signal: i32| BY_SIGNAL + signal));
+    code.and_then(|code| u8::try_from(code & 0xff).ok())
+        .unwrap_or(1)
+}
+
+/// Signals that would end us, and must not before the child has ended.
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    quit: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+/// A signal to hand on.
+#[cfg(unix)]
+type Signal = Option<rustix::process::Signal>;
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        use rustix::process::Signal;
+        tokio::select! {
+            // What is typed at the terminal reaches the child by itself.
+            _ = self.interrupt.recv() => None,
+            _ = self.quit.recv() => None,
+            _ = self.terminate.recv() => Some(Signal::TERM),
+            _ = self.hang_up.recv() => Some(Signal::HUP),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn hand_on(child: &Child, signal: Signal) {
+    let id = child.id().and_then(|id| i32::try_from(id).ok());
+    let id = id.and_then(rustix::process::Pid::from_raw);
+    if let (Some(id), Some(signal)) = (id, signal) {
+        // It may have ended in between: then there is nobody to tell.
+        let _ = rustix::process::kill_process(id, signal);
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn hand_on(_: &Child, (): ()) {}

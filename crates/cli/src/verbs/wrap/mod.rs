@@ -1,0 +1,117 @@
+//! `trimtab wrap`: an agent through a private proxy.
+
+mod child;
+mod clients;
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use serde_json::json;
+use std::io::Write;
+
+use self::clients::{Setup, setup};
+use crate::args::Common;
+use crate::catalogue;
+use crate::exit::Failure;
+use crate::proxy::savings::Savings;
+use crate::proxy::settings::{ProxyArgs, resolve};
+use crate::proxy::{block_on, start};
+use crate::ui::Terminal;
+
+/// What `trimtab wrap` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Set NAME for the client; {url} stands for the proxy's address. May be given several times
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+    /// How the proxy works.
+    #[command(flatten)]
+    pub proxy: ProxyArgs,
+    /// The client and its arguments
+    #[arg(
+        value_name = "CLIENT [ARGS]",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub command: Vec<OsString>,
+}
+
+/// What `trimtab wrap --help` says first.
+pub const ABOUT: &str = "\
+Run an agent through a private proxy.
+
+Starts a proxy on a free port of this machine, points the client at it by environment or flags, \
+runs it in the foreground with its terminal, and tells at the end in one line what was saved. \
+No file of the client is changed, and the proxy ends with it. The exit code is the client's.
+
+Known are claude, codex, opencode, qwen, aider and gemini. Any other command gets \
+ANTHROPIC_BASE_URL, OPENAI_BASE_URL and OPENAI_API_BASE, which the official libraries read; or \
+what --env says, and nothing else.
+
+If ANTHROPIC_BASE_URL, OPENAI_BASE_URL or OPENAI_API_BASE is set already, the proxy sends \
+requests there, unless --upstream or the settings say otherwise.
+
+Options for trimtab stand before the client; all that follows it belongs to the client.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab wrap claude
+  trimtab wrap --preset refs codex exec \"fix the failing test\"
+  trimtab wrap --observe claude -p \"what does this repository do?\"
+  trimtab wrap --env OPENAI_BASE_URL={url}/v1 python agent.py
+
+Exit codes: the client's own; 127 if it is not there, 1 and 2 as everywhere before it starts.";
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut resolved = resolve(&args.proxy, Some(listen), common)?;
+    // It is private: nobody else is told its address.
+    resolved.proxy.token = None;
+    let (name, rest) = args.command.split_first().ok_or_else(no_client)?;
+    let mut savings = Savings::new(catalogue::load()?);
+    let code = block_on(async {
+        let client = name.to_string_lossy();
+        let plan = setup(&client, &args.env, |name| std::env::var(name).ok())?;
+        if resolved.proxy.upstreams.is_empty() {
+            resolved.proxy.upstreams.clone_from(&plan.upstreams);
+        }
+        let (running, mut log) = start(&resolved).await?;
+        let Setup { env, args: own, .. } = plan.at(&format!("http://{}", running.address()));
+        let code = child::run(
+            name,
+            own.iter().map(OsString::from).chain(rest.iter().cloned()),
+            env,
+        );
+        tokio::pin!(code);
+        let code = loop {
+            tokio::select! {
+                code = &mut code => break code?,
+                Some(record) = log.recv() => savings.add(&record),
+            }
+        };
+        running.shutdown().await;
+        while let Ok(record) = log.try_recv() {
+            savings.add(&record);
+        }
+        Ok(code)
+    })?;
+    let total = savings.total();
+    if common.json {
+        let line = json!({"wrap": total, "exit_code": code});
+        let _ = writeln!(std::io::stderr(), "{line}");
+    } else {
+        terminal.note(&format!("trimtab: {}", total.line()));
+    }
+    if code == 0 {
+        Ok(())
+    } else {
+        Err(Failure::Child(code))
+    }
+}
+
+fn no_client() -> Failure {
+    Failure::input("which client?", "trimtab wrap claude, for example")
+}

@@ -1,0 +1,166 @@
+//! Real agents from the package registries, headless, through `trimtab wrap`.
+//!
+//! They take some 800 MB, so this runs only where `TRIMTAB_CLIENTS` is set, as `./test
+//! --clients` does. They are installed once into a folder of the user's cache.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use trimtab_testkit::script::Reply;
+use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+
+use crate::run::{cache, texts, trimtab};
+
+/// What is installed; Node first, because the agents need a newer one than most systems have.
+const PACKAGES: [&str; 3] = ["node@24", "@anthropic-ai/claude-code", "@openai/codex"];
+/// How often the model runs a command before it is done.
+const ROUNDS: usize = 7;
+/// Its last words.
+const LAST: &str = "every command was run";
+/// The window, in tokens: what all outputs together do not fit into.
+const WINDOW: u64 = 60_000;
+
+/// An agent, and how it is used.
+struct Agent {
+    name: &'static str,
+    args: &'static [&'static str],
+    env: &'static [(&'static str, &'static str)],
+    /// The tool that runs a command, and what it takes.
+    tool: &'static str,
+    arguments: fn(&str) -> Value,
+}
+
+const AGENTS: [Agent; 2] = [
+    Agent {
+        name: "claude",
+        args: &["-p", "--dangerously-skip-permissions", "run the commands"],
+        env: &[
+            ("ANTHROPIC_API_KEY", "test"),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("DISABLE_AUTOUPDATER", "1"),
+            ("IS_SANDBOX", "1"),
+        ],
+        tool: "Bash",
+        arguments: |command| json!({"command": command, "description": "runs it"}),
+    },
+    Agent {
+        name: "codex",
+        args: &[
+            "exec",
+            "--skip-git-repo-check",
+            "--dangerously-bypass-approvals-and-sandbox",
+            "-m",
+            "gpt-5.2",
+            "run the commands",
+        ],
+        env: &[("OPENAI_API_KEY", "test")],
+        tool: "exec_command",
+        arguments: |command| json!({"cmd": command, "max_output_tokens": 20_000}),
+    },
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_run_to_the_end() {
+    if std::env::var_os("TRIMTAB_CLIENTS").is_none() {
+        eprintln!(
+            "SKIPPED: set TRIMTAB_CLIENTS=1, or run ./test --clients, for Claude Code and Codex"
+        );
+        return;
+    }
+    let bin = installed();
+    for agent in AGENTS {
+        let upstream = upstream(&agent).await;
+        let output = run(&agent, &bin, &upstream.url()).await;
+        let (stdout, stderr) = texts(&output);
+        let name = agent.name;
+        let requests = upstream.requests();
+        let outcomes: Vec<_> = requests
+            .iter()
+            .map(|one| (one.outcome, &one.tools))
+            .collect();
+        assert!(
+            output.status.success(),
+            "{name}: {stderr}\n{stdout}\n{outcomes:?}"
+        );
+        assert!(
+            stdout.contains(LAST),
+            "{name}: {stdout}\n{stderr}\n{outcomes:?}"
+        );
+        assert!(
+            upstream.violations().is_empty(),
+            "{name}: {:?}",
+            upstream.violations()
+        );
+        let line = stderr
+            .lines()
+            .find(|line| line.starts_with("trimtab: "))
+            .unwrap();
+        eprintln!(
+            "{name}: {} requests, windows valid, to the end; {line}",
+            requests.len()
+        );
+        assert!(requests.len() > ROUNDS, "{name}: {}", requests.len());
+    }
+}
+
+/// A model that has `agent` run commands with long outputs.
+async fn upstream(agent: &Agent) -> Upstream {
+    let (tool, arguments) = (agent.tool, agent.arguments);
+    let next = AtomicUsize::new(0);
+    let reply = move |received: &Received| {
+        if received.last.contains("<summary>") {
+            return Reply::text("<summary>the agent runs commands</summary>");
+        }
+        // Titles and the like are asked for without tools.
+        if !received.tools.iter().any(|offered| offered == tool) {
+            return Reply::text("a title");
+        }
+        let round = next.fetch_add(1, Ordering::SeqCst);
+        if round >= ROUNDS {
+            return Reply::text(LAST);
+        }
+        let command = format!("seq {}00000 {}04500", round + 1, round + 1);
+        Reply::call(tool, arguments(&command))
+    };
+    let options = Options {
+        window: Some(WINDOW),
+        answer_counts: false,
+        ..Options::new(Source::with(reply))
+    };
+    Upstream::start(options).await.unwrap()
+}
+
+async fn run(agent: &Agent, bin: &Path, url: &str) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let window = WINDOW.to_string();
+    let mut args = vec!["wrap", "--upstream", url, "--window", &window, agent.name];
+    args.extend(agent.args);
+    let mut command = trimtab(folder.path(), &args);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", bin.display()));
+    command.envs(agent.env.iter().copied());
+    tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap()
+}
+
+/// Installs the agents, if they are not there, and gives the folder of their commands.
+fn installed() -> PathBuf {
+    let folder = cache().unwrap().join("trimtab").join("clients");
+    let bin = folder.join("node_modules").join(".bin");
+    let all_there = ["node", "claude", "codex"]
+        .iter()
+        .all(|name| bin.join(name).exists());
+    if !all_there {
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund"])
+            .args(PACKAGES)
+            .current_dir(&folder);
+        let output = npm.output().unwrap();
+        assert!(output.status.success(), "{}", texts(&output).1);
+    }
+    bin
+}

@@ -1,0 +1,20 @@
+//! The verbs that run the proxy, end to end against the scripted upstream.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "helpers of tests fail and report as tests do"
+)]
+
+mod agents;
+mod demo;
+mod doctor;
+mod model;
+mod run;
+mod sdk;
+mod serve;
+mod talk;
+mod wrap;

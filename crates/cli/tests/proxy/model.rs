@@ -1,0 +1,46 @@
+//! A scripted model whose answers depend on a header of the client only: requests of the proxy
+//! itself take nothing away from the client.
+
+use serde_json::json;
+use trimtab_testkit::script::{Reply, ScriptedCall};
+use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+
+/// Says which call of the client it is.
+pub(crate) const CALL_HEADER: &str = "x-test-call";
+/// How many calls of a tool the model makes before it is done.
+pub(crate) const ROUNDS: usize = 8;
+/// The last words of the model.
+pub(crate) const LAST: &str = "that was all of it";
+
+/// An upstream with a window of so many tokens.
+pub(crate) async fn upstream(window: Option<u64>) -> Upstream {
+    Upstream::start(options(window)).await.unwrap()
+}
+
+/// The same, to be changed.
+pub(crate) fn options(window: Option<u64>) -> Options {
+    Options {
+        window,
+        ..Options::new(Source::with(reply))
+    }
+}
+
+fn reply(received: &Received) -> Reply {
+    if received.last.contains("<summary>") {
+        return Reply::text("<summary>the agent reads logs, one after the other</summary>");
+    }
+    let call = received
+        .header(CALL_HEADER)
+        .and_then(|call| call.parse().ok());
+    match call {
+        Some(call) if call < ROUNDS => Reply {
+            calls: vec![ScriptedCall {
+                id: Some(format!("call_{call:04}")),
+                ..ScriptedCall::new("read_log", json!({"number": call}))
+            }],
+            ..Reply::text(format!("I read log {call}."))
+        },
+        Some(_) => Reply::text(LAST),
+        None => Reply::text("hello"),
+    }
+}

@@ -1,0 +1,149 @@
+//! Runs the command away from the settings of this machine.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long anything may take before a test gives up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Variables that would change what the command does.
+const CLEARED: [&str; 8] = [
+    "ANTHROPIC_BASE_URL",
+    "ANTHROPIC_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENAI_API_BASE",
+    "OPENAI_API_KEY",
+    "TRIMTAB_CONFIG",
+    "TRIMTAB_STORE",
+    "TRIMTAB_MODELS",
+];
+
+/// The command in `folder`, with its store and its settings there.
+pub(crate) fn trimtab(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trimtab"));
+    command
+        .args(args)
+        .current_dir(folder)
+        .env("HOME", folder)
+        .env("XDG_CONFIG_HOME", folder.join("config"))
+        .env("XDG_DATA_HOME", folder.join("data"))
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null());
+    for name in CLEARED {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs the command to its end.
+pub(crate) fn finished(folder: &Path, args: &[&str]) -> Output {
+    trimtab(folder, args).output().unwrap()
+}
+
+/// What a run wrote.
+pub(crate) fn texts(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// `trimtab serve`, running.
+pub(crate) struct Served {
+    child: Child,
+    pub(crate) url: String,
+    pub(crate) folder: TempDir,
+    lines: Receiver<String>,
+}
+
+impl Served {
+    /// Starts it with `args`, on a free port.
+    pub(crate) fn start(args: &[&str]) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), args)
+    }
+
+    /// The same in `folder`.
+    pub(crate) fn start_in(folder: TempDir, args: &[&str]) -> Self {
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
+        all.extend(args);
+        let mut command = trimtab(folder.path(), &all);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                drop(sender.send(line));
+            }
+        });
+        let mut served = Self {
+            child,
+            url: String::new(),
+            folder,
+            lines,
+        };
+        let line = served.wait_for("listening on ");
+        let url = line.split("listening on ").nth(1).unwrap();
+        served.url = url.split(' ').next().unwrap().to_owned();
+        served
+    }
+
+    /// The next line on standard error that contains `text`.
+    pub(crate) fn wait_for(&self, text: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(_) => {}
+                Err(_) => panic!("no line with {text:?}"),
+            }
+        }
+    }
+
+    /// Sends it a signal, by the name that `kill` knows.
+    pub(crate) fn signal(&self, name: &str) {
+        kill(self.child.id(), name);
+    }
+
+    /// Waits for its end: exit code and standard output.
+    pub(crate) fn end(mut self) -> (i32, String) {
+        let mut stdout = String::new();
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut stdout)
+            .unwrap();
+        let status = self.child.wait().unwrap();
+        (status.code().unwrap_or(-1), stdout)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn kill(id: u32, name: &str) {
+    let sent = Command::new("kill")
+        .args(["-s", name, &id.to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+/// Where things are kept that can be made again.
+pub(crate) fn cache() -> Option<PathBuf> {
+    let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let cache = folder("XDG_CACHE_HOME").map(PathBuf::from);
+    cache.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".cache")))
+}

@@ -1,0 +1,160 @@
+//! `trimtab serve`.
+
+use std::fs;
+use std::net::TcpListener;
+
+use serde_json::Value;
+use trimtab_model::Dialect;
+use trimtab_testkit::script::Reply;
+use trimtab_testkit::upstream::{Options, Source, Upstream};
+
+use crate::model::upstream;
+use crate::run::{Served, finished, texts};
+use crate::talk::{path, post, with_output};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_dialects_are_managed() {
+    let upstream = upstream(Some(60_000)).await;
+    let served = Served::start(&["--upstream", &upstream.url(), "--json"]);
+    for dialect in Dialect::ALL {
+        let body = with_output(dialect, 6_000);
+        let answer = post(&served.url, path(dialect), &body, &[]).await;
+        let said = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(answer.status.is_success(), "{dialect}: {said}");
+        assert_eq!(answer.header("x-trimtab-action"), "edited", "{dialect}");
+        assert!(said.contains("hello"), "{dialect}: {said}");
+        let received = upstream.requests().last().unwrap().clone();
+        assert!(
+            received.body_bytes < body.to_string().len() / 2,
+            "{dialect}"
+        );
+    }
+    assert!(
+        upstream.violations().is_empty(),
+        "{:?}",
+        upstream.violations()
+    );
+    served.signal("TERM");
+    let (code, stdout) = served.end();
+    assert_eq!(code, 0);
+    let records: Vec<Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(records.len(), 3);
+    for record in records {
+        assert_eq!(record["action"], "edited");
+        assert!(record["tokens_after"].as_u64() < record["tokens_before"].as_u64());
+        assert!(record["usage"]["input"].as_u64() > Some(0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hang_up_reads_the_settings_again() {
+    let upstream = upstream(None).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trimtab.toml");
+    let url = upstream.url();
+    let write = |mode: &str| {
+        let text = format!(
+            "[proxy]\nmode = \"{mode}\"\n[[proxy.upstreams]]\nname = \"u\"\nurl = \"{url}\"\n"
+        );
+        fs::write(&file, text).unwrap();
+    };
+    write("on");
+    let served = Served::start_in(folder, &[]);
+    let body = with_output(Dialect::Chat, 4_000);
+    let action = async |served: &Served| {
+        let answer = post(&served.url, path(Dialect::Chat), &body, &[]).await;
+        answer.header("x-trimtab-action").to_owned()
+    };
+    assert_eq!(action(&served).await, "edited");
+    write("observe");
+    served.signal("HUP");
+    served.wait_for("settings read again");
+    assert_eq!(action(&served).await, "observed");
+    write("sideways");
+    served.signal("HUP");
+    let line = served.wait_for("the old settings stay");
+    assert!(line.contains("sideways"), "{line}");
+    assert_eq!(action(&served).await, "observed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_stream_ends_before_the_proxy_does() {
+    let slow = Reply {
+        delay_ms: Some(150),
+        ..Reply::text("one two three four five six seven eight nine ten")
+    };
+    let upstream = Upstream::start(Options::new(Source::with(move |_| slow.clone())))
+        .await
+        .unwrap();
+    let served = Served::start(&["--upstream", &upstream.url()]);
+    let mut body = with_output(Dialect::Messages, 10);
+    body["stream"] = true.into();
+    let url = served.url.clone();
+    let asked = tokio::spawn(async move { post(&url, "/v1/messages", &body, &[]).await });
+    while upstream.requests().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    served.signal("TERM");
+    served.wait_for("still open");
+    let answer = asked.await.unwrap();
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    assert!(text.contains("message_stop"), "{text}");
+    assert_eq!(served.end().0, 0);
+}
+
+#[test]
+fn settings_and_arguments_that_are_wrong_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases: [(&[&str], &str); 5] = [
+        (&["serve", "--listen", "0.0.0.0:0"], "token"),
+        (&["serve", "--preset", "tidy"], "tidy"),
+        (&["serve", "--upstream", "gopher=http://h"], "gopher"),
+        (&["serve", "--upstream", "ftp://h"], "ftp://h"),
+        (&["serve", "--set", "proxy.nonsense=1"], "proxy.nonsense"),
+    ];
+    for (args, named) in cases {
+        let output = finished(folder.path(), args);
+        let (stdout, stderr) = texts(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(
+            stdout.is_empty() && stderr.contains(named),
+            "{args:?}: {stderr}"
+        );
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = finished(folder.path(), &["serve", "--listen", &address]);
+    let (_, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains(&address) && stderr.contains("hint: "),
+        "{stderr}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_environment_sets_what_the_file_does_not() {
+    let upstream = upstream(None).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = crate::run::trimtab(folder.path(), &["config", "show", "--json"]);
+    let output = command
+        .env("TRIMTAB_PROXY_TOKEN", "opensesame")
+        .output()
+        .unwrap();
+    let (stdout, stderr) = texts(&output);
+    assert!(output.status.success(), "{stderr}");
+    assert!(
+        stdout.contains("proxy.token") && !stdout.contains("opensesame"),
+        "{stdout}"
+    );
+    drop(upstream);
+}

@@ -1,0 +1,82 @@
+//! Conversations in three dialects, and a client to send them with.
+
+use std::fmt::Write as _;
+
+use http::Method;
+use serde_json::{Value, json};
+use trimtab_cli::proxy::http::{Answer, Http};
+use trimtab_model::Dialect;
+
+use crate::run::PATIENCE;
+
+/// Sends a body to a path of `url`.
+pub(crate) async fn post(url: &str, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
+    let mut all = vec![("content-type", "application/json"), ("x-api-key", "k")];
+    all.extend(headers);
+    let url = format!("{url}{path}");
+    let body = body.to_string().into_bytes();
+    Http::default()
+        .send(Method::POST, &url, &all, body, PATIENCE)
+        .await
+        .unwrap()
+}
+
+/// The path of a dialect.
+pub(crate) fn path(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Chat => "/v1/chat/completions",
+        Dialect::Responses => "/v1/responses",
+        Dialect::Messages => "/v1/messages",
+    }
+}
+
+/// A conversation with a call whose output has so many lines.
+pub(crate) fn with_output(dialect: Dialect, lines: usize) -> Value {
+    let output = log(lines);
+    match dialect {
+        Dialect::Chat => json!({
+            "model": "gpt-4o", "max_completion_tokens": 500,
+            "tools": [{"type": "function", "function": {"name": "read_log", "parameters": {"type": "object", "properties": {}}}}],
+            "messages": [
+                {"role": "user", "content": "read the log"},
+                {"role": "assistant", "content": null, "tool_calls": [
+                    {"id": "c1", "type": "function", "function": {"name": "read_log", "arguments": "{}"}}]},
+                {"role": "tool", "tool_call_id": "c1", "content": output},
+            ],
+        }),
+        Dialect::Responses => json!({
+            "model": "gpt-4o", "max_output_tokens": 500, "store": false,
+            "tools": [{"type": "function", "name": "read_log", "parameters": {"type": "object", "properties": {}}}],
+            "input": [
+                {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "read the log"}]},
+                {"type": "function_call", "call_id": "c1", "name": "read_log", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "c1", "output": output},
+            ],
+        }),
+        Dialect::Messages => json!({
+            "model": "claude-sonnet-4-5", "max_tokens": 500,
+            "tools": [{"name": "read_log", "input_schema": {"type": "object", "properties": {}}}],
+            "messages": [
+                {"role": "user", "content": "read the log"},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "read_log", "input": {}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": output}]},
+            ],
+        }),
+    }
+}
+
+/// A log of so many lines, none like another.
+pub(crate) fn log(lines: usize) -> String {
+    let mut text = String::new();
+    for line in 0..lines {
+        let _ = writeln!(
+            text,
+            "2026-03-14 02:{:02}:{:02} worker {} took {} ms",
+            line / 60 % 60,
+            line % 60,
+            line * 7919 % 97,
+            line * 31 % 1009
+        );
+    }
+    text
+}
