@@ -57,7 +57,8 @@ impl Tool for Produce {
 pub(crate) fn output(n: usize, sizes: Sizes) -> String {
     let size = match n % 10 {
         3 => sizes.largest / 20,
-        7 => sizes.largest,
+        7 if n % 50 == 7 => sizes.largest,
+        7 => sizes.largest / 10,
         9 => sizes.largest / 100,
         at => 40 + at * 300,
     };
