@@ -32,7 +32,9 @@ impl Answer {
     /// The value of a header; empty if it is not there.
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
-        value.and_then(|value| value.to_str().ok()).unwrap_or_default()
+        value
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
     }
 }
 
@@ -72,7 +74,11 @@ impl Http {
     }
 
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, String> {
-        let answer = self.0.request(request).await.map_err(|error| cause(&error))?;
+        let answer = self
+            .0
+            .request(request)
+            .await
+            .map_err(|error| cause(&error))?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, LARGEST).collect().await;
         let body = body.map_err(|error| format!("the answer broke off: {error}"))?;

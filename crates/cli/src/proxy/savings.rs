@@ -85,7 +85,9 @@ impl Savings {
         total.retrievals += u64::from(record.retrievals);
         let Some(usage) = record.usage else { return };
         let model = self.catalogue.find(&record.model).ok();
-        let priced = model.map(|found| found.model).filter(|model| model.prices.is_some());
+        let priced = model
+            .map(|found| found.model)
+            .filter(|model| model.prices.is_some());
         let Some(model) = priced else {
             total.unpriced += 1;
             return;
@@ -150,7 +152,10 @@ impl Total {
         if self.spent > 0.0 {
             let word = if self.saved < 0.0 { "more" } else { "saved" };
             let spent = dollars(self.spent);
-            line.push_str(&format!(", {spent} spent, {} {word}", dollars(self.saved.abs())));
+            line.push_str(&format!(
+                ", {spent} spent, {} {word}",
+                dollars(self.saved.abs())
+            ));
         }
         for (figure, what) in [
             (self.recovered, "overflow recovered"),
@@ -167,7 +172,8 @@ impl Total {
 
 /// Money for people.
 pub fn dollars(amount: f64) -> String {
-    if amount >= 1.0 {
+    // Cents say enough from a dime up.
+    if amount >= 0.1 {
         format!("${amount:.2}")
     } else {
         format!("${amount:.4}")
@@ -200,26 +206,45 @@ mod tests {
     #[test]
     fn without_a_cache_every_token_counts() {
         let mut savings = savings();
-        let usage = Usage { input: 10_000, ..Usage::default() };
+        let usage = Usage {
+            input: 10_000,
+            ..Usage::default()
+        };
         savings.add(&record(1, 110_000, 10_000, usage));
         savings.add(&record(2, 110_000, 10_000, usage));
         let total = savings.total();
         // 200,000 tokens at $4 a million.
         assert!((total.saved - 0.8).abs() < 1e-9, "{total:?}");
         assert_eq!(total.tokens_saved(), 200_000);
-        assert!(total.line().starts_with("2 calls, 200k tokens saved (91 %), $0.0800 spent"));
+        assert!(
+            total
+                .line()
+                .starts_with("2 calls, 200k tokens saved (91 %), $0.0800 spent")
+        );
     }
 
     #[test]
     fn what_was_sent_before_counts_as_cached() {
         let mut savings = savings();
-        let first = Usage { cache_creation: 10_000, ..Usage::default() };
+        let first = Usage {
+            cache_creation: 10_000,
+            ..Usage::default()
+        };
         savings.add(&record(1_000, 110_000, 10_000, first));
         let at_first = savings.total().saved;
-        let second = Usage { cache_read: 10_000, cache_creation: 1_000, ..Usage::default() };
+        let second = Usage {
+            cache_read: 10_000,
+            cache_creation: 1_000,
+            ..Usage::default()
+        };
         savings.add(&record(2_000, 121_000, 11_000, second));
         // 100,000 more read from the cache and 10,000 more written to it.
-        let prices = Catalogue::embedded().find("claude-opus-5-5").unwrap().model.prices.unwrap();
+        let prices = Catalogue::embedded()
+            .find("claude-opus-5-5")
+            .unwrap()
+            .model
+            .prices
+            .unwrap();
         let expected = prices.cache_read.of(100_000) + prices.cache_write.of(10_000);
         let gained = savings.total().saved - at_first;
         assert!((gained - expected.dollars()).abs() < 1e-9, "{gained}");
@@ -228,7 +253,10 @@ mod tests {
     #[test]
     fn a_broken_cache_is_counted_against_us() {
         let mut savings = savings();
-        let first = Usage { cache_creation: 10_000, ..Usage::default() };
+        let first = Usage {
+            cache_creation: 10_000,
+            ..Usage::default()
+        };
         savings.add(&record(1_000, 10_000, 10_000, first));
         // All but nothing was cut, and the cache had to be written anew.
         savings.add(&record(2_000, 10_100, 10_000, first));
@@ -239,8 +267,14 @@ mod tests {
     #[test]
     fn unknown_prices_are_said() {
         let mut savings = savings();
-        let usage = Usage { input: 1, ..Usage::default() };
-        let unknown = Record { model: "zzz".to_owned(), ..record(1, 1, 1, usage) };
+        let usage = Usage {
+            input: 1,
+            ..Usage::default()
+        };
+        let unknown = Record {
+            model: "zzz".to_owned(),
+            ..record(1, 1, 1, usage)
+        };
         savings.add(&unknown);
         assert!(savings.total().line().contains("1 call of unknown price"));
     }

@@ -179,7 +179,10 @@ mod tests {
     #[test]
     fn upstreams_are_read_with_or_without_a_dialect() {
         let all = parse_upstream("http://127.0.0.1:9/v?a=b", 0).unwrap();
-        assert_eq!((all.url.as_str(), all.dialects.len()), ("http://127.0.0.1:9/v?a=b", 0));
+        assert_eq!(
+            (all.url.as_str(), all.dialects.len()),
+            ("http://127.0.0.1:9/v?a=b", 0)
+        );
         let one = parse_upstream("messages=http://h", 1).unwrap();
         assert_eq!(one.dialects, [Dialect::Messages]);
         let error = parse_upstream("gopher=http://h", 0).unwrap_err();

@@ -64,7 +64,9 @@ const AGENTS: [Agent; 2] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_run_to_the_end() {
     if std::env::var_os("TRIMTAB_CLIENTS").is_none() {
-        eprintln!("SKIPPED: set TRIMTAB_CLIENTS=1, or run ./test --clients, for Claude Code and Codex");
+        eprintln!(
+            "SKIPPED: set TRIMTAB_CLIENTS=1, or run ./test --clients, for Claude Code and Codex"
+        );
         return;
     }
     let bin = installed();
@@ -74,12 +76,31 @@ async fn agents_run_to_the_end() {
         let (stdout, stderr) = texts(&output);
         let name = agent.name;
         let requests = upstream.requests();
-        let outcomes: Vec<_> = requests.iter().map(|one| (one.outcome, &one.tools)).collect();
-        assert!(output.status.success(), "{name}: {stderr}\n{stdout}\n{outcomes:?}");
-        assert!(stdout.contains(LAST), "{name}: {stdout}\n{stderr}\n{outcomes:?}");
-        assert!(upstream.violations().is_empty(), "{name}: {:?}", upstream.violations());
-        let line = stderr.lines().find(|line| line.starts_with("trimtab: ")).unwrap();
-        eprintln!("{name}: {} requests, windows valid, to the end; {line}", requests.len());
+        let outcomes: Vec<_> = requests
+            .iter()
+            .map(|one| (one.outcome, &one.tools))
+            .collect();
+        assert!(
+            output.status.success(),
+            "{name}: {stderr}\n{stdout}\n{outcomes:?}"
+        );
+        assert!(
+            stdout.contains(LAST),
+            "{name}: {stdout}\n{stderr}\n{outcomes:?}"
+        );
+        assert!(
+            upstream.violations().is_empty(),
+            "{name}: {:?}",
+            upstream.violations()
+        );
+        let line = stderr
+            .lines()
+            .find(|line| line.starts_with("trimtab: "))
+            .unwrap();
+        eprintln!(
+            "{name}: {} requests, windows valid, to the end; {line}",
+            requests.len()
+        );
         assert!(requests.len() > ROUNDS, "{name}: {}", requests.len());
     }
 }
@@ -120,18 +141,24 @@ async fn run(agent: &Agent, bin: &Path, url: &str) -> Output {
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{}:{path}", bin.display()));
     command.envs(agent.env.iter().copied());
-    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap()
 }
 
 /// Installs the agents, if they are not there, and gives the folder of their commands.
 fn installed() -> PathBuf {
     let folder = cache().unwrap().join("trimtab").join("clients");
     let bin = folder.join("node_modules").join(".bin");
-    let all_there = ["node", "claude", "codex"].iter().all(|name| bin.join(name).exists());
+    let all_there = ["node", "claude", "codex"]
+        .iter()
+        .all(|name| bin.join(name).exists());
     if !all_there {
         std::fs::create_dir_all(&folder).unwrap();
         let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund"]).args(PACKAGES).current_dir(&folder);
+        npm.args(["install", "--no-audit", "--no-fund"])
+            .args(PACKAGES)
+            .current_dir(&folder);
         let output = npm.output().unwrap();
         assert!(output.status.success(), "{}", texts(&output).1);
     }

@@ -20,10 +20,19 @@ fn the_whole_session_fits_and_costs_less() {
     assert!(report["calls"].as_array().unwrap().len() >= 36);
     assert!(report["overflows_at"].as_u64().is_some());
     assert!(number("/with/largest") <= number("/window"));
-    assert!(number("/with/tokens") < number("/without/tokens") * 0.6, "{stdout}");
-    assert!(number("/with/dollars") < number("/without/dollars"), "{stdout}");
+    assert!(
+        number("/with/tokens") < number("/without/tokens") * 0.6,
+        "{stdout}"
+    );
+    assert!(
+        number("/with/dollars") < number("/without/dollars"),
+        "{stdout}"
+    );
     // The provider's cache keeps hitting.
-    assert!(number("/with/cached") > number("/with/tokens") * 0.6, "{stdout}");
+    assert!(
+        number("/with/cached") > number("/with/tokens") * 0.6,
+        "{stdout}"
+    );
     assert!(number("/retrievals") >= 1.0, "{stdout}");
     assert!(number("/took_ms") < 60_000.0);
 }
@@ -33,9 +42,15 @@ fn it_is_shown_and_then_served() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["demo", "--listen", "127.0.0.1:0"];
     let mut command = trimtab(folder.path(), &args);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let serving = lines.map_while(Result::ok).find(|line| line.contains("still serving on"));
+    let serving = lines
+        .map_while(Result::ok)
+        .find(|line| line.contains("still serving on"));
     assert!(serving.is_some());
     kill(child.id(), "INT");
     let output = child.wait_with_output().unwrap();

@@ -20,7 +20,9 @@ async fn keyed(key: &str) -> Upstream {
 /// The state and the message of a check.
 fn found(report: &Value, name: &str) -> (String, String) {
     let checks = report["checks"].as_array().unwrap();
-    let check = checks.iter().find(|check| check["name"].as_str().unwrap().starts_with(name));
+    let check = checks
+        .iter()
+        .find(|check| check["name"].as_str().unwrap().starts_with(name));
     let check = check.unwrap_or_else(|| panic!("no check {name} in {report}"));
     let text = |field: &str| check[field].as_str().unwrap_or_default().to_owned();
     (text("state"), text("message"))
@@ -31,9 +33,19 @@ async fn a_set_up_that_is_well() {
     let upstream = keyed("sk-very-secret").await;
     let folder = tempfile::tempdir().unwrap();
     let at = format!("chat={}", upstream.url());
-    let args = ["doctor", "--json", "--listen", "127.0.0.1:0", "--upstream", &at];
+    let args = [
+        "doctor",
+        "--json",
+        "--listen",
+        "127.0.0.1:0",
+        "--upstream",
+        &at,
+    ];
     let mut command = trimtab(folder.path(), &args);
-    let output = command.env("OPENAI_API_KEY", "sk-very-secret").output().unwrap();
+    let output = command
+        .env("OPENAI_API_KEY", "sk-very-secret")
+        .output()
+        .unwrap();
     let (stdout, stderr) = texts(&output);
     assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
     assert!(!stdout.contains("secret") && !stderr.contains("secret"));
@@ -42,7 +54,11 @@ async fn a_set_up_that_is_well() {
     for name in ["settings", "store", "room", "catalogue", "port", "upstream"] {
         assert_eq!(found(&report, name).0, "ok", "{report}");
     }
-    assert!(found(&report, "upstream").1.contains("takes the key of OPENAI_API_KEY"));
+    assert!(
+        found(&report, "upstream")
+            .1
+            .contains("takes the key of OPENAI_API_KEY")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,19 +70,29 @@ async fn a_key_that_is_refused_and_a_port_that_is_taken() {
     let at = format!("messages={}", upstream.url());
     let args = ["doctor", "--json", "--listen", &address, "--upstream", &at];
     let mut command = trimtab(folder.path(), &args);
-    let output = command.env("ANTHROPIC_API_KEY", "sk-wrong-key").output().unwrap();
+    let output = command
+        .env("ANTHROPIC_API_KEY", "sk-wrong-key")
+        .output()
+        .unwrap();
     let (stdout, stderr) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
     assert!(!stdout.contains("sk-wrong") && !stderr.contains("sk-wrong"));
     let report: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(found(&report, "upstream").0, "problem");
-    assert!(found(&report, "upstream").1.contains("refuses the key of ANTHROPIC_API_KEY"));
+    assert!(
+        found(&report, "upstream")
+            .1
+            .contains("refuses the key of ANTHROPIC_API_KEY")
+    );
     assert_eq!(found(&report, "port").0, "problem");
 }
 
 #[test]
 fn an_upstream_that_does_not_answer() {
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let at = format!("http://{gone}");
     let args = ["doctor", "--listen", "127.0.0.1:0", "--upstream", &at];
@@ -85,23 +111,45 @@ fn settings_that_cannot_be_read_and_a_store_that_is_a_file() {
     let output = finished(folder.path(), &["doctor", "--offline"]);
     let (stdout, _) = texts(&output);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stdout.starts_with("problem") && stdout.contains("trimtab.toml: line 2"), "{stdout}");
+    assert!(
+        stdout.starts_with("problem") && stdout.contains("trimtab.toml: line 2"),
+        "{stdout}"
+    );
     fs::write(folder.path().join("trimtab.toml"), "").unwrap();
     fs::write(folder.path().join("store"), "not a folder").unwrap();
-    let args = ["doctor", "--offline", "--json", "--store", "store", "--listen", "127.0.0.1:0"];
+    let args = [
+        "doctor",
+        "--offline",
+        "--json",
+        "--store",
+        "store",
+        "--listen",
+        "127.0.0.1:0",
+    ];
     let (stdout, stderr) = texts(&finished(folder.path(), &args));
-    let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout}{stderr}"));
+    let report: Value =
+        serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout}{stderr}"));
     assert_eq!(found(&report, "store").0, "problem", "{report}");
 }
 
 #[test]
 fn a_damaged_output_is_found() {
     let folder = tempfile::tempdir().unwrap();
-    let text: String = (0..20_000).map(|line| format!("line {line} {}\n", line * 7919 % 10_007)).collect();
+    let text: String = (0..20_000)
+        .map(|line| format!("line {line} {}\n", line * 7919 % 10_007))
+        .collect();
     fs::write(folder.path().join("log"), text).unwrap();
     let put = ["output", "put", "--store", "kept", "--session", "s", "log"];
     assert!(finished(folder.path(), &put).status.success());
-    let args = ["doctor", "--offline", "--json", "--store", "kept", "--listen", "127.0.0.1:0"];
+    let args = [
+        "doctor",
+        "--offline",
+        "--json",
+        "--store",
+        "kept",
+        "--listen",
+        "127.0.0.1:0",
+    ];
     let report = |args: &[&str]| -> Value {
         serde_json::from_str(&texts(&finished(folder.path(), args)).0).unwrap()
     };
@@ -127,6 +175,14 @@ fn largest_file(folder: &std::path::Path) -> std::path::PathBuf {
             }
         }
     }
-    let no_index = |path: &std::path::Path| path.extension().is_none_or(|end| end != "db" && end != "db-wal");
-    files.into_iter().filter(|(_, path)| no_index(path)).max().unwrap().1
+    let no_index = |path: &std::path::Path| {
+        path.extension()
+            .is_none_or(|end| end != "db" && end != "db-wal")
+    };
+    files
+        .into_iter()
+        .filter(|(_, path)| no_index(path))
+        .max()
+        .unwrap()
+        .1
 }

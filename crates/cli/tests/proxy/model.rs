@@ -29,7 +29,9 @@ fn reply(received: &Received) -> Reply {
     if received.last.contains("<summary>") {
         return Reply::text("<summary>the agent reads logs, one after the other</summary>");
     }
-    let call = received.header(CALL_HEADER).and_then(|call| call.parse().ok());
+    let call: Option<usize> = received
+        .header(CALL_HEADER)
+        .and_then(|call| call.parse().ok());
     match call {
         Some(call) if call < ROUNDS => Reply {
             calls: vec![ScriptedCall {

@@ -70,7 +70,11 @@ impl Served {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
         all.extend(args);
         let mut command = trimtab(folder.path(), &all);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = channel();
         std::thread::spawn(move || {
@@ -111,7 +115,12 @@ impl Served {
     /// Waits for its end: exit code and standard output.
     pub(crate) fn end(mut self) -> (i32, String) {
         let mut stdout = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut stdout)
+            .unwrap();
         let status = self.child.wait().unwrap();
         (status.code().unwrap_or(-1), stdout)
     }
@@ -126,7 +135,9 @@ impl Drop for Served {
 
 /// Sends a signal to a process.
 pub(crate) fn kill(id: u32, name: &str) {
-    let sent = Command::new("kill").args(["-s", name, &id.to_string()]).status();
+    let sent = Command::new("kill")
+        .args(["-s", name, &id.to_string()])
+        .status();
     assert!(sent.unwrap().success());
 }
 

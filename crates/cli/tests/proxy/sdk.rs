@@ -28,7 +28,9 @@ const FLOWS: [&str; 6] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn sdks_run_to_the_end() {
     let Some(python) = python() else {
-        eprintln!("SKIPPED: no Python with the openai and anthropic packages, and none could be made");
+        eprintln!(
+            "SKIPPED: no Python with the openai and anthropic packages, and none could be made"
+        );
         return;
     };
     for flow in FLOWS {
@@ -38,12 +40,18 @@ async fn sdks_run_to_the_end() {
         let (url, size) = (served.url.clone(), OUTPUT.to_string());
         let mut command = Command::new(&python);
         command.arg(script).args([&url, flow, &size]);
-        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap())
+            .await
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let wrong = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{flow}: {wrong}");
         assert_eq!(said.trim(), LAST, "{flow}");
-        assert!(upstream.violations().is_empty(), "{flow}: {:?}", upstream.violations());
+        assert!(
+            upstream.violations().is_empty(),
+            "{flow}: {:?}",
+            upstream.violations()
+        );
         let answered = upstream.requests().len();
         assert!(answered > ROUNDS, "{flow}: {answered} requests");
         eprintln!("{flow}: {answered} requests, windows valid, to the end");

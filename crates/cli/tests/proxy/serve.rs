@@ -24,13 +24,23 @@ async fn three_dialects_are_managed() {
         assert_eq!(answer.header("x-trimtab-action"), "edited", "{dialect}");
         assert!(said.contains("hello"), "{dialect}: {said}");
         let received = upstream.requests().last().unwrap().clone();
-        assert!(received.body_bytes < body.to_string().len() / 2, "{dialect}");
+        assert!(
+            received.body_bytes < body.to_string().len() / 2,
+            "{dialect}"
+        );
     }
-    assert!(upstream.violations().is_empty(), "{:?}", upstream.violations());
+    assert!(
+        upstream.violations().is_empty(),
+        "{:?}",
+        upstream.violations()
+    );
     served.signal("TERM");
     let (code, stdout) = served.end();
     assert_eq!(code, 0);
-    let records: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let records: Vec<Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(records.len(), 3);
     for record in records {
         assert_eq!(record["action"], "edited");
@@ -46,7 +56,9 @@ async fn a_hang_up_reads_the_settings_again() {
     let file = folder.path().join("trimtab.toml");
     let url = upstream.url();
     let write = |mode: &str| {
-        let text = format!("[proxy]\nmode = \"{mode}\"\n[[proxy.upstreams]]\nname = \"u\"\nurl = \"{url}\"\n");
+        let text = format!(
+            "[proxy]\nmode = \"{mode}\"\n[[proxy.upstreams]]\nname = \"u\"\nurl = \"{url}\"\n"
+        );
         fs::write(&file, text).unwrap();
     };
     write("on");
@@ -74,7 +86,9 @@ async fn an_open_stream_ends_before_the_proxy_does() {
         delay_ms: Some(150),
         ..Reply::text("one two three four five six seven eight nine ten")
     };
-    let upstream = Upstream::start(Options::new(Source::with(move |_| slow.clone()))).await.unwrap();
+    let upstream = Upstream::start(Options::new(Source::with(move |_| slow.clone())))
+        .await
+        .unwrap();
     let served = Served::start(&["--upstream", &upstream.url()]);
     let mut body = with_output(Dialect::Messages, 10);
     body["stream"] = true.into();
@@ -106,7 +120,10 @@ fn settings_and_arguments_that_are_wrong_are_named() {
         let output = finished(folder.path(), args);
         let (stdout, stderr) = texts(&output);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
-        assert!(stdout.is_empty() && stderr.contains(named), "{args:?}: {stderr}");
+        assert!(
+            stdout.is_empty() && stderr.contains(named),
+            "{args:?}: {stderr}"
+        );
     }
 }
 
@@ -118,7 +135,10 @@ fn a_port_that_is_taken_is_said() {
     let output = finished(folder.path(), &["serve", "--listen", &address]);
     let (_, stderr) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains(&address) && stderr.contains("hint: "), "{stderr}");
+    assert!(
+        stderr.contains(&address) && stderr.contains("hint: "),
+        "{stderr}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,9 +146,15 @@ async fn the_environment_sets_what_the_file_does_not() {
     let upstream = upstream(None).await;
     let folder = tempfile::tempdir().unwrap();
     let mut command = crate::run::trimtab(folder.path(), &["config", "show", "--json"]);
-    let output = command.env("TRIMTAB_PROXY_TOKEN", "opensesame").output().unwrap();
+    let output = command
+        .env("TRIMTAB_PROXY_TOKEN", "opensesame")
+        .output()
+        .unwrap();
     let (stdout, stderr) = texts(&output);
     assert!(output.status.success(), "{stderr}");
-    assert!(stdout.contains("proxy.token") && !stdout.contains("opensesame"), "{stdout}");
+    assert!(
+        stdout.contains("proxy.token") && !stdout.contains("opensesame"),
+        "{stdout}"
+    );
     drop(upstream);
 }

@@ -15,7 +15,10 @@ pub(crate) async fn post(url: &str, path: &str, body: &Value, headers: &[(&str, 
     all.extend(headers);
     let url = format!("{url}{path}");
     let body = body.to_string().into_bytes();
-    Http::default().send(Method::POST, &url, &all, body, PATIENCE).await.unwrap()
+    Http::default()
+        .send(Method::POST, &url, &all, body, PATIENCE)
+        .await
+        .unwrap()
 }
 
 /// The path of a dialect.
@@ -66,7 +69,14 @@ pub(crate) fn with_output(dialect: Dialect, lines: usize) -> Value {
 pub(crate) fn log(lines: usize) -> String {
     let mut text = String::new();
     for line in 0..lines {
-        let _ = writeln!(text, "2026-03-14 02:{:02}:{:02} worker {} took {} ms", line / 60 % 60, line % 60, line * 7919 % 97, line * 31 % 1009);
+        let _ = writeln!(
+            text,
+            "2026-03-14 02:{:02}:{:02} worker {} took {} ms",
+            line / 60 % 60,
+            line % 60,
+            line * 7919 % 97,
+            line * 31 % 1009
+        );
     }
     text
 }

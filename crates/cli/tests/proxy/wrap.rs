@@ -37,16 +37,30 @@ async fn a_client_runs_through_the_proxy_and_keeps_its_exit_code() {
     let client = program(folder.path(), "claude", CLIENT);
     let body = with_output(Dialect::Messages, 5_000);
     fs::write(folder.path().join("body.json"), body.to_string()).unwrap();
-    let args = ["wrap", "--upstream", &upstream.url(), &client, "--json", "-p", "a question"];
+    let args = [
+        "wrap",
+        "--upstream",
+        &upstream.url(),
+        &client,
+        "--json",
+        "-p",
+        "a question",
+    ];
     let output = finished(folder.path(), &args);
     let (stdout, stderr) = texts(&output);
     assert_eq!(output.status.code(), Some(7), "{stderr}");
     // What follows the client is the client's, and so is standard output.
     assert_eq!(stdout, "said: --json -p a question\n");
     let answer = fs::read_to_string(folder.path().join("answer.txt")).unwrap();
-    assert!(answer.contains("hello") && answer.contains("x-trimtab-action: edited"), "{answer}");
+    assert!(
+        answer.contains("hello") && answer.contains("x-trimtab-action: edited"),
+        "{answer}"
+    );
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
-    assert!(stderr.starts_with("trimtab: 1 call, ") && stderr.contains("tokens saved"), "{stderr}");
+    assert!(
+        stderr.starts_with("trimtab: 1 call, ") && stderr.contains("tokens saved"),
+        "{stderr}"
+    );
     assert!(stderr.contains("$"), "{stderr}");
     assert!(upstream.violations().is_empty());
 }
@@ -54,11 +68,25 @@ async fn a_client_runs_through_the_proxy_and_keeps_its_exit_code() {
 #[test]
 fn any_command_gets_the_variables_it_asks_for() {
     let folder = tempfile::tempdir().unwrap();
-    let args = ["wrap", "--quiet", "--env", "MY_URL={url}/x", "sh", "-c", "echo $MY_URL $OPENAI_BASE_URL"];
+    let args = [
+        "wrap",
+        "--quiet",
+        "--env",
+        "MY_URL={url}/x",
+        "sh",
+        "-c",
+        "echo $MY_URL $OPENAI_BASE_URL",
+    ];
     let (stdout, stderr) = texts(&finished(folder.path(), &args));
-    assert!(stdout.starts_with("http://127.0.0.1:") && stdout.ends_with("/x\n"), "{stdout}");
+    assert!(
+        stdout.starts_with("http://127.0.0.1:") && stdout.ends_with("/x\n"),
+        "{stdout}"
+    );
     assert!(stderr.is_empty(), "{stderr}");
-    let (stdout, _) = texts(&finished(folder.path(), &["wrap", "sh", "-c", "echo $OPENAI_BASE_URL"]));
+    let (stdout, _) = texts(&finished(
+        folder.path(),
+        &["wrap", "sh", "-c", "echo $OPENAI_BASE_URL"],
+    ));
     assert!(stdout.ends_with("/v1\n"), "{stdout}");
 }
 
@@ -67,7 +95,11 @@ fn a_client_that_is_not_there_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let output = finished(folder.path(), &["wrap", "no-such-client"]);
     assert_eq!(output.status.code(), Some(127));
-    assert!(texts(&output).1.contains("no-such-client: command not found"));
+    assert!(
+        texts(&output)
+            .1
+            .contains("no-such-client: command not found")
+    );
 }
 
 #[test]
@@ -75,7 +107,11 @@ fn signals_are_for_the_client() {
     let folder = tempfile::tempdir().unwrap();
     let script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done";
     let mut command = trimtab(folder.path(), &["wrap", "sh", "-c", script]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut ready = [0; 5];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
     kill(child.id(), "TERM");

@@ -212,7 +212,11 @@ fn shown(name: &str, value: &Value) -> Value {
         Value::Array(list) => Value::Array(list.iter().map(|one| shown(name, one)).collect()),
         Value::Table(fields) => {
             let fields = fields.iter();
-            Value::Table(fields.map(|(field, value)| (field.clone(), shown(field, value))).collect())
+            Value::Table(
+                fields
+                    .map(|(field, value)| (field.clone(), shown(field, value)))
+                    .collect(),
+            )
         }
         other => other.clone(),
     }

@@ -18,7 +18,9 @@ const CRATES: [(&str, &[&str]); 9] = [
     ),
     (
         "cli",
-        &["engine", "model", "proxy", "store", "testkit", "trimtab", "wire"],
+        &[
+            "engine", "model", "proxy", "store", "testkit", "trimtab", "wire",
+        ],
     ),
     ("proxy", &["engine", "model", "store", "trimtab", "wire"]),
     ("testkit", &["model", "wire"]),

@@ -74,8 +74,12 @@ fn body(session: &Session, tools: &Value, messages: &mut [Value]) -> Result<Vec<
 }
 
 fn mark_end(messages: &mut [Value], mark: Option<Value>) {
-    let last = messages.last_mut().and_then(|message| message.pointer_mut("/content"));
-    let part = last.and_then(Value::as_array_mut).and_then(|parts| parts.last_mut());
+    let last = messages
+        .last_mut()
+        .and_then(|message| message.pointer_mut("/content"));
+    let part = last
+        .and_then(Value::as_array_mut)
+        .and_then(|parts| parts.last_mut());
     if let Some(part) = part.and_then(Value::as_object_mut) {
         match mark {
             Some(mark) => part.insert("cache_control".to_owned(), mark),
@@ -93,7 +97,9 @@ async fn send(http: &Http, url: &str, call: usize, body: Vec<u8>) -> Result<Answ
         (CALL_HEADER, call.as_str()),
     ];
     let url = format!("{url}/v1/messages");
-    let sent = http.send(Method::POST, &url, &headers, body, PATIENCE).await;
+    let sent = http
+        .send(Method::POST, &url, &headers, body, PATIENCE)
+        .await;
     let answer = sent.map_err(|why| failed(format!("call {call}: {why}")))?;
     if !answer.status.is_success() {
         let said = String::from_utf8_lossy(&answer.body).into_owned();
@@ -113,7 +119,10 @@ fn judge(answer: &Answer, round: &Round) -> Result<Usage, Failure> {
     });
     let expected = round.calls.iter().map(|call| call.id.as_str());
     if text != round.text || !calls.iter().map(String::as_str).eq(expected) {
-        let message = format!("the client got {text:?} with calls {calls:?}, not {:?}", round.text);
+        let message = format!(
+            "the client got {text:?} with calls {calls:?}, not {:?}",
+            round.text
+        );
         return Err(failed(message));
     }
     Ok(watcher.usage())
@@ -124,7 +133,9 @@ fn remembered(round: &Round) -> Vec<Value> {
     let mut said = vec![json!({"type": "text", "text": round.text})];
     let mut given = Vec::new();
     for call in &round.calls {
-        said.push(json!({"type": "tool_use", "id": call.id, "name": call.tool, "input": call.arguments}));
+        said.push(
+            json!({"type": "tool_use", "id": call.id, "name": call.tool, "input": call.arguments}),
+        );
         given.push(json!({"type": "tool_result", "tool_use_id": call.id, "content": [{"type": "text", "text": call.output}]}));
     }
     let mut all = vec![json!({"role": "assistant", "content": said})];

@@ -56,8 +56,8 @@ pub struct Args {
 pub const ABOUT: &str = "\
 Show all of it, without a key and without settings.
 
-An agent looks for a bug in a web shop: 41 calls of the model, 700 KB of files, logs, test runs \
-and query results. The session is played twice over HTTP: straight to a scripted model with a \
+An agent looks for a bug in a web shop: 38 calls of the model, and more files, logs, test runs and \
+query results than the window takes. The session is played twice over HTTP: straight to a scripted model with a \
 window large enough for everything, and through the proxy to the same model with a small window \
 and the rules of a real provider, which refuses what is too long or not well-formed. Shown are \
 the windows call by call and what was saved, in tokens and at real prices, with the provider's \
@@ -149,10 +149,22 @@ impl Stage {
     /// Plays the session both ways.
     async fn play(&self, args: &Args, terminal: &Terminal) -> Result<Report, Failure> {
         let begun = Instant::now();
-        let without = self.play_at(&self.boundless.url(), "without trimtab", terminal).await?;
+        let without = self
+            .play_at(&self.boundless.url(), "without trimtab", terminal)
+            .await?;
         let address = self.proxy.address();
-        let with = self.play_at(&format!("http://{address}"), "with trimtab", terminal).await?;
-        let found = catalogue::load()?.find(MODEL).map_err(|unknown| stuck(&unknown.to_string()))?;
+        self.play_at(&format!("http://{address}"), "with trimtab", terminal)
+            .await?;
+        let requests = self.strict.requests();
+        let with = model::windows(&requests, without.len());
+        // Summaries and what the model looks up cost, too.
+        let all: Vec<Usage> = requests
+            .iter()
+            .filter_map(|request| request.usage)
+            .collect();
+        let found = catalogue::load()?
+            .find(MODEL)
+            .map_err(|unknown| stuck(&unknown.to_string()))?;
         let figures = self.proxy.report();
         let calls: Vec<Call> = self
             .session
@@ -164,10 +176,13 @@ impl Stage {
             model: found.model.id.clone(),
             window: args.window,
             preset: args.preset.clone(),
-            overflows_at: calls.iter().position(|call| call.without > args.window).map(|at| at + 1),
+            overflows_at: calls
+                .iter()
+                .position(|call| call.without > args.window)
+                .map(|at| at + 1),
             calls,
             without: Sum::of(&without, &found.model),
-            with: Sum::of(&with, &found.model),
+            with: Sum::of(&all, &found.model),
             violations: self.strict.violations(),
             recovered: figures.recovered,
             retrievals: figures.retrievals,
@@ -175,7 +190,12 @@ impl Stage {
         })
     }
 
-    async fn play_at(&self, url: &str, name: &str, terminal: &Terminal) -> Result<Vec<Usage>, Failure> {
+    async fn play_at(
+        &self,
+        url: &str,
+        name: &str,
+        terminal: &Terminal,
+    ) -> Result<Vec<Usage>, Failure> {
         let bar = Progress::steps(name, self.session.rounds().count(), terminal);
         let usages = agent::play(&self.session, url, || bar.advance()).await;
         bar.finish();
@@ -204,7 +224,10 @@ async fn start(
     let store = Arc::new(store.map_err(|error| stuck(&error.to_string()))?);
     let mut last = None;
     for listen in listen.map_or_else(|| vec![at(PORT), at(0)], |one| vec![one]) {
-        let config = ProxyConfig { listen, ..config.clone() };
+        let config = ProxyConfig {
+            listen,
+            ..config.clone()
+        };
         match Proxy::start(config, Arc::clone(&store) as _).await {
             Ok(running) => return Ok(running),
             Err(StartError::Config(error)) => return Err(refused(&error)),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::report::Report;
 use crate::proxy::savings::dollars;
 use crate::ui::bar::{Segment, render_in};
-use crate::ui::number::{grouped, percent, short};
+use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style;
 
 /// How many characters a window takes.
@@ -43,7 +43,10 @@ pub(super) fn calls(report: &Report, colour: bool) -> String {
         ("#", "+", ".")
     };
     let (one, two) = (style::OUTPUT, style::USER);
-    let _ = writeln!(text, "      {one}{cached}{one:#}{two}{fresh}{two:#}{dim}{free}{dim:#} {key}");
+    let _ = writeln!(
+        text,
+        "      {one}{cached}{one:#}{two}{fresh}{two:#}{dim}{free}{dim:#} {key}"
+    );
     text
 }
 
@@ -82,7 +85,11 @@ pub(super) fn summary(report: &Report) -> String {
     );
     let saved = report.tokens_saved();
     let cheaper = without.dollars - with.dollars;
-    let share = if without.dollars > 0.0 { cheaper / without.dollars * 100.0 } else { 0.0 };
+    let share = if without.dollars > 0.0 {
+        cheaper / without.dollars * 100.0
+    } else {
+        0.0
+    };
     let _ = writeln!(
         text,
         "{good}saved{good:#}    {} tokens ({}) and {} ({share:.0} %) at the prices of {}, cached prefix counted",
@@ -93,13 +100,13 @@ pub(super) fn summary(report: &Report) -> String {
     );
     let _ = writeln!(
         text,
-        "         nothing is lost: every output is stored whole; the model asked {} back, overflows met: {}",
-        counted(report.retrievals, "of them"),
+        "         nothing is lost: every output is stored whole, and the model looked {} up in the store; overflows: {}",
+        counted(times(report.retrievals), "thing"),
         report.recovered
     );
     text
 }
 
-fn counted(number: u64, what: &str) -> String {
-    format!("{number} {what}")
+fn times(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

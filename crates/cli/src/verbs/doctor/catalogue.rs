@@ -5,7 +5,9 @@ use crate::catalogue;
 
 pub(super) fn check() -> Check {
     let own = catalogue::path().filter(|path| path.exists());
-    let from = own.map_or("carried along".to_owned(), |path| path.display().to_string());
+    let from = own.map_or("carried along".to_owned(), |path| {
+        path.display().to_string()
+    });
     match catalogue::load() {
         Ok(found) => {
             let models = found.ids().count();

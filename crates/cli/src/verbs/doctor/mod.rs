@@ -94,7 +94,10 @@ fn settings(resolved: &Resolved) -> Check {
         sources => format!("from {}", sources.join(", ")),
     };
     let mode = mode_name(proxy.mode);
-    Check::ok("settings", format!("preset {}, {mode}; {from}", proxy.preset))
+    Check::ok(
+        "settings",
+        format!("preset {}, {mode}; {from}", proxy.preset),
+    )
 }
 
 /// What has to do with the network.
@@ -120,16 +123,28 @@ fn print(checks: &[Check], common: &Common, terminal: &mut Terminal) -> Result<(
         writeln!(terminal.out(), "{all}")?;
         return Ok(());
     }
-    let widest = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    let widest = checks
+        .iter()
+        .map(|check| check.name.len())
+        .max()
+        .unwrap_or(0);
     for check in checks {
         let colour = match check.state {
             State::Ok => style::GOOD,
             State::Warning => style::WARN,
             State::Problem => style::BAD,
         };
-        let Check { state, name, message, .. } = check;
+        let Check {
+            state,
+            name,
+            message,
+            ..
+        } = check;
         let state = state.as_str();
-        writeln!(terminal.out(), "{colour}{state:<8}{colour:#} {name:<widest$}  {message}")?;
+        writeln!(
+            terminal.out(),
+            "{colour}{state:<8}{colour:#} {name:<widest$}  {message}"
+        )?;
         if let Some(hint) = &check.hint {
             let (dim, gap) = (style::DIM, " ".repeat(widest + 11));
             writeln!(terminal.out(), "{gap}{dim}hint:{dim:#} {hint}")?;

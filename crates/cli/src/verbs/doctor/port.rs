@@ -17,7 +17,9 @@ pub(super) async fn check(http: &Http, address: SocketAddr) -> Check {
         Err(error) => error,
     };
     let url = format!("http://{address}/trimtab/status");
-    let asked = http.send(Method::GET, &url, &[], Vec::new(), PATIENCE).await;
+    let asked = http
+        .send(Method::GET, &url, &[], Vec::new(), PATIENCE)
+        .await;
     let is_ours = asked.is_ok_and(|answer| {
         let status: Option<serde_json::Value> = serde_json::from_slice(&answer.body).ok();
         status.is_some_and(|status| status.get("tokens_before").is_some())

@@ -42,11 +42,18 @@ fn not_yet(path: &Path) -> Check {
     let shown = path.display();
     if path.exists() && !path.is_dir() {
         let message = format!("{shown} is not a folder");
-        return Check::problem("store", message, "give a folder with --store or TRIMTAB_STORE");
+        return Check::problem(
+            "store",
+            message,
+            "give a folder with --store or TRIMTAB_STORE",
+        );
     }
     let above = existing(path);
     match tempfile::tempfile_in(&above) {
-        Ok(_) => Check::ok("store", format!("{shown}: not there yet, made when it is first used")),
+        Ok(_) => Check::ok(
+            "store",
+            format!("{shown}: not there yet, made when it is first used"),
+        ),
         Err(error) => Check::problem(
             "store",
             format!("{shown} cannot be made: {}: {error}", above.display()),
@@ -71,12 +78,16 @@ fn writable(store: &FolderStore, path: &Path) -> Check {
         back
     });
     match tried {
-        Ok(back) if back == text.as_bytes() => {
-            Check::ok("store", format!("{}: written and read back", path.display()))
-        }
+        Ok(back) if back == text.as_bytes() => Check::ok(
+            "store",
+            format!("{}: written and read back", path.display()),
+        ),
         Ok(_) => Check::problem(
             "store",
-            format!("{}: gives back other bytes than it was given", path.display()),
+            format!(
+                "{}: gives back other bytes than it was given",
+                path.display()
+            ),
             "the disk or its file system is damaged; use another folder with --store",
         ),
         Err(error) => Check::of_failure("store", &explain(path, &error)),
@@ -108,9 +119,16 @@ fn whole(store: &FolderStore) -> Check {
         }
     }
     let Some(first) = damaged.first() else {
-        let all = if read < outputs { format!(" of {outputs}") } else { String::new() };
+        let all = if read < outputs {
+            format!(" of {outputs}")
+        } else {
+            String::new()
+        };
         let count = sessions.len();
-        return Check::ok(name, format!("{read}{all} read, none damaged, {count} sessions"));
+        return Check::ok(
+            name,
+            format!("{read}{all} read, none damaged, {count} sessions"),
+        );
     };
     Check::problem(
         name,

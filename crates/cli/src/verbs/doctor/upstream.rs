@@ -26,11 +26,22 @@ pub(super) async fn check(
     let variable = variable(upstream);
     let key = variable.and_then(key);
     let headers = headers(upstream, key.as_deref());
-    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let headers: Vec<(&str, &str)> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     let url = format!("{}/v1/models", upstream.url.trim_end_matches('/'));
-    match http.send(Method::GET, &url, &headers, Vec::new(), PATIENCE).await {
+    match http
+        .send(Method::GET, &url, &headers, Vec::new(), PATIENCE)
+        .await
+    {
         Ok(answer) => {
-            let mut checks = vec![judge(&name, upstream, variable.zip(key.as_ref()).map(|(name, _)| name), &answer)];
+            let mut checks = vec![judge(
+                &name,
+                upstream,
+                variable.zip(key.as_ref()).map(|(name, _)| name),
+                &answer,
+            )];
             checks.extend(clock(&answer, SystemTime::now()));
             checks
         }
@@ -89,17 +100,27 @@ fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) ->
             "it is reachable, and has trouble of its own; try again later",
         ),
         // A server need not list its models to be useful.
-        _ => Check::ok(name, format!("{url} answers ({status} for its list of models)")),
+        _ => Check::ok(
+            name,
+            format!("{url} answers ({status} for its list of models)"),
+        ),
     }
 }
 
 /// Compares the clock of an answer with `now`.
 fn clock(answer: &Answer, now: SystemTime) -> Option<Check> {
     let theirs = httpdate::parse_http_date(answer.header("date")).ok()?;
-    let apart = now.duration_since(theirs).or_else(|_| theirs.duration_since(now)).ok()?;
+    let apart = now
+        .duration_since(theirs)
+        .or_else(|_| theirs.duration_since(now))
+        .ok()?;
     let message = format!("{} seconds apart from the upstream's", apart.as_secs());
     (apart > SKEW).then(|| {
-        Check::warning("clock", message, "set the clock of this machine, best with NTP")
+        Check::warning(
+            "clock",
+            message,
+            "set the clock of this machine, best with NTP",
+        )
     })
 }
 
@@ -126,7 +147,10 @@ mod tests {
             variable(&Upstream::new("u", "http://h").for_dialects(dialects.iter().copied()))
         };
         assert_eq!(kind(&[Dialect::Messages]), Some("ANTHROPIC_API_KEY"));
-        assert_eq!(kind(&[Dialect::Chat, Dialect::Responses]), Some("OPENAI_API_KEY"));
+        assert_eq!(
+            kind(&[Dialect::Chat, Dialect::Responses]),
+            Some("OPENAI_API_KEY")
+        );
         assert_eq!(kind(&[]), None);
         assert_eq!(kind(&Dialect::ALL), None);
     }

@@ -127,7 +127,8 @@ impl Server<'_> {
         match done {
             Ok(resolved) => {
                 let moved = moved(self.running.address(), &resolved);
-                self.terminal.say(&format!("trimtab: settings read again{moved}"));
+                self.terminal
+                    .say(&format!("trimtab: settings read again{moved}"));
             }
             Err(failure) => {
                 let message = format!("the old settings stay: {failure}");

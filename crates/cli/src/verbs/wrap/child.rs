@@ -52,8 +52,11 @@ fn code(status: ExitStatus) -> u8 {
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
     #[cfg(not(unix))]
     let signal = None;
-    let code = status.code().or(signal.map(|signal: i32| BY_SIGNAL + signal));
-    code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(1)
+    let code = status
+        .code()
+        .or(signal.map(|signal: i32| BY_SIGNAL + signal));
+    code.and_then(|code| u8::try_from(code & 0xff).ok())
+        .unwrap_or(1)
 }
 
 /// Signals that would end us, and must not before the child has ended.

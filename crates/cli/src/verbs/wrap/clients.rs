@@ -45,7 +45,10 @@ pub(super) fn setup(
         known(name, &variable)
     } else {
         Setup {
-            env: asked.iter().map(|text| parse(text)).collect::<Result<_, _>>()?,
+            env: asked
+                .iter()
+                .map(|text| parse(text))
+                .collect::<Result<_, _>>()?,
             ..Setup::default()
         }
     };
@@ -56,7 +59,10 @@ pub(super) fn setup(
 fn known(name: &str, variable: &impl Fn(&str) -> Option<String>) -> Setup {
     let openai = format!("{URL}/v1");
     let env = |pairs: &[(&str, &str)]| Setup {
-        env: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        env: pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
         ..Setup::default()
     };
     match name {
@@ -98,7 +104,9 @@ fn codex(base: &str, has_key: bool) -> Vec<String> {
         "model_providers.trimtab.requires_openai_auth=true".to_owned()
     });
     let flags = settings.into_iter();
-    flags.flat_map(|setting| ["-c".to_owned(), setting]).collect()
+    flags
+        .flat_map(|setting| ["-c".to_owned(), setting])
+        .collect()
 }
 
 /// Settings for opencode, which lays them over those of its files.
@@ -175,30 +183,49 @@ mod tests {
             let found = set.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        setup(command, &[], variable).unwrap().at("http://127.0.0.1:9")
+        setup(command, &[], variable)
+            .unwrap()
+            .at("http://127.0.0.1:9")
     }
 
     #[test]
     fn clients_are_known_by_name_wherever_they_are() {
         for command in ["claude", "/usr/local/bin/claude", "claude.exe"] {
             let setup = of(command, &[]);
-            let expected = ("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:9".to_owned());
+            let expected = (
+                "ANTHROPIC_BASE_URL".to_owned(),
+                "http://127.0.0.1:9".to_owned(),
+            );
             assert_eq!(setup.env, [expected], "{command}");
             assert!(setup.upstreams.is_empty());
         }
         let codex = of("codex", &[("OPENAI_API_KEY", "k")]);
-        assert!(codex.args.contains(&r#"model_providers.trimtab.base_url="http://127.0.0.1:9/v1""#.to_owned()));
+        assert!(
+            codex.args.contains(
+                &r#"model_providers.trimtab.base_url="http://127.0.0.1:9/v1""#.to_owned()
+            )
+        );
         assert!(codex.args.iter().any(|arg| arg.contains("OPENAI_API_KEY")));
         assert!(!codex.args.iter().any(|arg| arg.contains("=\"k\"")));
         let opencode = of("opencode", &[]);
         let config: serde_json::Value = serde_json::from_str(&opencode.env[0].1).unwrap();
-        assert_eq!(config["provider"]["openai"]["options"]["baseURL"], "http://127.0.0.1:9/v1");
+        assert_eq!(
+            config["provider"]["openai"]["options"]["baseURL"],
+            "http://127.0.0.1:9/v1"
+        );
     }
 
     #[test]
     fn any_command_gets_what_the_libraries_read() {
-        let names: Vec<String> = of("python3", &[]).env.into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"]);
+        let names: Vec<String> = of("python3", &[])
+            .env
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(
+            names,
+            ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"]
+        );
         let asked = ["MY_URL={url}/x".to_owned()];
         let setup = setup("python3", &asked, |_| None).unwrap().at("http://h");
         assert_eq!(setup.env, [("MY_URL".to_owned(), "http://h/x".to_owned())]);
@@ -207,11 +234,20 @@ mod tests {
 
     #[test]
     fn an_address_that_is_set_becomes_the_upstream() {
-        let setup = of("claude", &[("ANTHROPIC_BASE_URL", "https://gw.example/anthropic/")]);
+        let setup = of(
+            "claude",
+            &[("ANTHROPIC_BASE_URL", "https://gw.example/anthropic/")],
+        );
         let urls: Vec<&str> = setup.upstreams.iter().map(|one| one.url.as_str()).collect();
-        assert_eq!(urls, ["https://gw.example/anthropic", "https://api.openai.com"]);
+        assert_eq!(
+            urls,
+            ["https://gw.example/anthropic", "https://api.openai.com"]
+        );
         let setup = of("aider", &[("OPENAI_API_BASE", "http://127.0.0.1:11434/v1")]);
         let urls: Vec<&str> = setup.upstreams.iter().map(|one| one.url.as_str()).collect();
-        assert_eq!(urls, ["http://127.0.0.1:11434", "https://api.anthropic.com"]);
+        assert_eq!(
+            urls,
+            ["http://127.0.0.1:11434", "https://api.anthropic.com"]
+        );
     }
 }

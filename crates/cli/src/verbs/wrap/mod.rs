@@ -45,7 +45,7 @@ Starts a proxy on a free port of this machine, points the client at it by enviro
 runs it in the foreground with its terminal, and tells at the end in one line what was saved. \
 No file of the client is changed, and the proxy ends with it. The exit code is the client's.
 
-Known are claude, codex, opencode, qwen, aider and gemini. Any other command gets \
+Known are claude, codex, opencode, aider and gemini. Any other command gets \
 ANTHROPIC_BASE_URL, OPENAI_BASE_URL and OPENAI_API_BASE, which the official libraries read; or \
 what --env says, and nothing else.
 
@@ -80,7 +80,11 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         }
         let (running, mut log) = start(&resolved).await?;
         let Setup { env, args: own, .. } = plan.at(&format!("http://{}", running.address()));
-        let code = child::run(name, own.iter().map(OsString::from).chain(rest.iter().cloned()), env);
+        let code = child::run(
+            name,
+            own.iter().map(OsString::from).chain(rest.iter().cloned()),
+            env,
+        );
         tokio::pin!(code);
         let code = loop {
             tokio::select! {

@@ -95,7 +95,11 @@ mod tests {
         assert_eq!(format!("{one:?}"), format!("{two:?}"));
         let rounds = one.rounds().count();
         assert!(rounds >= 36, "{rounds} rounds");
-        let bytes: usize = one.rounds().flat_map(|round| &round.calls).map(|call| call.output.len()).sum();
+        let bytes: usize = one
+            .rounds()
+            .flat_map(|round| &round.calls)
+            .map(|call| call.output.len())
+            .sum();
         assert!((600_000..1_200_000).contains(&bytes), "{bytes} bytes");
     }
 

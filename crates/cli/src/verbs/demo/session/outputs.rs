@@ -72,7 +72,10 @@ pub(super) fn matches(seed: u64, word: &str, count: usize) -> String {
 /// The log of a test run; `failing` are the tests that fail, with what they say.
 pub(super) fn tests(seed: u64, count: usize, failing: &[(&str, &str)]) -> String {
     let mut dice = Dice::new(seed);
-    let mut text = format!("   Compiling shop v4.{}.0\n\nrunning {count} tests\n", dice.below(40));
+    let mut text = format!(
+        "   Compiling shop v4.{}.0\n\nrunning {count} tests\n",
+        dice.below(40)
+    );
     for at in 0..count {
         let (part, verb, thing) = (dice.one(&PARTS), dice.one(&VERBS), dice.one(&THINGS));
         let _ = writeln!(text, "test {part}::tests::{verb}_{thing}_{at} ... ok");
@@ -86,7 +89,10 @@ pub(super) fn tests(seed: u64, count: usize, failing: &[(&str, &str)]) -> String
     }
     let (passed, failed) = (count, failing.len());
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    let _ = writeln!(text, "test result: {verdict}. {passed} passed; {failed} failed; 0 ignored");
+    let _ = writeln!(
+        text,
+        "test result: {verdict}. {passed} passed; {failed} failed; 0 ignored"
+    );
     text
 }
 
@@ -124,7 +130,10 @@ pub(super) fn service_log(seed: u64, count: usize, hidden: &str) -> String {
             dice.below(900),
         );
         if at == count / 2 {
-            let _ = writeln!(text, "2026-03-14T02:{minute:02}:{second:02}.{milli:03}Z {hidden}");
+            let _ = writeln!(
+                text,
+                "2026-03-14T02:{minute:02}:{second:02}.{milli:03}Z {hidden}"
+            );
         }
     }
     text
@@ -136,7 +145,10 @@ pub(super) fn commits(seed: u64, count: usize) -> String {
     let mut text = String::new();
     for _ in 0..count {
         let (part, verb, thing) = (dice.one(&PARTS), dice.one(&VERBS), dice.one(&THINGS));
-        let (author, day) = (dice.one(&["ada", "grace", "linus", "barbara"]), dice.below(28) + 1);
+        let (author, day) = (
+            dice.one(&["ada", "grace", "linus", "barbara"]),
+            dice.below(28) + 1,
+        );
         let _ = writeln!(
             text,
             "commit {}\nAuthor: {author}\nDate:   2026-03-{day:02}\n\n    {part}: {verb} the {thing} once\n\n src/{part}/{verb}_{thing}.rs | {} ++--\n",

@@ -25,7 +25,9 @@ impl Dice {
     /// So many hexadecimal digits.
     pub(super) fn hex(&mut self, digits: usize) -> String {
         (0..digits)
-            .map(|_| char::from_digit(u32::try_from(self.below(16)).unwrap_or(0), 16).unwrap_or('0'))
+            .map(|_| {
+                char::from_digit(u32::try_from(self.below(16)).unwrap_or(0), 16).unwrap_or('0')
+            })
             .collect()
     }
 }
