@@ -8,6 +8,7 @@ use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use trimtab_model::Dialect;
 use trimtab_store::Store;
+use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::scan::detect;
 
 use crate::asked::Asked;
@@ -49,6 +50,7 @@ impl Shared {
         settings: Current,
         store: Arc<dyn Store>,
         client: Client,
+        catalogue: Catalogue,
         book: Arc<Book>,
     ) -> Self {
         // A store that fails costs us sessions over a restart, never traffic.
@@ -61,7 +63,7 @@ impl Shared {
             plans: Arc::new(Semaphore::new(plans)),
             keys,
             families: Families::new(SESSION_MEMORY),
-            models: Models::new(),
+            models: Models::new(catalogue),
             book,
         }
     }
