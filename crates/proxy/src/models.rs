@@ -33,9 +33,9 @@ pub(crate) struct Known {
 }
 
 impl Models {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(catalogue: Catalogue) -> Self {
         Self(Mutex::new(State {
-            catalogue: Catalogue::embedded(),
+            catalogue,
             learned: HashMap::new(),
             found: HashMap::new(),
             calibrations: HashMap::new(),
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_settings_win_and_errors_lower() {
-        let models = Models::new();
+        let models = Models::new(Catalogue::embedded());
         let window = |upstream: &str, name: &str, rule: Option<&ModelRule>| {
             models.known(upstream, name, rule).window
         };

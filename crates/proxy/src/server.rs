@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use trimtab_store::Store;
+use trimtab_wire::catalogue::Catalogue;
 
 use crate::client::Client;
 use crate::config::{ConfigError, ProxyConfig};
@@ -48,6 +49,7 @@ pub struct Proxy {
     config: ProxyConfig,
     store: Arc<dyn Store>,
     sink: Option<Sink>,
+    catalogue: Option<Catalogue>,
 }
 
 impl Proxy {
@@ -57,6 +59,7 @@ impl Proxy {
             config,
             store,
             sink: None,
+            catalogue: None,
         }
     }
 
@@ -64,6 +67,13 @@ impl Proxy {
     #[must_use]
     pub fn log(mut self, sink: impl Fn(&Record) + Send + Sync + 'static) -> Self {
         self.sink = Some(Box::new(sink));
+        self
+    }
+
+    /// The same, with another catalogue of models than the embedded one.
+    #[must_use]
+    pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
+        self.catalogue = Some(catalogue);
         self
     }
 
@@ -87,6 +97,7 @@ impl Proxy {
             Current::new(Settings::new(self.config)),
             self.store,
             Client::new(&limits),
+            self.catalogue.unwrap_or_else(Catalogue::embedded),
             Arc::new(Book::new(self.sink)),
         ));
         let (stop, stopped) = watch::channel(Stop::Run);

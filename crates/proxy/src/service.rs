@@ -8,6 +8,7 @@ use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use trimtab_model::Dialect;
 use trimtab_store::Store;
+use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::scan::detect;
 
 use crate::asked::Asked;
@@ -49,6 +50,7 @@ impl Shared {
         settings: Current,
         store: Arc<dyn Store>,
         client: Client,
+        catalogue: Catalogue,
         book: Arc<Book>,
     ) -> Self {
         // A store that fails costs us sessions over a restart, never traffic.
@@ -61,7 +63,7 @@ impl Shared {
             plans: Arc::new(Semaphore::new(plans)),
             keys,
             families: Families::new(SESSION_MEMORY),
-            models: Models::new(),
+            models: Models::new(catalogue),
             book,
         }
     }
@@ -132,14 +134,10 @@ async fn forward(mut asked: Asked, body: Body) -> Response<Body> {
 async fn look_into(mut asked: Asked, dialect: Dialect, body: Body) -> Response<Body> {
     let limit = asked.settings.config.limits.body_bytes;
     match collect(body, limit).await {
-        Ok(Collected::Whole(bytes)) => crate::manage::manage(asked, dialect, bytes).await,
-        Ok(Collected::Longer(read, rest)) => {
+        Collected::Whole(bytes) => crate::manage::manage(asked, dialect, bytes).await,
+        Collected::Longer(read, rest) => {
             asked.note.because("body-too-long");
             pass(asked, dialect, None, rejoined(read, rest)).await
-        }
-        Err(error) => {
-            asked.note.record.detail = error.to_string();
-            asked.refuse(StatusCode::BAD_REQUEST, "the body did not arrive whole")
         }
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use trimtab_proxy::{ConfigError, Proxy, Running, StartError};
 
+use crate::catalogue;
 use crate::exit::Failure;
 use crate::proxy::log::Log;
 use crate::proxy::settings::Resolved;
@@ -30,7 +31,9 @@ pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T
 pub async fn start(resolved: &Resolved) -> Result<(Running, Log), Failure> {
     let (store, _) = resolved.store.make()?.into_parts();
     let (sink, log) = log::channel();
-    let proxy = Proxy::new(resolved.proxy.clone(), Arc::new(store)).log(sink);
+    let proxy = Proxy::new(resolved.proxy.clone(), Arc::new(store))
+        .log(sink)
+        .catalogue(catalogue::load()?);
     let running = proxy.run().await.map_err(|error| match error {
         StartError::Config(error) => refused(&error),
         other => stuck(&other.to_string()),

@@ -112,11 +112,16 @@ impl Session {
         let lifetime = lifetime.and_then(|time| u64::try_from(time).ok());
         let age = record.time_ms.saturating_sub(self.when);
         let is_warm = self.caches && self.when > 0 && age <= lifetime.unwrap_or(LIFETIME_MS);
-        let cached = if is_warm { self.before.min(before) } else { 0 };
+        let sent_before = if is_warm { self.before } else { 0 };
+        // What hit the cache now would have hit it as it came, too.
+        let cached = sent_before.max(usage.cache_read).min(before);
         let fresh = before - cached;
         // Whoever writes to the cache would have written this, too.
         let writes = usage.cache_creation > 0;
         (self.before, self.when) = (before, record.time_ms);
+        if record.tokens_before <= record.tokens_after {
+            return *usage;
+        }
         Usage {
             input: if writes { 0 } else { fresh },
             cache_creation: if writes { fresh } else { 0 },
@@ -172,7 +177,8 @@ impl Total {
 
 /// Money for people.
 pub fn dollars(amount: f64) -> String {
-    if amount >= 1.0 {
+    // Cents say enough from a dime up.
+    if amount >= 0.1 {
         format!("${amount:.2}")
     } else {
         format!("${amount:.4}")
@@ -261,6 +267,19 @@ mod tests {
         savings.add(&record(2_000, 10_100, 10_000, first));
         assert!(savings.total().saved < 0.0);
         assert!(savings.total().line().contains("more"));
+    }
+
+    #[test]
+    fn what_was_sent_as_it_came_saves_nothing() {
+        let mut savings = savings();
+        let usage = Usage {
+            input: 100,
+            cache_read: 9_000,
+            cache_creation: 900,
+            output: 50,
+        };
+        savings.add(&record(1_000, 10_000, 10_000, usage));
+        assert!(savings.total().saved.abs() < 1e-12);
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn every_dialect_is_spoken() {
         let place = Place::new();
         let args = [
             "--model",
-            "gpt-4o",
+            "gpt-5",
             "--dialect",
             dialect,
             "--print",

@@ -25,9 +25,9 @@ impl Place {
             folder: tempfile::tempdir().unwrap(),
         };
         fs::create_dir(place.workspace()).unwrap();
-        let notes: String = (1..=300)
-            .map(|n| format!("note {n}: the answer to question {n} is {}\n", n * 7))
-            .collect();
+        let notes = (1..=300).fold(String::new(), |notes, n| {
+            notes + &format!("note {n}: the answer to question {n} is {}\n", n * 7)
+        });
         fs::write(place.workspace().join("notes.txt"), notes).unwrap();
         place
     }

@@ -312,3 +312,20 @@ fn a_model_that_nobody_serves_is_told() {
         done.stderr
     );
 }
+
+#[test]
+fn a_script_may_stand_in_for_the_model() {
+    let home = Home::new();
+    let text = "<retain>tally/money.py</retain><summary>As the script says.</summary>";
+    let script = serde_json::json!([{ "text": text }]).to_string();
+    let script = home.file("script.json", script.as_bytes());
+    let model = format!("scripted:{script}");
+    let (report, written) = compacted(&home, "fix-failing-test.json", &["--model", &model]);
+    assert_eq!(report["summary"], "model");
+    let texts = read(&written).messages;
+    assert!(
+        texts
+            .iter()
+            .any(|message| message.text().contains("As the script says."))
+    );
+}

@@ -29,7 +29,7 @@ fn reply(received: &Received) -> Reply {
     if received.last.contains("<summary>") {
         return Reply::text("<summary>the agent reads logs, one after the other</summary>");
     }
-    let call = received
+    let call: Option<usize> = received
         .header(CALL_HEADER)
         .and_then(|call| call.parse().ok());
     match call {

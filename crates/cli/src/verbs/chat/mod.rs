@@ -28,7 +28,7 @@ pub use self::model::DialectName;
 /// What `trimtab chat` takes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The model: a name such as claude-sonnet-4-5 or gpt-4o, or scripted:FILE [env: TRIMTAB_MODEL]
+    /// The model: a name such as claude-sonnet-4-5 or gpt-4o, or scripted:FILE
     #[arg(long, short, value_name = "NAME")]
     pub model: Option<String>,
     /// Where the model is served [default: its provider's own address]
@@ -37,7 +37,7 @@ pub struct Args {
     /// What is spoken there [default: by the name of the model]
     #[arg(long, value_name = "DIALECT")]
     pub dialect: Option<DialectName>,
-    /// What decides about the window: steady, refs, checkpoint, turns, archive, retention or none [default: steady] [env: TRIMTAB_PRESET]
+    /// What decides about the window: steady, refs, checkpoint, turns, archive, retention or none
     #[arg(long, short, value_name = "NAME")]
     pub preset: Option<String>,
     /// The window of the model in tokens (200000, 200k) [default: what is known of it]
@@ -78,6 +78,9 @@ become a summary.
 Keys come from the environment: ANTHROPIC_API_KEY for models that speak Messages, OPENAI_API_KEY \
 for all others. A server of your own needs --base-url, and a key only if it asks for one. With \
 --model scripted:FILE a script answers (docs/script.md): no key, no network.
+
+What no flag says comes from the session that is resumed, else from the settings: TRIMTAB_MODEL, \
+TRIMTAB_PRESET, trimtab.toml (`trimtab config show`).
 
 Every message is saved as it comes. Ctrl-C interrupts the turn, not the program; what was said \
 until then stays.";

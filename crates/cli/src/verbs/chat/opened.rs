@@ -66,17 +66,7 @@ impl Opened {
             inputs: settings::inputs(common, &[]),
         };
         let store: Arc<dyn Store> = Arc::new(common.store.make()?.store);
-        let (id, remembered) = match &args.resume {
-            Some(given) => {
-                let id = sessions::find(&*store, given.trim())?;
-                let choice = sessions::remembered(&*store, &id);
-                (id, choice.map_err(|error| sessions::failed(&error))?)
-            }
-            None => {
-                let id = sessions::new_id().map_err(|error| sessions::failed(&error))?;
-                (id, Choice::default())
-            }
-        };
+        let (id, remembered) = whose(args, &*store)?;
         let chosen = Choice::of_flags(args).or(remembered);
         let config = around.config(chosen.preset.as_deref())?;
         let choice = chosen.or(of_config(&config));
@@ -150,6 +140,18 @@ impl Opened {
 pub(super) fn failed(error: &AgentError) -> Failure {
     let (message, hint) = with_hint(&error.to_string());
     Failure::Stuck { message, hint }
+}
+
+/// The session that is meant, and what it remembers.
+fn whose(args: &Args, store: &dyn Store) -> Result<(SessionId, Choice), Failure> {
+    let found = match &args.resume {
+        Some(given) => {
+            let id = sessions::find(store, given.trim())?;
+            sessions::remembered(store, &id).map(|choice| (id, choice))
+        }
+        None => sessions::new_id().map(|id| (id, Choice::default())),
+    };
+    found.map_err(|error| sessions::failed(&error))
 }
 
 /// What the settings say.

@@ -1,5 +1,7 @@
 //! Calls, outputs and events in few words.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 use trimtab::session;
 use trimtab::session::EventKind;
@@ -51,11 +53,12 @@ pub(super) fn output(output: &Output, width: usize) -> Vec<String> {
     };
     if whole > lines.len() {
         let of = format!("{} of {}", lines.len(), counted(whole, "line"));
-        let rest = match stored {
-            Some(stored) => format!("({of}: /output {})", stored.id()),
-            None => format!("({of})"),
-        };
-        lines.push(rest);
+        let how = stored.map(|stored| format!("/output {}", stored.id()));
+        match how {
+            Some(how) if of.len() + how.len() + 4 <= width => lines.push(format!("({of}: {how})")),
+            // A ref that is broken in two cannot be copied.
+            how => lines.extend([Some(format!("({of})")), how].into_iter().flatten()),
+        }
     }
     if lines.is_empty() {
         lines.push("(no output)".to_owned());
@@ -110,13 +113,13 @@ fn audit(event: &session::Event) -> String {
     if let Some(coverage) = event.coverage.filter(|coverage| coverage.facts > 0) {
         let percent = coverage.ratio() * 100.0;
         let facts = counted(coverage.facts, "fact");
-        told.push_str(&format!("; {percent:.0} % of {facts} covered"));
+        let _ = write!(told, "; {percent:.0} % of {facts} covered");
     }
     if !event.by_model {
         told.push_str("; no model wrote the summary");
     }
     if let Some(cost) = event.cost {
-        told.push_str(&format!("; ${cost:.4}"));
+        let _ = write!(told, "; ${cost:.4}");
     }
     told
 }
@@ -144,13 +147,13 @@ pub(super) fn used(turn: &Turn, prices: Option<&Prices>) -> String {
     let usage = &turn.usage;
     let mut told = counted(turn.rounds as usize, "round");
     if usage.total() > 0 {
-        told.push_str(&format!(", {} tokens in", grouped(usage.prompt())));
+        let _ = write!(told, ", {} tokens in", grouped(usage.prompt()));
         if usage.cache_read > 0 {
-            told.push_str(&format!(" ({} cached)", grouped(usage.cache_read)));
+            let _ = write!(told, " ({} cached)", grouped(usage.cache_read));
         }
-        told.push_str(&format!(", {} out", grouped(usage.output)));
+        let _ = write!(told, ", {} out", grouped(usage.output));
         if let Some(prices) = prices {
-            told.push_str(&format!(", ${:.4}", prices.cost(usage).dollars()));
+            let _ = write!(told, ", ${:.4}", prices.cost(usage).dollars());
         }
     }
     told
@@ -176,12 +179,24 @@ mod tests {
 
     #[test]
     fn outputs_are_short() {
-        let long: String = (1..=9).map(|n| format!("line {n}\n")).collect();
+        let long = (1..=9).fold(String::new(), |text, n| text + &format!("line {n}\n"));
         let lines = output(&Output::new("1", long), 20);
         assert_eq!(lines.len(), LINES + 1);
         assert_eq!(
             (lines[0].as_str(), lines[5].as_str()),
             ("line 1", "(5 of 9 lines)")
+        );
+        let stored = Output {
+            stored: Some(serde_json::from_str(r#"{"id": "abcdefgh"}"#).unwrap()),
+            ..Output::new("1", "1\n2\n3\n4\n5\n6\n")
+        };
+        assert_eq!(
+            output(&stored, 80)[5..],
+            ["(5 of 6 lines: /output abcdefgh)"]
+        );
+        assert_eq!(
+            output(&stored, 20)[5..],
+            ["(5 of 6 lines)", "/output abcdefgh"]
         );
         assert_eq!(output(&Output::new("1", ""), 20), ["(no output)"]);
         assert_eq!(output(&Output::new("1", "\u{1b}[2J"), 20), ["\\u{1b}[2J"]);

@@ -56,8 +56,8 @@ pub struct Args {
 pub const ABOUT: &str = "\
 Show all of it, without a key and without settings.
 
-An agent looks for a bug in a web shop: 41 calls of the model, 700 KB of files, logs, test runs \
-and query results. The session is played twice over HTTP: straight to a scripted model with a \
+An agent looks for a bug in a web shop: 38 calls of the model, and more files, logs, test runs and \
+query results than the window takes. The session is played twice over HTTP: straight to a scripted model with a \
 window large enough for everything, and through the proxy to the same model with a small window \
 and the rules of a real provider, which refuses what is too long or not well-formed. Shown are \
 the windows call by call and what was saved, in tokens and at real prices, with the provider's \
@@ -153,9 +153,15 @@ impl Stage {
             .play_at(&self.boundless.url(), "without trimtab", terminal)
             .await?;
         let address = self.proxy.address();
-        let with = self
-            .play_at(&format!("http://{address}"), "with trimtab", terminal)
+        self.play_at(&format!("http://{address}"), "with trimtab", terminal)
             .await?;
+        let requests = self.strict.requests();
+        let with = model::windows(&requests, without.len());
+        // Summaries and what the model looks up cost, too.
+        let all: Vec<Usage> = requests
+            .iter()
+            .filter_map(|request| request.usage)
+            .collect();
         let found = catalogue::load()?
             .find(MODEL)
             .map_err(|unknown| stuck(&unknown.to_string()))?;
@@ -176,7 +182,7 @@ impl Stage {
                 .map(|at| at + 1),
             calls,
             without: Sum::of(&without, &found.model),
-            with: Sum::of(&with, &found.model),
+            with: Sum::of(&all, &found.model),
             violations: self.strict.violations(),
             recovered: figures.recovered,
             retrievals: figures.retrievals,

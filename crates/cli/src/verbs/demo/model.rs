@@ -1,8 +1,10 @@
 //! The model of the demo: it answers as the session says, looks stored outputs up, and writes
 //! summaries.
 
+use std::sync::Arc;
+
 use serde_json::json;
-use trimtab_model::Part;
+use trimtab_model::{Part, Usage};
 use trimtab_testkit::script::{Reply, ScriptedCall};
 use trimtab_testkit::upstream::{Cache, Count, Options, Received, Source};
 
@@ -30,14 +32,33 @@ pub(super) fn upstream(session: &Session, window: Option<u64>) -> Options {
     }
 }
 
+/// The usage of each call of the session, as the model answered it in the end.
+pub(super) fn windows(requests: &[Arc<Received>], calls: usize) -> Vec<Usage> {
+    let mut windows = vec![Usage::default(); calls];
+    for request in requests.iter().filter(|request| !wants_summary(request)) {
+        let window = number(request).and_then(|number| windows.get_mut(number));
+        if let (Some(window), Some(usage)) = (window, request.usage) {
+            *window = usage;
+        }
+    }
+    windows
+}
+
+/// Which call of the session a request is.
+fn number(received: &Received) -> Option<usize> {
+    received.header(CALL_HEADER)?.parse().ok()
+}
+
+fn wants_summary(received: &Received) -> bool {
+    received.last.contains("<summary>")
+}
+
 fn reply(rounds: &[Round], received: &Received) -> Reply {
-    let number = received
-        .header(CALL_HEADER)
-        .and_then(|number| number.parse().ok());
-    if received.last.contains("<summary>") {
+    let number = number(received);
+    if wants_summary(received) {
         return Reply::text(summary(rounds, number.unwrap_or(rounds.len())));
     }
-    let Some(round) = number.and_then(|number: usize| rounds.get(number)) else {
+    let Some(round) = number.and_then(|number| rounds.get(number)) else {
         return Reply::text(GREETING);
     };
     if let Some(text) = round.looks_up

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::report::Report;
 use crate::proxy::savings::dollars;
 use crate::ui::bar::{Segment, render_in};
-use crate::ui::number::{grouped, percent, short};
+use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style;
 
 /// How many characters a window takes.
@@ -100,13 +100,13 @@ pub(super) fn summary(report: &Report) -> String {
     );
     let _ = writeln!(
         text,
-        "         nothing is lost: every output is stored whole; the model asked {} back, overflows met: {}",
-        counted(report.retrievals, "of them"),
+        "         nothing is lost: every output is stored whole, and the model looked {} up in the store; overflows: {}",
+        counted(times(report.retrievals), "thing"),
         report.recovered
     );
     text
 }
 
-fn counted(number: u64, what: &str) -> String {
-    format!("{number} {what}")
+fn times(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -45,7 +45,7 @@ Starts a proxy on a free port of this machine, points the client at it by enviro
 runs it in the foreground with its terminal, and tells at the end in one line what was saved. \
 No file of the client is changed, and the proxy ends with it. The exit code is the client's.
 
-Known are claude, codex, opencode, qwen, aider and gemini. Any other command gets \
+Known are claude, codex, opencode, aider and gemini. Any other command gets \
 ANTHROPIC_BASE_URL, OPENAI_BASE_URL and OPENAI_API_BASE, which the official libraries read; or \
 what --env says, and nothing else.
 
