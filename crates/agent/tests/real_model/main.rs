@@ -72,7 +72,7 @@ async fn a_real_model_answers_and_its_overflow_is_recovered() {
         );
         assert!(!said.trim().is_empty() && prompt > 10 && turn.usage.output > 0);
 
-        for turn in 0..3 {
+        for turn in 0..6 {
             let long = format!(
                 "Note {turn}: {}",
                 "the ship sails on the sea at night ".repeat(40)
