@@ -62,10 +62,15 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
-/// All chats, the newest first.
+/// All chats in which something was said, the newest first.
 fn chats(store: &dyn Store) -> Result<Vec<SessionInfo>, Error> {
-    let mut chats = store.sessions()?;
-    chats.retain(|info| info.session.as_str().starts_with(PREFIX) && info.parent.is_none());
+    let mut chats = Vec::new();
+    for info in store.sessions()? {
+        let is_chat = info.session.as_str().starts_with(PREFIX) && info.parent.is_none();
+        if is_chat && store.position(&info.session, Stream::Log)? > 1 {
+            chats.push(info);
+        }
+    }
     // The time of use is exact to a minute only; names are exact to a second.
     chats.sort_by_key(|info| std::cmp::Reverse((info.used, info.session.clone())));
     Ok(chats)
@@ -267,8 +272,11 @@ mod tests {
             "proxy-1",
         ] {
             let id = SessionId::new(name).unwrap();
-            store.append(&id, Stream::Log, 0, &[b"{}"]).unwrap();
+            store.append(&id, Stream::Log, 0, &[b"{}", b"{}"]).unwrap();
         }
+        // Somebody began it and was killed before anything was said.
+        let empty = SessionId::new("chat-20260103-000000-cccc").unwrap();
+        store.append(&empty, Stream::Log, 0, &[b"{}"]).unwrap();
         let found = |given: &str| find(&store, given).map(|id| id.to_string());
         assert_eq!(found("20260101").unwrap(), "chat-20260101-000000-aaaa");
         assert_eq!(found("chat-20260102").unwrap(), "chat-20260102-000000-bbbb");
