@@ -23,4 +23,5 @@ pub use error::AgentError;
 pub use event::{Event, Events};
 pub use interrupt::Interrupt;
 pub use settings::Settings;
+pub use summary::Summariser;
 pub use turn::{Turn, TurnEnd};

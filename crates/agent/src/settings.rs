@@ -95,6 +95,7 @@ impl Settings {
         let protected = tools.protected();
         if !protected.is_empty() {
             let tools = protected;
+            policy.views.protected.extend_from_slice(&tools);
             policy.compaction.keep.push(Keep::ProtectedTools { tools });
         }
         let dialect = self.model.client.dialect();

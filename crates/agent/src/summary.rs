@@ -10,17 +10,18 @@ use crate::tools::Definition;
 
 /// Who writes summaries.
 #[derive(Clone, Debug)]
-pub(crate) struct Summariser {
-    pub(crate) model: Model,
+pub struct Summariser {
+    /// The model that is asked.
+    pub model: Model,
     /// The tools that the rounds call: some providers refuse calls of tools that are not
     /// listed.
-    pub(crate) tools: Arc<[Definition]>,
+    pub tools: Arc<[Definition]>,
 }
 
 impl Summariser {
     /// Answers everything that a pending plan asks for. What cannot be had is noted as failed;
     /// the plan has something to fall back on.
-    pub(crate) async fn answer(&self, mut pending: Pending) -> Pending {
+    pub async fn answer(&self, mut pending: Pending) -> Pending {
         while let Some(request) = pending.request() {
             pending.answer(self.ask(request).await);
         }

@@ -52,8 +52,17 @@ enum Heard {
     Answer(Box<Answer>),
     /// The user broke it off; this was said until then.
     Interrupted(String),
-    /// It failed; this was said until then.
-    Failed(ModelError, String),
+    /// It failed.
+    Failed(Failed),
+}
+
+/// A request that failed.
+struct Failed {
+    error: ModelError,
+    /// What was said until then.
+    said: String,
+    /// True if something came, be it a thought: the client does not ask again by itself then.
+    begun: bool,
 }
 
 impl Agent {
@@ -133,25 +142,19 @@ impl Agent {
                     self.keep_said(said)?;
                     return Ok(None);
                 }
-                Heard::Failed(error, said) => {
-                    if !self.is_over(&error, said, &mut resumes).await? {
-                        return Err(error.into());
+                Heard::Failed(failed) => {
+                    if !self.mend(&failed, &mut resumes).await? {
+                        return Err(failed.error.into());
                     }
                 }
             }
         }
     }
 
-    /// What is to be done about a failure: true to ask again.
-    async fn is_over(
-        &mut self,
-        error: &ModelError,
-        said: String,
-        resumes: &mut u32,
-    ) -> Result<bool, AgentError> {
-        let broke_off = !said.is_empty();
-        self.keep_said(said)?;
-        if let ModelError::Overflow { verdict, .. } = error {
+    /// Does something about a failure: true to ask again.
+    async fn mend(&mut self, failed: &Failed, resumes: &mut u32) -> Result<bool, AgentError> {
+        self.keep_said(failed.said.clone())?;
+        if let ModelError::Overflow { verdict, .. } = &failed.error {
             let recovered = self.session.recover(verdict)?;
             self.tell_session();
             return match recovered {
@@ -163,14 +166,16 @@ impl Agent {
                 Recovered::GiveUp => Ok(false),
             };
         }
-        if !error.is_passing() || *resumes >= RESUMES || !broke_off {
+        if !failed.error.is_passing() || !failed.begun || *resumes >= RESUMES {
             return Ok(false);
         }
         *resumes += 1;
-        let why = error.to_string();
+        let why = failed.error.to_string();
         self.teller.tell(Event::BrokeOff { why });
-        self.session
-            .admit(Message::user(GO_ON).with_kind(Kind::Note))?;
+        if !failed.said.trim().is_empty() {
+            let note = Message::user(GO_ON).with_kind(Kind::Note);
+            self.session.admit(note)?;
+        }
         Ok(true)
     }
 
@@ -178,22 +183,26 @@ impl Agent {
     async fn hear(&mut self) -> Result<Heard, AgentError> {
         let request = self.request()?;
         let mut reply = self.settings.model.client.call(request);
-        let mut said = String::new();
+        let (mut said, mut begun) = (String::new(), false);
         loop {
             let piece = tokio::select! {
                 biased;
                 () = self.interrupt.interrupted() => return Ok(Heard::Interrupted(said)),
                 piece = reply.next() => piece,
             };
-            match piece {
+            let error = match piece {
                 Some(Ok(Piece::End(answer))) => return Ok(Heard::Answer(answer)),
-                Some(Ok(piece)) => self.tell_piece(piece, &mut said),
-                Some(Err(error)) => return Ok(Heard::Failed(error, said)),
-                None => {
-                    let why = "the client ended without an answer".to_owned();
-                    return Ok(Heard::Failed(ModelError::Cut { why }, said));
+                Some(Ok(piece)) => {
+                    begun |= !matches!(piece, Piece::Usage(_) | Piece::Retry { .. });
+                    self.tell_piece(piece, &mut said);
+                    continue;
                 }
-            }
+                Some(Err(error)) => error,
+                None => ModelError::Cut {
+                    why: "the client ended without an answer".to_owned(),
+                },
+            };
+            return Ok(Heard::Failed(Failed { error, said, begun }));
         }
     }
 

@@ -1,8 +1,11 @@
 //! What can be typed.
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::verbs::{inspect, mcp, models, output, replay};
+use crate::verbs::output::place::StoreArgs;
+use crate::verbs::{compact, config, inspect, mcp, models, output, replay};
 
 /// The context engine between an agent and its model.
 #[derive(Debug, Parser)]
@@ -27,6 +30,9 @@ pub enum Verb {
     /// Show what fills the window of a recorded conversation, and what is wrong with it
     #[command(long_about = inspect::ABOUT, after_help = inspect::EXAMPLES)]
     Inspect(inspect::Args),
+    /// Compact a recorded conversation, in the form that it was written down in
+    #[command(long_about = compact::ABOUT, after_help = compact::EXAMPLES)]
+    Compact(compact::Args),
     /// Show windows, prices and rules of models
     #[command(long_about = models::ABOUT, after_help = models::EXAMPLES)]
     Models(models::Args),
@@ -36,6 +42,9 @@ pub enum Verb {
     /// Keep tool outputs in a store: put, list, read, search and remove them
     #[command(long_about = output::ABOUT, after_help = output::EXAMPLES)]
     Output(output::Args),
+    /// Show, document and begin the settings
+    #[command(long_about = config::ABOUT, after_help = config::EXAMPLES)]
+    Config(config::Args),
     /// Serve the two retrieval tools to an MCP client, over standard input and output
     #[command(long_about = mcp::ABOUT, after_help = mcp::EXAMPLES)]
     Mcp(mcp::Args),
@@ -54,6 +63,15 @@ pub struct Common {
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
+    /// Settings file to use in place of the project's trimtab.toml
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Change one setting, as in `trimtab config show`; may be given several times
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Where the store is.
+    #[command(flatten)]
+    pub store: StoreArgs,
 }
 
 /// When to use colour.

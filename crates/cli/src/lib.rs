@@ -4,6 +4,8 @@ pub mod args;
 pub mod catalogue;
 pub mod estimate;
 pub mod exit;
+pub mod model;
+pub mod settings;
 pub mod source;
 pub mod ui;
 pub mod verbs;
@@ -13,23 +15,40 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Verb};
+use crate::exit::Failure;
 use crate::ui::Terminal;
 
 /// Parses the command line, runs its verb and gives the exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut cli = Cli::parse();
+    let found = find_store(&mut cli);
     if let Verb::Mcp(args) = &cli.verb {
         // Before the terminal, which takes standard output for itself.
-        let done = verbs::mcp::run(args);
+        let done = found.and_then(|()| verbs::mcp::run(args, &cli.common));
         return exit::code(done, &mut Terminal::new(&cli.common));
     }
     let mut terminal = Terminal::new(&cli.common);
-    let done = match &cli.verb {
-        Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, &mut terminal),
-        Verb::Models(args) => verbs::models::run(args, &cli.common, &mut terminal),
-        Verb::Output(args) => verbs::output::run(args, &cli.common, &mut terminal),
-        Verb::Replay(args) => verbs::replay::run(args, &cli.common, &mut terminal),
-        Verb::Mcp(_) => Ok(()),
-    };
+    let done = found.and_then(|()| run(&cli, &mut terminal));
     exit::code(done, &mut terminal)
+}
+
+/// Asks the settings where the store is, for a verb that uses it and was not told.
+fn find_store(cli: &mut Cli) -> Result<(), Failure> {
+    let uses = matches!(cli.verb, Verb::Output(_) | Verb::Mcp(_));
+    if uses && cli.common.store.store.is_none() {
+        cli.common.store.store = settings::load(&cli.common, &[])?.store;
+    }
+    Ok(())
+}
+
+fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
+    match &cli.verb {
+        Verb::Compact(args) => verbs::compact::run(args, &cli.common, terminal),
+        Verb::Config(args) => verbs::config::run(args, &cli.common, terminal),
+        Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, terminal),
+        Verb::Models(args) => verbs::models::run(args, &cli.common, terminal),
+        Verb::Output(args) => verbs::output::run(args, &cli.common, terminal),
+        Verb::Replay(args) => verbs::replay::run(args, &cli.common, terminal),
+        Verb::Mcp(_) => Ok(()),
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use trimtab::request::changes_to;
 use trimtab::session::{Moment, Pending, Session, SessionError, Setup};
 use trimtab_engine::normalise::Source;
@@ -15,7 +16,7 @@ use trimtab_wire::validate::validate;
 
 use crate::hidden::{self, Mixed};
 use crate::ledger::{self, Ledger};
-use crate::prints::Trail;
+use crate::prints::{Print, Trail, print_of};
 
 /// Why a window was not carried out on a body.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ impl std::fmt::Display for Trouble {
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     /// The body; none if it is sent as it came.
-    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) body: Option<Bytes>,
     /// Estimate of what came, in tokens.
     pub(crate) tokens_before: u64,
     /// Estimate of what is sent, in tokens.
@@ -62,6 +63,8 @@ pub(crate) struct Branch {
     came: u64,
     /// How far the window was searched for refs, and whether there is one.
     refs: Refs,
+    /// The tool definitions that were measured last.
+    tools: (Print, Measure),
     /// Calls of ours in the answer that the client has, and will send back without them.
     mixed: Option<Mixed>,
     /// True while a summary is being written.
@@ -97,6 +100,7 @@ impl Branch {
             session,
             ledger,
             refs: Refs::default(),
+            tools: (0, Measure::default()),
             mixed: None,
             summarising: false,
         }))
@@ -107,6 +111,11 @@ impl Branch {
         &self.ledger.trail
     }
 
+    /// How much of the log the client's first messages are.
+    pub(crate) fn logged(&self, messages: usize) -> usize {
+        self.ledger.logged(messages)
+    }
+
     /// Its session.
     pub(crate) fn session(&mut self) -> &mut Session {
         &mut self.session
@@ -115,6 +124,15 @@ impl Branch {
     /// The name of its session.
     pub(crate) fn id(&self) -> &SessionId {
         self.session.id()
+    }
+
+    /// Takes the tool definitions of the next call; the same ones are measured once.
+    pub(crate) fn set_tools(&mut self, json: &str, key: &[u8; 192]) {
+        let print = print_of(json.as_bytes(), key);
+        if self.tools.0 != print {
+            self.tools = (print, Measure::of_text(json));
+        }
+        self.session.set_tools(self.tools.1);
     }
 
     /// Lets in what the body has beyond the messages that are known.
@@ -236,6 +254,15 @@ impl Branch {
         })
     }
 
+    /// The refs that the window shows.
+    pub(crate) fn refs_shown(&mut self) -> Result<Vec<String>, SessionError> {
+        let window = self.session.window()?;
+        let outputs = window.messages().flat_map(|message| message.outputs());
+        let shown = outputs.filter(|output| shows_ref(output));
+        let refs = shown.filter_map(|output| output.stored.as_ref());
+        Ok(refs.map(|stored| stored.id().to_owned()).collect())
+    }
+
     /// True if the window shows a ref that the model could ask for.
     fn shows_a_ref(&mut self) -> Result<bool, SessionError> {
         self.session.window()?;
@@ -316,7 +343,7 @@ fn offer(dialect: Dialect) -> Change {
 }
 
 /// The body after the changes, if a provider would accept it.
-fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Vec<u8>>, Trouble> {
+fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Bytes>, Trouble> {
     let mismatch = |why: String| Trouble::Mismatch(why);
     let spliced = splice(scan, changes).map_err(|refused| mismatch(refused.to_string()))?;
     let body = spliced.body;
@@ -327,5 +354,5 @@ fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Vec<u8>>, Troub
     if let Some(fault) = validate(&again).first() {
         return Err(mismatch(format!("the new body is not valid: {fault}")));
     }
-    Ok(Some(body.into_owned()))
+    Ok(Some(Bytes::from(body.into_owned())))
 }

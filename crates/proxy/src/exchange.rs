@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::header::CONTENT_ENCODING;
+use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
 use trimtab::session::{Moment, Recovered};
 use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
 
 use crate::asked::Asked;
 use crate::body::{self, Body, full};
-use crate::branch::{LEAST_ANSWER, Outgoing, Trouble, Ways};
+use crate::branch::{Branch, LEAST_ANSWER, Outgoing, Trouble, Ways};
+use crate::client::Failed;
 use crate::config::{Compaction, Mode};
 use crate::headers;
 use crate::look::{Looked, Sent, look};
@@ -28,10 +30,10 @@ pub(crate) async fn run(mut asked: Asked, managed: Managed, came: Bytes) -> Resp
     let managed = wait_for_summary(managed).await;
     let mut exchange = Exchange::new(managed, came);
     exchange.note(&mut asked);
-    let answer = exchange.answer(&mut asked).await;
+    let answer = exchange.answer().await;
     exchange.note(&mut asked);
     match answer {
-        Ok(answer) => exchange.give(asked, answer),
+        Ok(answer) => exchange.give(asked, answer).await,
         Err(failed) => asked.unreachable(&failed),
     }
 }
@@ -102,6 +104,7 @@ impl Exchange {
         let record = &mut asked.note.record;
         let managed = &self.managed;
         record.model.clone_from(&managed.model);
+        record.upstream.clone_from(&managed.route.upstream.name);
         record.session.clone_from(&managed.session);
         record.window = managed.known.window.unwrap_or_default();
         record.tokens_before = self.outgoing.tokens_before;
@@ -122,14 +125,14 @@ impl Exchange {
     }
 
     /// Sends until there is an answer that is not an overflow, or nothing more helps.
-    async fn answer(&mut self, asked: &mut Asked) -> Result<Response<Body>, crate::client::Failed> {
+    pub(crate) async fn answer(&mut self) -> Result<Response<Body>, Failed> {
         let mut original = None;
         loop {
-            let answer = self.send(asked).await?;
+            let answer = self.send().await?;
             if self.managed.mode != Mode::On {
                 return Ok(answer);
             }
-            let limits = asked.settings.config.limits;
+            let limits = self.managed.work.settings.config.limits;
             let (verdict, refused) = match look(answer, self.sent(), &limits).await {
                 Looked::Answer(answer) => return Ok(answer),
                 Looked::Overflow(verdict, refused) => (verdict, refused),
@@ -150,28 +153,29 @@ impl Exchange {
     }
 
     /// Sends the request as it stands.
-    pub(crate) async fn send(
-        &self,
-        asked: &mut Asked,
-    ) -> Result<Response<Body>, crate::client::Failed> {
-        let request = self.request(asked)?;
-        let answer = asked.shared.client.clone().send(request).await?;
+    async fn send(&self) -> Result<Response<Body>, Failed> {
+        let client = self.managed.work.shared.client.clone();
+        let answer = client.send(self.request()?).await?;
         Ok(answer.map(body::passing))
     }
 
-    fn request(&self, asked: &mut Asked) -> Result<Request<Body>, crate::client::Failed> {
-        let edited = self.outgoing.body.as_ref().filter(|_| self.is_ours());
-        let body = edited.map_or_else(|| self.came.clone(), |body| Bytes::from(body.clone()));
+    fn request(&self) -> Result<Request<Body>, Failed> {
         let managed = &self.managed;
-        let request = asked.to(&managed.route, &managed.rest, full(body));
-        let mut request = request.ok_or_else(|| crate::client::Failed {
+        let edited = self.outgoing.body.as_ref().filter(|_| self.is_ours());
+        let bytes = edited.unwrap_or(&self.came).clone();
+        let mut sent = headers::to_upstream(managed.work.headers.clone());
+        if edited.is_some() {
+            headers::unpacked(&mut sent);
+        }
+        headers::readable(&mut sent);
+        let mut request = Request::new(full(bytes));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = managed.route.address(&managed.rest).ok_or_else(|| Failed {
             timed_out: false,
             why: "the path cannot be sent on".to_owned(),
         })?;
-        if edited.is_some() {
-            headers::unpacked(request.headers_mut());
-        }
-        headers::readable(request.headers_mut());
+        *request.version_mut() = Version::HTTP_11;
+        *request.headers_mut() = sent;
         Ok(request)
     }
 
@@ -236,7 +240,7 @@ impl Exchange {
     /// Works on the conversation again, off this thread, and takes the new body.
     pub(crate) async fn again<T: Send + 'static>(
         &mut self,
-        work: impl FnOnce(&mut crate::branch::Branch) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnOnce(&mut Branch) -> Result<T, Trouble> + Send + 'static,
     ) -> Option<T> {
         let (managed, ways) = (Arc::clone(&self.managed), self.ways);
         let working = spawn_blocking(move || {
@@ -251,10 +255,11 @@ impl Exchange {
     }
 
     /// Gives the answer to the client.
-    fn give(self, asked: Asked, answer: Response<Body>) -> Response<Body> {
+    async fn give(self, asked: Asked, answer: Response<Body>) -> Response<Body> {
         let serves = self.is_ours() && self.outgoing.offered;
-        if serves && answer.status() == StatusCode::OK {
-            return crate::retrieve::give(self, asked, answer);
+        let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
+        if serves && is_plain && answer.status() == StatusCode::OK {
+            return crate::retrieve::give(self, asked, answer).await;
         }
         let watch = self.watch().of(answer.headers());
         asked.hand_on(answer, Some(Box::new(watch)))

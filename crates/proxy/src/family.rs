@@ -13,6 +13,7 @@ use trimtab::session::{SessionError, Setup};
 use trimtab_store::{SessionId, Store, Stream};
 
 use crate::branch::Branch;
+use crate::fork;
 use crate::prints::Trail;
 
 /// The most branches of a family that are looked through; older ones are not found again.
@@ -71,6 +72,12 @@ impl Family {
         if let Some(number) = branches.find(trail) {
             return Ok(number);
         }
+        let next = branches.count.unwrap_or(0);
+        if let Some((from, length)) = branches.fork(trail) {
+            fork::copy(store.as_ref(), &self.id(from)?, length, &self.id(next)?)?;
+        } else if let Some(before) = next.checked_sub(1) {
+            store.link(&self.id(next)?, &self.id(before)?)?;
+        }
         self.begin(branches, store, setup)
     }
 
@@ -101,13 +108,18 @@ impl Family {
 
     fn count(&self, store: &dyn Store) -> Result<usize, SessionError> {
         let mut count = 0;
-        while store.position(&self.id(count)?, Stream::Log)? > 0 {
+        loop {
+            let id = self.id(count)?;
+            // One that was cut off while it began has a journal and no log: its name is used.
+            let is_used = |stream: Stream| Ok::<_, SessionError>(store.position(&id, stream)? > 0);
+            if !is_used(Stream::Log)? && !is_used(Stream::Journal)? {
+                return Ok(count);
+            }
             count += 1;
         }
-        Ok(count)
     }
 
-    /// Begins a new branch, which may redeem the refs of the one before it.
+    /// Begins a new branch.
     fn begin(
         &self,
         branches: &mut Branches,
@@ -115,11 +127,7 @@ impl Family {
         setup: &Setup,
     ) -> Result<usize, SessionError> {
         let number = branches.count.unwrap_or(0);
-        let id = self.id(number)?;
-        if let Some(before) = number.checked_sub(1) {
-            store.link(&id, &self.id(before)?)?;
-        }
-        if let Some(branch) = Branch::open(store, id, setup.clone())? {
+        if let Some(branch) = Branch::open(store, self.id(number)?, setup.clone())? {
             branches.loaded.push((number, branch));
             branches.count = Some(number + 1);
         }
@@ -159,6 +167,17 @@ impl Branches {
         });
         let longest = whole.max_by_key(|(_, branch)| branch.trail().len());
         longest.map(|(number, _)| *number)
+    }
+
+    /// The branch that the conversation parted from, and how much of its log they share. It
+    /// must have been answered at least once: before that nothing is worth keeping.
+    fn fork(&self, trail: &Trail) -> Option<(usize, usize)> {
+        let shared = self.loaded.iter().map(|(number, branch)| {
+            let common = trail.common(branch.trail());
+            (common, *number, branch.logged(common))
+        });
+        let (common, number, logged) = shared.max_by_key(|(common, ..)| *common)?;
+        trail.has_answer_before(common).then_some((number, logged))
     }
 }
 
@@ -208,7 +227,7 @@ impl Families {
 
     fn let_go(&self, families: &mut HashMap<String, Arc<Family>>, most: usize) {
         // Adding all up costs a little, so it is not done every time.
-        if families.len() <= most && self.clock.load(Ordering::Relaxed) % ADDED_UP != 0 {
+        if families.len() <= most && !self.clock.load(Ordering::Relaxed).is_multiple_of(ADDED_UP) {
             return;
         }
         let weight = |family: &Arc<Family>| family.bytes.load(Ordering::Relaxed);

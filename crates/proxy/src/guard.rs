@@ -5,7 +5,7 @@
 //! which we are known. Nothing here depends on anything but the parsed head of a request.
 
 use http::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
-use http::{StatusCode, Uri};
+use http::{HeaderValue, StatusCode, Uri};
 
 use crate::config::ProxyConfig;
 use crate::headers;
@@ -21,7 +21,7 @@ pub(crate) fn token(config: &ProxyConfig, headers: &HeaderMap, own: bool) -> Res
     let Some(token) = &config.token else {
         return Ok(());
     };
-    let by_header = headers.get(headers::TOKEN).map(|value| value.as_bytes());
+    let by_header = headers.get(headers::TOKEN).map(HeaderValue::as_bytes);
     // A provider's key stands there in every other request.
     let by_bearer = headers
         .get(AUTHORIZATION)
@@ -38,7 +38,7 @@ pub(crate) fn token(config: &ProxyConfig, headers: &HeaderMap, own: bool) -> Res
 
 /// Refuses a request to an endpoint of ours that was not meant for us.
 pub(crate) fn host(config: &ProxyConfig, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-    let named = headers.get(HOST).map(|value| value.as_bytes());
+    let named = headers.get(HOST).map(HeaderValue::as_bytes);
     let named = named.or(uri.authority().map(|host| host.as_str().as_bytes()));
     let host = named.and_then(|host| std::str::from_utf8(host).ok());
     if headers.get_all(HOST).iter().count() > 1 || !host.is_some_and(|host| knows(config, host)) {
@@ -93,7 +93,7 @@ fn without_port(host: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::config::Secret;
-    use http::{HeaderName, HeaderValue};
+    use http::HeaderName;
 
     fn with(name: HeaderName, value: &str) -> HeaderMap {
         let value = HeaderValue::from_str(value).unwrap();

@@ -61,6 +61,12 @@ impl Ledger {
         self.altered.is_empty() && self.places.len() == logged
     }
 
+    /// How much of the log the client's first messages are.
+    pub(crate) fn logged(&self, messages: usize) -> usize {
+        let last = messages.checked_sub(1).and_then(|at| self.places.get(at));
+        last.map_or(0, |place| place + 1)
+    }
+
     /// The place of the client's last message.
     pub(crate) fn last_place(&self) -> Option<usize> {
         self.places.last().copied()

@@ -17,6 +17,7 @@ mod decode;
 mod events;
 mod exchange;
 mod family;
+mod fork;
 mod guard;
 mod headers;
 mod hidden;
@@ -39,6 +40,7 @@ mod settings;
 mod summary;
 mod tenant;
 mod watch;
+mod whole;
 
 pub use config::{
     BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, PORT, ProxyConfig, Secret,

@@ -28,8 +28,6 @@ struct State {
 pub(crate) struct Known {
     /// Tokens of prompt and answer together.
     pub(crate) window: Option<u64>,
-    /// Tokens of the answer.
-    pub(crate) max_output: Option<u64>,
     /// All that the catalogue has.
     pub(crate) model: Option<Model>,
 }
@@ -56,11 +54,8 @@ impl Models {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        let max_output = rule.and_then(|rule| rule.max_output);
-        let max_output = max_output.or(found.as_ref().and_then(|model| model.max_output));
         Known {
             window: least(window, learned.window),
-            max_output: least(max_output, learned.max_output),
             model: found,
         }
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 use trimtab::session::{Limits, Moment, Pending, Setup};
-use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Role};
 use trimtab_wire::scan::Scan;
 
@@ -19,7 +18,7 @@ use crate::prints::Trail;
 use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
-use crate::{aside, headers, hints};
+use crate::{aside, headers, hints, own};
 
 /// The largest share of a window that is kept free for an answer, as a divisor: clients ask
 /// for far more than answers take.
@@ -68,7 +67,6 @@ pub(crate) struct Managed {
     pub(crate) session: String,
     /// True if the request is sent as it came unless it overflows.
     pub(crate) untouched: Option<&'static str>,
-    pub(crate) stream: bool,
     pub(crate) ways: Ways,
     pub(crate) outgoing: Outgoing,
     pub(crate) pending: Option<Pending>,
@@ -129,6 +127,8 @@ impl Work {
             return pass("holdout", Some(model));
         }
         let known = self.known(&route, &model);
+        // Who only wants the window calls the model without us.
+        let is_compress = self.path.starts_with(own::COMPRESS);
         let family = self
             .shared
             .families
@@ -137,14 +137,13 @@ impl Work {
         let managed = Managed {
             untouched: aside::reason(&self.path, &self.headers, scan),
             ways: Ways {
-                offer: settings.config.retrieval && mode == Mode::On,
+                offer: settings.config.retrieval && mode == Mode::On && !is_compress,
                 lowered: None,
                 may_overrun: known
                     .model
                     .as_ref()
                     .is_some_and(|model| model.rules.answer_may_overrun),
             },
-            stream: scan.is_stream(),
             work: self,
             route,
             rest,
@@ -235,7 +234,8 @@ impl Managed {
         setup: &Setup,
     ) -> Result<(), Trouble> {
         branch.session().set_limits(setup.limits);
-        branch.session().set_tools(setup.tools);
+        let tools = scan.json(scan.request().tools);
+        branch.set_tools(tools, self.work.shared.keys.prints());
         branch.id().as_str().clone_into(&mut self.session);
         branch.admit(scan, trail)?;
         if self.untouched.is_none() {
@@ -280,12 +280,7 @@ impl Managed {
                 max_output: scan.answer_limit().map(|asked| asked.min(most)),
                 bytes: None,
             },
-            prices: self
-                .known
-                .model
-                .as_ref()
-                .and_then(|model| model.prices.clone()),
-            tools: Measure::of_text(scan.json(scan.request().tools)),
+            prices: self.known.model.as_ref().and_then(|model| model.prices),
             calibration: self.work.shared.models.calibration(key.0, key.1),
             ..Setup::new(policy)
         }

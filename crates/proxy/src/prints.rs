@@ -100,9 +100,9 @@ impl Trail {
             let middle = usize::midpoint(equal, unequal);
             let same = ours.get(middle - 1) == theirs.get(middle - 1);
             if same {
-                equal = middle
+                equal = middle;
             } else {
-                unequal = middle
+                unequal = middle;
             }
         }
         let common = self.head + equal;
@@ -117,15 +117,6 @@ impl Trail {
     /// True if the model speaks before `length`.
     pub(crate) fn has_answer_before(&self, length: usize) -> bool {
         self.answer.is_some_and(|answer| answer < length)
-    }
-
-    /// The first `length` messages of it.
-    pub(crate) fn cut(&self, length: usize) -> Self {
-        Self {
-            head: self.head.min(length),
-            prints: self.prints.iter().take(length).copied().collect(),
-            answer: self.answer.filter(|answer| *answer < length),
-        }
     }
 }
 
@@ -371,6 +362,5 @@ mod tests {
             kept.restore(whole.get(at).unwrap(), role);
         }
         assert_eq!(kept, whole);
-        assert_eq!(whole.cut(2).common(&whole), 2);
     }
 }

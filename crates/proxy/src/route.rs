@@ -118,11 +118,6 @@ impl Routes {
         Some((Arc::clone(route), rest))
     }
 
-    /// True if the model decides where a request goes.
-    pub(crate) fn by_model(&self) -> bool {
-        self.routes.iter().any(|route| !route.models.is_empty())
-    }
-
     /// What holds for a model.
     pub(crate) fn rule(&self, model: &str) -> Option<&ModelRule> {
         let mut rules = self.rules.iter();

@@ -264,6 +264,7 @@ mod tests {
                 Message::user("now summarise"),
             ],
             max_output: 900,
+            takes_previous: false,
         }
     }
 

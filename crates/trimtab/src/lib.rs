@@ -1,6 +1,7 @@
 //! The context engine between an agent and its model.
 
 pub mod admission;
+pub mod config;
 pub mod replay;
 pub mod request;
 pub mod retrieval;

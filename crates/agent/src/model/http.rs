@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -20,6 +20,7 @@ use super::failure::{Failed, Place};
 use super::reply::Sink;
 use super::sent::Sent;
 use super::stream::{self, Reader};
+use super::unpack::Unpacker;
 use super::{Answer, Backend, Endpoint, ModelError, Piece, Reply, Request, Retries, Wait};
 
 /// The most bytes of an answer that are read: far more than any model says.
@@ -216,6 +217,12 @@ impl Shared {
     }
 }
 
+/// The body of an answer.
+struct Body {
+    incoming: Incoming,
+    unpacker: Unpacker,
+}
+
 /// One attempt at a call.
 struct Call<'a> {
     shared: &'a Shared,
@@ -230,8 +237,12 @@ impl Call<'_> {
         let response = self.send(body).await?;
         let place = self.shared.place(self.request);
         let (parts, body) = response.into_parts();
-        let media = parts.headers.get(CONTENT_TYPE);
-        let media = media.and_then(|value| value.to_str().ok());
+        let header = |name| parts.headers.get(name)?.to_str().ok();
+        let media: Option<&str> = header(CONTENT_TYPE);
+        let body = Body {
+            incoming: body,
+            unpacker: Unpacker::new(header(CONTENT_ENCODING)),
+        };
         if parts.status.is_success() && media.is_some_and(|media| media.contains("event-stream")) {
             return self.streamed(body).await;
         }
@@ -277,10 +288,10 @@ impl Call<'_> {
     }
 
     /// The next bytes of a body; none at its end.
-    async fn bytes(&self, body: &mut Incoming) -> Result<Option<Bytes>, ModelError> {
+    async fn bytes(&self, body: &mut Body) -> Result<Option<Vec<u8>>, ModelError> {
         let limit = self.shared.timeouts.idle;
         loop {
-            let frame = timeout(limit, body.frame()).await;
+            let frame = timeout(limit, body.incoming.frame()).await;
             let frame = frame.map_err(|_| self.timed_out(Wait::More, limit))?;
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| ModelError::Cut {
@@ -288,12 +299,15 @@ impl Call<'_> {
             })?;
             // Trailers are of no interest.
             if let Ok(bytes) = frame.into_data() {
-                return Ok(Some(bytes));
+                let unpacked = body.unpacker.push(&bytes);
+                return unpacked.map(Some).map_err(|error| ModelError::Cut {
+                    why: format!("it cannot be unpacked: {error}"),
+                });
             }
         }
     }
 
-    async fn collect(&self, mut body: Incoming) -> Result<Vec<u8>, ModelError> {
+    async fn collect(&self, mut body: Body) -> Result<Vec<u8>, ModelError> {
         let mut all = Vec::new();
         while let Some(bytes) = self.bytes(&mut body).await? {
             all.extend_from_slice(&bytes);
@@ -304,14 +318,14 @@ impl Call<'_> {
         Ok(all)
     }
 
-    async fn streamed(&mut self, mut body: Incoming) -> Result<Answer, ModelError> {
+    async fn streamed(&mut self, mut body: Body) -> Result<Answer, ModelError> {
         let mut reader = Reader::new(self.shared.dialect);
         let mut size = 0;
         while let Some(bytes) = self.bytes(&mut body).await? {
             size += bytes.len();
             self.deliver(reader.push(&bytes)).await?;
             if reader.is_ended() || size > MOST_BYTES {
-                let _ = timeout(REST, body.frame()).await;
+                let _ = timeout(REST, body.incoming.frame()).await;
                 break;
             }
         }

@@ -13,8 +13,10 @@ mod http;
 mod marks;
 mod reply;
 mod retry;
+mod scripted;
 mod sent;
 mod stream;
+mod unpack;
 
 pub use answer::{Answer, Ending};
 pub use client::{Backend, Client};
@@ -23,6 +25,7 @@ pub use error::{ModelError, Wait};
 pub use http::{Http, Timeouts};
 pub use reply::{Piece, Reply, Sink};
 pub use retry::Retries;
+pub use scripted::Scripted;
 
 use std::sync::Arc;
 

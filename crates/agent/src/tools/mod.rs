@@ -63,7 +63,8 @@ pub trait Tool: Send + Sync {
     /// schema. May be dropped at any time, and must then leave nothing running.
     fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a>;
 
-    /// True if no compaction may take its rounds out of the window.
+    /// True if its outputs are shown whole, and no compaction may take its rounds out of the
+    /// window.
     fn is_protected(&self) -> bool {
         false
     }

@@ -1,5 +1,7 @@
 //! One module per verb.
 
+pub mod compact;
+pub mod config;
 pub mod inspect;
 pub mod mcp;
 pub mod models;

@@ -10,5 +10,6 @@ mod bad_input;
 mod corpus;
 mod forms;
 mod models;
+mod replay;
 mod run;
 mod snapshots;

@@ -1,5 +1,6 @@
 //! The block of facts that stands for the oldest rounds.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -54,6 +55,23 @@ fn short(arguments: &str) -> String {
     words
 }
 
+impl Line {
+    /// The call whose output it is.
+    fn call(&self) -> &str {
+        let call = self.0.split_once(' ').map_or("", |(_, rest)| rest);
+        call.split_once(": ").map_or(call, |(call, _)| call)
+    }
+}
+
+/// The lines without those of calls that were made again later: the newest is what holds.
+fn newest(lines: &[Line]) -> impl Iterator<Item = &Line> {
+    let mut seen = HashSet::new();
+    lines
+        .iter()
+        .rev()
+        .filter(move |line| seen.insert(line.call()))
+}
+
 /// The text of the block that an earlier rewrite put in, if there is one.
 pub(super) fn earlier(slots: &[Slot]) -> Option<String> {
     let block = slots.iter().rev().find(|slot| is_block(&slot.message));
@@ -86,7 +104,7 @@ pub(super) fn block(archived: &Ref, lines: &[Line], bytes: usize) -> Arc<Message
         left = left.saturating_sub(takes);
         fits
     };
-    let mut kept: Vec<&Line> = lines.iter().rev().take_while(fits).collect();
+    let mut kept: Vec<&Line> = newest(lines).take_while(fits).collect();
     kept.reverse();
     if !kept.is_empty() {
         let _ = write!(text, "\n{LINES}");

@@ -42,12 +42,12 @@ impl Default for Steady {
     fn default() -> Self {
         Self {
             enabled: false,
-            high_percent: 96,
+            high_percent: 98,
             low_percent: 33,
             tail_percent: 8,
-            cap_percent: 18,
-            near_percent: 7,
-            names_percent: 25,
+            cap_percent: 14,
+            near_percent: 4,
+            names_percent: 35,
             cap_tokens: 20_000,
             block_percent: 14,
             block_tokens: 15_000,

@@ -54,7 +54,9 @@ fn conversation() -> impl Strategy<Value = Vec<Message>> {
             }
             if *said == 0 {
                 messages.push(Message::assistant("done"));
-                messages.push(Message::user(format!("now the next thing, number {number}")));
+                messages.push(Message::user(format!(
+                    "now the next thing, number {number}"
+                )));
             }
         }
         messages
@@ -127,7 +129,9 @@ impl Run {
                 used,
                 round: self.round,
             };
-            let view = self.steady.admit(self.projection.slots(), output, room, &weigh);
+            let view = self
+                .steady
+                .admit(self.projection.slots(), output, room, &weigh);
             let shown = view.as_ref().unwrap_or(output).text().into_owned();
             self.round += weigh(&Measure::of_text(&shown));
             if let Some(output) = view {
@@ -139,7 +143,8 @@ impl Run {
             }
         }
         self.projection.admit(message);
-        self.projection.carry_out(Plan::new(Reason::Admission, edits));
+        self.projection
+            .carry_out(Plan::new(Reason::Admission, edits));
     }
 
     fn rewrite(&mut self) {
@@ -151,13 +156,18 @@ impl Run {
         let Some(rewrite) = self.steady.rewrite(self.projection.slots(), &situation) else {
             return;
         };
-        let again = self.steady.rewrite(self.projection.slots(), &situation).unwrap();
+        let again = self
+            .steady
+            .rewrite(self.projection.slots(), &situation)
+            .unwrap();
         let id = format!("archive-{}", self.archives.len());
         let archived = rewrite.archive().map(|_| stored(&id));
-        self.archives.extend(archived.iter().map(ToString::to_string));
+        self.archives
+            .extend(archived.iter().map(ToString::to_string));
         let edits = rewrite.finish(archived.as_ref());
         assert_eq!(edits, again.finish(archived.as_ref()), "the same twice");
-        self.projection.carry_out(Plan::new(Reason::OutputsOverBudget, edits));
+        self.projection
+            .carry_out(Plan::new(Reason::OutputsOverBudget, edits));
         self.rewritten = true;
     }
 }
@@ -166,7 +176,10 @@ impl Run {
 /// an archive is.
 fn is_lossless(run: &mut Run) -> Result<(), TestCaseError> {
     let window = run.projection.window().unwrap();
-    let texts: Vec<String> = window.messages().map(|message| message.text().into_owned()).collect();
+    let texts: Vec<String> = window
+        .messages()
+        .map(|message| message.text().into_owned())
+        .collect();
     let shows = |id: &str| texts.iter().any(|text| text.contains(id));
     let mut whole = HashSet::new();
     for entry in window.entries() {
@@ -181,16 +194,29 @@ fn is_lossless(run: &mut Run) -> Result<(), TestCaseError> {
             if whole.contains(&(at, output.call_id.clone())) {
                 continue;
             }
-            let own = output.stored.as_ref().is_some_and(|stored| shows(stored.id()));
+            let own = output
+                .stored
+                .as_ref()
+                .is_some_and(|stored| shows(stored.id()));
             let archived = newest.as_deref().is_some_and(shows);
-            prop_assert!(own || archived, "output {} is behind no ref", output.call_id);
+            prop_assert!(
+                own || archived,
+                "output {} is behind no ref",
+                output.call_id
+            );
         }
     }
     Ok(())
 }
 
 fn rooms() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(4_000), Just(8_000), Just(20_000), Just(40_000), 4_000u64..100_000]
+    prop_oneof![
+        Just(4_000),
+        Just(8_000),
+        Just(20_000),
+        Just(40_000),
+        4_000u64..100_000
+    ]
 }
 
 proptest! {

@@ -37,7 +37,10 @@ fn listing_then_use(between: usize) -> Vec<Arc<Message>> {
 fn identifiers_are_long_and_joined() {
     let text = "see `src/parser/lexer.rs`, max_retries=3; tokenizer, a.b, /leading-only";
     let found: Vec<&str> = identifiers(text).collect();
-    assert_eq!(found, ["src/parser/lexer.rs", "max_retries", "/leading-only"]);
+    assert_eq!(
+        found,
+        ["src/parser/lexer.rs", "max_retries", "/leading-only"]
+    );
 }
 
 #[test]
@@ -45,7 +48,10 @@ fn a_name_from_an_old_output_is_needed() {
     let found = needs(&listing_then_use(2));
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].identifier, "src/parser/lexer.rs");
-    assert_eq!((found[0].call, found[0].sources.as_slice()), (7, [2].as_slice()));
+    assert_eq!(
+        (found[0].call, found[0].sources.as_slice()),
+        (7, [2].as_slice())
+    );
 }
 
 #[test]
@@ -64,7 +70,10 @@ fn a_name_that_somebody_said_is_not() {
 fn a_name_is_needed_once() {
     let mut twice = listing_then_use(2);
     twice.push(Arc::new(Message::output("last", "text")));
-    twice.push(Arc::new(call("again", r#"{"path": "src/parser/lexer.rs"}"#)));
+    twice.push(Arc::new(call(
+        "again",
+        r#"{"path": "src/parser/lexer.rs"}"#,
+    )));
     assert_eq!(needs(&twice).len(), 1);
 }
 
@@ -109,7 +118,10 @@ fn what_is_needed_is_shown_or_behind_a_ref_or_lost() {
     assert_eq!(recalled("see src/parser/lexer.rs", 2), (1, 0, 0));
     assert_eq!(recalled("an index card: abcdefghijklmnop", 2), (0, 1, 0));
     assert_eq!(recalled("the ref is not in the window", 2), (0, 0, 1));
-    assert_eq!(recalled("the ref of another output: abcdefghijklmnop", 4), (0, 0, 1));
+    assert_eq!(
+        recalled("the ref of another output: abcdefghijklmnop", 4),
+        (0, 0, 1)
+    );
 }
 
 #[test]
@@ -122,7 +134,10 @@ fn sending_all_reads_what_was_sent_and_writes_the_rest() {
         Message::assistant("done"),
     ]);
     let report = replay(&log, &mut Plain::all(), &Settings::new(1_000), &mut |_| {});
-    assert_eq!((report.calls, report.extended, report.breaks.len()), (2, 2, 0));
+    assert_eq!(
+        (report.calls, report.extended, report.breaks.len()),
+        (2, 2, 0)
+    );
     // 100 tokens, then 130 of which 100 are read.
     assert_eq!(report.tokens, 230);
     let dollars = (100.0 * 1.25 + 100.0 * 0.1 + 30.0 * 1.25) / 1e6;
@@ -139,7 +154,12 @@ fn a_break_is_found_where_it_is_and_costs_what_is_written_again() {
     }
     messages.push(Message::assistant("done"));
     let mut plain = Plain::new(Rule::Archive(2), Some(10_000));
-    let report = replay(&log(messages), &mut plain, &Settings::new(10_000), &mut |_| {});
+    let report = replay(
+        &log(messages),
+        &mut plain,
+        &Settings::new(10_000),
+        &mut |_| {},
+    );
     // From the third output on, every new one archives an older one.
     assert_eq!(report.breaks.len(), 4);
     assert_eq!(report.breaks[0].message, 2);

@@ -120,7 +120,8 @@ fn inspect(
     done
 }
 
-fn unreadable(name: &str, error: &ReadError) -> Failure {
+/// What to tell of a transcript that cannot be read.
+pub fn unreadable(name: &str, error: &ReadError) -> Failure {
     let place = error
         .position()
         .map(|(line, column)| format!(":{line}:{column}"))

@@ -8,7 +8,8 @@ use rmcp::service::ServerInitializeError;
 use rmcp::{ServiceExt, transport};
 
 use self::server::Server;
-use super::output::place::{Place, StoreArgs, session_id};
+use super::output::place::{Place, session_id};
+use crate::args::Common;
 use crate::exit::Failure;
 
 /// What `trimtab mcp` takes.
@@ -23,9 +24,6 @@ pub struct Args {
         hide_env_values = true
     )]
     pub session: Option<String>,
-    /// Where the store is.
-    #[command(flatten)]
-    pub store: StoreArgs,
 }
 
 /// What `trimtab mcp --help` says first.
@@ -49,7 +47,7 @@ In the configuration of a client:
   {\"mcpServers\": {\"trimtab\": {\"command\": \"trimtab\", \"args\": [\"mcp\", \"--session\", \"S\"]}}}";
 
 /// Runs the verb. Nobody else may hold standard output meanwhile.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let name = args.session.as_deref().ok_or_else(|| {
         Failure::input(
             "which session? a client may read the outputs of one session only",
@@ -58,7 +56,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         )
     })?;
     let session = session_id(name)?;
-    let Place { store, .. } = args.store.make()?;
+    let Place { store, .. } = common.store.make()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

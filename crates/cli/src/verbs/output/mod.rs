@@ -13,7 +13,6 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use trimtab::store::Metadata;
 
-use self::place::StoreArgs;
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::Terminal;
@@ -24,9 +23,6 @@ pub struct Args {
     /// What to do with the store.
     #[command(subcommand)]
     pub verb: Verb,
-    /// Where the store is.
-    #[command(flatten)]
-    pub store: StoreArgs,
 }
 
 /// What can be done with the store.
@@ -76,7 +72,7 @@ unknown ref or session, an offset past the end, a bad pattern, no store.";
 
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let store = &args.store;
+    let store = &common.store;
     match &args.verb {
         Verb::Put(args) => put::run(args, store, common, terminal),
         Verb::List(args) => list::run(args, store, common, terminal),
@@ -104,7 +100,7 @@ fn as_json(output: &Metadata) -> Value {
 }
 
 /// Milliseconds since 1970.
-fn now() -> u64 {
+pub fn now() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }

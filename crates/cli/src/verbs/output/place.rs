@@ -117,6 +117,11 @@ fn default_folder() -> Option<PathBuf> {
 }
 
 impl Place {
+    /// The store, and the folder that it is in.
+    pub fn into_parts(self) -> (FolderStore, PathBuf) {
+        (self.store, self.path)
+    }
+
     /// What to tell of an error of this store.
     pub fn failed(&self, error: &Error) -> Failure {
         explain(&self.path, error)
@@ -168,7 +173,8 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-fn explain(path: &Path, error: &Error) -> Failure {
+/// What to tell of an error of the store at `path`.
+pub fn explain(path: &Path, error: &Error) -> Failure {
     let text = error.to_string();
     let (message, hint) = match text.split_once("\nhint: ") {
         Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),

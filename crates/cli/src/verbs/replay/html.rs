@@ -112,7 +112,11 @@ fn sizes(rows: &Rows) -> String {
             .collect();
         series.push(Series {
             name: "everything".to_owned(),
-            points: rows.all_sizes.get(at).map(|sizes| over_calls(sizes)).unwrap_or_default(),
+            points: rows
+                .all_sizes
+                .get(at)
+                .map(|sizes| over_calls(sizes))
+                .unwrap_or_default(),
         });
         let axes = Axes {
             x: "call",
@@ -127,5 +131,7 @@ fn sizes(rows: &Rows) -> String {
 
 fn over_calls(sizes: &[u64]) -> Vec<(f64, f64)> {
     let sizes = sizes.iter().enumerate();
-    sizes.map(|(call, size)| (call as f64, *size as f64)).collect()
+    sizes
+        .map(|(call, size)| (call as f64, *size as f64))
+        .collect()
 }

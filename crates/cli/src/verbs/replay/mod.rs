@@ -35,7 +35,12 @@ pub struct Args {
     #[arg(long, short, value_name = "PRESET", default_value = "steady")]
     pub preset: String,
     /// Several presets, side by side
-    #[arg(long, value_name = "PRESETS", value_delimiter = ',', conflicts_with = "windows")]
+    #[arg(
+        long,
+        value_name = "PRESETS",
+        value_delimiter = ',',
+        conflicts_with = "windows"
+    )]
     pub compare: Vec<String>,
     /// The model's window in tokens (40000, 40k, 1M)
     #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
@@ -122,7 +127,11 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         file.write_all(html::page(&rows, &settings).as_bytes())?;
         file.flush()?;
     }
-    if read.wrong { Err(Failure::Told) } else { Ok(()) }
+    if read.wrong {
+        Err(Failure::Told)
+    } else {
+        Ok(())
+    }
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
@@ -170,4 +179,3 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
     }
     Ok(settings)
 }
-

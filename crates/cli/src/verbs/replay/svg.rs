@@ -48,7 +48,10 @@ impl Frame {
     fn new(series: &[Series], axes: &Axes<'_>) -> Self {
         let points = || series.iter().flat_map(|series| &series.points);
         Self {
-            x: points().map(|point| point.0).fold(f64::MIN_POSITIVE, f64::max) * 1.05,
+            x: points()
+                .map(|point| point.0)
+                .fold(f64::MIN_POSITIVE, f64::max)
+                * 1.05,
             y: points().map(|point| point.1).fold(axes.y_top, f64::max),
         }
     }
@@ -90,7 +93,10 @@ pub fn points(series: &[Series], axes: &Axes<'_>) -> String {
         for point in &one.points {
             let (x, y) = frame.place(*point);
             let colour = colour(number);
-            let _ = write!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{colour}\"/>");
+            let _ = write!(
+                svg,
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{colour}\"/>"
+            );
         }
         legend(&mut svg, number, &one.name);
     }

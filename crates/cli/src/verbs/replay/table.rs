@@ -19,7 +19,11 @@ pub fn text(rows: &Rows, settings: &Settings, every: bool) -> String {
     let needs = first.map_or(0, |report| report.recall.needed);
     let mut text = format!(
         "{conversations} {}, {} calls, {} names needed later, window {}\n\n",
-        if conversations == 1 { "conversation" } else { "conversations" },
+        if conversations == 1 {
+            "conversation"
+        } else {
+            "conversations"
+        },
         grouped(calls),
         grouped(needs),
         grouped(settings.window),
@@ -38,8 +42,17 @@ pub fn text(rows: &Rows, settings: &Settings, every: bool) -> String {
 
 fn lines(rows: &Rows, every: bool) -> String {
     let head = [
-        "preset", "in window", "by ref", "lost", "tokens", "billed", "cold", "extends", "breaks",
-        "over", "faults",
+        "preset",
+        "in window",
+        "by ref",
+        "lost",
+        "tokens",
+        "billed",
+        "cold",
+        "extends",
+        "breaks",
+        "over",
+        "faults",
     ];
     let mut lined = vec![head.map(str::to_owned)];
     for preset in &rows.presets {

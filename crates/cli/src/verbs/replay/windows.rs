@@ -43,7 +43,10 @@ impl Windows {
 
     /// Ends the file; fails if any of it could not be written.
     pub fn finish(self) -> io::Result<()> {
-        let mut state = self.0.into_inner().map_err(|_| io::Error::other("a writer failed"))?;
+        let mut state = self
+            .0
+            .into_inner()
+            .map_err(|_| io::Error::other("a writer failed"))?;
         match state.failed.take() {
             Some(error) => Err(error),
             None => state.file.flush(),

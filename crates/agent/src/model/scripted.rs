@@ -1,0 +1,170 @@
+//! A model that answers from a script: for tests, and for trying things out without a key.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::sleep;
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Call, Dialect, Message, Part, Usage};
+use trimtab_testkit::script::{Player, Reply as Line, Script, Stop};
+
+use super::reply::Sink;
+use super::{Answer, Backend, ModelError, Piece, Reply, Request};
+
+/// A model that answers from a script. The format is described in `docs/script.md`.
+///
+/// Each request of a conversation takes the next reply. Summaries are not in the script: asked
+/// for one, it fails, and the session writes one without a model.
+#[derive(Clone, Debug)]
+pub struct Scripted {
+    player: Arc<Mutex<Player>>,
+    dialect: Dialect,
+}
+
+impl Scripted {
+    /// A model that answers from `script`.
+    pub fn new(script: Script) -> Self {
+        Self {
+            player: Arc::new(Mutex::new(Player::new(script))),
+            dialect: Dialect::default(),
+        }
+    }
+
+    /// A model that answers from the script in a file.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ModelError> {
+        let path = path.as_ref();
+        let failed = |why: String| ModelError::Script(format!("{}: {why}", path.display()));
+        let json = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+        let script = Script::parse(&json).map_err(|error| failed(error.to_string()))?;
+        Ok(Self::new(script))
+    }
+
+    /// The same with windows that follow the rules of another dialect.
+    #[must_use]
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// Goes on at reply `position`, counted from 0: for a session that is resumed, the number
+    /// of answers in its log.
+    #[must_use]
+    pub fn from_position(self, position: usize) -> Self {
+        self.player().seek(position);
+        self
+    }
+
+    fn player(&self) -> std::sync::MutexGuard<'_, Player> {
+        self.player.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Backend for Scripted {
+    fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    fn call(&self, request: Request) -> Reply {
+        let next = request.conversation.is_some().then(|| {
+            let mut player = self.player();
+            let position = player.position();
+            (position, player.next_reply())
+        });
+        Reply::spawn(|sink| async move {
+            let Some((position, reply)) = next else {
+                return Err(ModelError::Script("it writes no summaries".to_owned()));
+            };
+            play(&reply, &sink).await;
+            Ok(answer(position, reply, &request))
+        })
+    }
+}
+
+/// Says a reply word by word.
+async fn play(reply: &Line, sink: &Sink) {
+    let wait = reply.delay_ms.map(Duration::from_millis);
+    let thoughts = words(&reply.reasoning).map(Piece::Reasoning);
+    for piece in thoughts.chain(words(&reply.text).map(Piece::Text)) {
+        if let Some(wait) = wait {
+            sleep(wait).await;
+        }
+        sink.send(piece).await;
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split_inclusive(char::is_whitespace).map(str::to_owned)
+}
+
+fn answer(position: usize, reply: Line, request: &Request) -> Answer {
+    let mut message = Message::assistant(reply.text);
+    if !reply.reasoning.is_empty() {
+        message.parts.insert(0, Part::reasoning(reply.reasoning));
+    }
+    for (at, call) in reply.calls.into_iter().enumerate() {
+        let id = call.id.unwrap_or_else(|| format!("call_{position}_{at}"));
+        let arguments = call.arguments.to_text();
+        message = message.with_call(Call::new(id, call.name, arguments));
+    }
+    let counted = || Usage {
+        input: request
+            .messages
+            .iter()
+            .map(|m| Measure::of(m).tokens())
+            .sum(),
+        output: Measure::of(&message).tokens(),
+        ..Usage::default()
+    };
+    message.meta.usage = Some(reply.usage.unwrap_or_else(counted));
+    message.meta.stop_reason = Some(
+        match reply.stop {
+            Stop::Length => "length",
+            Stop::End if message.has_calls() => "tool_calls",
+            Stop::End => "stop",
+        }
+        .to_owned(),
+    );
+    Answer::new(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Client, Ending};
+
+    fn request() -> Request {
+        Request {
+            conversation: Some("s".to_owned()),
+            ..Request::new("scripted", vec![Arc::new(Message::user("hello"))])
+        }
+    }
+
+    #[tokio::test]
+    async fn replies_come_in_order_and_word_by_word() {
+        let script = r#"[{"reasoning":"hm","calls":[{"name":"look"}]},{"text":"it is here"}]"#;
+        let client = Client::new(Scripted::new(Script::parse(script).unwrap()));
+        let first = client.call(request()).answer().await.unwrap();
+        assert_eq!(first.ending, Ending::Calls);
+        assert_eq!(first.message.calls().next().unwrap().id, "call_0_0");
+        let mut reply = client.call(request());
+        let mut said = Vec::new();
+        while let Some(Ok(piece)) = reply.next().await {
+            if let Piece::Text(text) = piece {
+                said.push(text);
+            }
+        }
+        assert_eq!(said, ["it ", "is ", "here"]);
+        let usage = client.call(request()).answer().await.unwrap().usage();
+        assert!(usage.unwrap().input > 0);
+    }
+
+    #[tokio::test]
+    async fn a_bad_script_and_a_summary_are_errors() {
+        let error = Scripted::from_file("no/such/file").unwrap_err().to_string();
+        assert!(error.contains("no/such/file"), "{error}");
+        let client = Client::new(Scripted::new(Script::default()).from_position(3));
+        let summary = Request::new("scripted", Vec::new());
+        assert!(client.call(summary).answer().await.is_err());
+    }
+}

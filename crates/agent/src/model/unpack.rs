@@ -1,0 +1,89 @@
+//! Answers that come compressed although nobody asked for it: some gateways do that.
+
+use std::io::{self, Write};
+
+use flate2::write::{GzDecoder, ZlibDecoder};
+
+/// Unpacks the bytes of an answer as they come.
+pub(super) enum Unpacker {
+    /// They are said to be packed like this; the first of them will tell.
+    Said(Coding),
+    /// They are as they should be.
+    Plain,
+    /// They are packed with gzip.
+    Gzip(Box<GzDecoder<Vec<u8>>>),
+    /// They are packed with zlib, which HTTP calls deflate.
+    Zlib(Box<ZlibDecoder<Vec<u8>>>),
+}
+
+/// What an answer says of itself.
+#[derive(Clone, Copy)]
+pub(super) enum Coding {
+    Gzip,
+    Zlib,
+}
+
+impl Unpacker {
+    /// For an answer with this `content-encoding`.
+    pub(super) fn new(coding: Option<&str>) -> Self {
+        match coding.map(str::trim) {
+            Some("gzip" | "x-gzip") => Self::Said(Coding::Gzip),
+            Some("deflate") => Self::Said(Coding::Zlib),
+            _ => Self::Plain,
+        }
+    }
+
+    /// The bytes that come out for those that came in.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
+        if let (Self::Said(coding), Some(first)) = (&self, bytes.first()) {
+            // A header that is not true is seen at the first byte.
+            *self = match (coding, first) {
+                (Coding::Gzip, 0x1f) => Self::Gzip(Box::new(GzDecoder::new(Vec::new()))),
+                (Coding::Zlib, 0x78) => Self::Zlib(Box::new(ZlibDecoder::new(Vec::new()))),
+                _ => Self::Plain,
+            };
+        }
+        match self {
+            Self::Said(_) | Self::Plain => Ok(bytes.to_vec()),
+            Self::Gzip(decoder) => {
+                decoder.write_all(bytes)?;
+                decoder.flush()?;
+                Ok(std::mem::take(decoder.get_mut()))
+            }
+            Self::Zlib(decoder) => {
+                decoder.write_all(bytes)?;
+                decoder.flush()?;
+                Ok(std::mem::take(decoder.get_mut()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::{GzEncoder, ZlibEncoder};
+
+    fn unpacked(coding: &str, bytes: &[u8]) -> String {
+        let mut unpacker = Unpacker::new(Some(coding));
+        let mut all = Vec::new();
+        for piece in bytes.chunks(7) {
+            all.extend(unpacker.push(piece).unwrap());
+        }
+        String::from_utf8(all).unwrap()
+    }
+
+    #[test]
+    fn every_coding_is_unpacked_and_a_false_one_is_seen() {
+        let text = "data: {\"x\": 1}\n\n".repeat(100);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(text.as_bytes()).unwrap();
+        assert_eq!(unpacked("gzip", &gzip.finish().unwrap()), text);
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
+        zlib.write_all(text.as_bytes()).unwrap();
+        assert_eq!(unpacked("deflate", &zlib.finish().unwrap()), text);
+        assert_eq!(unpacked("gzip", text.as_bytes()), text);
+        assert_eq!(unpacked("identity", text.as_bytes()), text);
+    }
+}

@@ -1,0 +1,218 @@
+//! An agent, a model that keeps it busy, and what must hold afterwards.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use trimtab_agent::model::{Backend, Client, Endpoint, Http, Model, Retries, Timeouts};
+use trimtab_agent::tools::{Confirm, Definition, Outcome, Tool, Tools, Work, Workspace};
+use trimtab_agent::{Agent, Events, Settings};
+use trimtab_engine::policy::Policy;
+use trimtab_model::{Dialect, Message};
+use trimtab_store::{SessionId, Store};
+use trimtab_testkit::script::Reply;
+use trimtab_testkit::upstream::{Received, Source, Upstream};
+
+/// The window of the models here, in tokens.
+pub(crate) const WINDOW: u64 = 24_000;
+
+/// What an output of the workload is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// The largest output, in bytes.
+    pub(crate) largest: usize,
+}
+
+/// A tool whose output depends on nothing but its number.
+pub(crate) struct Produce(pub(crate) Sizes);
+
+impl Tool for Produce {
+    fn definition(&self) -> Definition {
+        Definition::new(
+            "produce",
+            "Produces an output.",
+            json!({
+                "type": "object",
+                "properties": {"n": {"type": "integer", "description": "Which."}},
+                "required": ["n"],
+            }),
+        )
+    }
+
+    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> Work<'a> {
+        Box::pin(async move {
+            let n = arguments["n"].as_u64().unwrap_or_default();
+            Outcome::text(output(usize::try_from(n).unwrap(), self.0))
+        })
+    }
+
+    fn only_reads(&self) -> bool {
+        true
+    }
+}
+
+/// Output number `n`: lines, JSON, code or a long line, short mostly and very long at times.
+pub(crate) fn output(n: usize, sizes: Sizes) -> String {
+    let size = match n % 10 {
+        3 => sizes.largest / 20,
+        7 => sizes.largest,
+        9 => sizes.largest / 100,
+        at => 40 + at * 300,
+    };
+    let line = match n % 4 {
+        0 => format!(
+            "2026-01-01 INFO worker {n} request /api/items/{n} took {} ms\n",
+            n % 89
+        ),
+        1 => format!("{{\"id\": {n}, \"path\": \"src/part_{n}.rs\", \"ok\": true}},"),
+        2 => format!("fn part_{n}(input: &str) -> usize {{ input.len() + {n} }}\n"),
+        _ => format!("wort {n} \u{e9}\u{1f600} "),
+    };
+    let mut text = line.repeat(size / line.len() + 1);
+    text.push_str(&format!("\nend of output {n}"));
+    text
+}
+
+/// True if a request asks for a summary.
+pub(crate) fn is_summary(received: &Received) -> bool {
+    let body = received.json();
+    let choice = &body["tool_choice"];
+    received.tools.is_empty() || choice == "none" || choice["type"] == "none"
+}
+
+/// A model that has `rounds` rounds of work in turns of ten, and writes summaries.
+pub(crate) fn busy(rounds: usize, thinks: bool) -> (Source, Arc<AtomicUsize>) {
+    let done = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&done);
+    let source = Source::with(move |received| {
+        if is_summary(received) {
+            return Reply::text(
+                "<retain>Never touch the payments.</retain>\n<summary>Outputs were produced, one \
+                 after the other; the work goes on.</summary>",
+            );
+        }
+        let n = counter.fetch_add(1, Ordering::SeqCst);
+        let reply = match n {
+            _ if n >= rounds || n % 11 == 10 => return Reply::text(format!("answer {n}")),
+            // The model looks something up again.
+            _ if n % 7 == 5 => Reply::call(
+                "tool_output_cache_grep",
+                json!({"pattern": format!("end of output {}", n / 2)}),
+            ),
+            // Two calls at once.
+            _ if n % 5 == 4 => Reply::call("produce", json!({"n": n}))
+                .and_call("produce", json!({"n": n + 1_000_000})),
+            _ => Reply::call("produce", json!({"n": n})),
+        };
+        if thinks {
+            reply.thinking(format!("I need output {n}."))
+        } else {
+            reply
+        }
+    });
+    (source, done)
+}
+
+/// A client for `upstream` that does not wait long.
+pub(crate) fn http(dialect: Dialect, base: &str) -> Http {
+    Http::new(dialect, Endpoint::new(base).unwrap())
+        .timeouts(Timeouts {
+            connect: Duration::from_secs(5),
+            first_byte: Duration::from_secs(20),
+            idle: Duration::from_secs(20),
+        })
+        .retries(Retries {
+            most: 6,
+            first_wait: Duration::from_millis(5),
+            longest_wait: Duration::from_secs(2),
+        })
+}
+
+/// An agent on a client of one's own, with its folder.
+pub(crate) struct Set {
+    pub(crate) agent: Agent,
+    pub(crate) events: Events,
+    pub(crate) folder: TempDir,
+}
+
+pub(crate) fn settings(client: impl Backend + 'static, folder: &TempDir) -> Settings {
+    let workspace = Workspace::new(folder.path(), Confirm::Always).unwrap();
+    let model = Model::new(Client::new(client), "gpt-5");
+    let mut settings = Settings::new(model, workspace);
+    settings.system = "You work in a test. Be brief.".to_owned();
+    settings.limits.window = Some(WINDOW);
+    settings.limits.max_output = Some(1_000);
+    settings.tools = Tools::none().with(Produce(Sizes { largest: 60_000 }));
+    settings
+}
+
+pub(crate) fn set(
+    client: impl Backend + 'static,
+    store: Arc<dyn Store>,
+    change: impl FnOnce(&mut Settings),
+) -> Set {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(client, &folder);
+    change(&mut settings);
+    let id = SessionId::new("s").unwrap();
+    let (agent, events) = Agent::open(store, id, settings).unwrap();
+    Set {
+        agent,
+        events,
+        folder,
+    }
+}
+
+pub(crate) fn preset(name: &str) -> Policy {
+    Policy::preset(name).unwrap()
+}
+
+/// The window as it would be sent, as bytes.
+pub(crate) fn window(agent: &mut Agent) -> String {
+    let window = agent.session_mut().window().unwrap();
+    let messages: Vec<&Message> = window.messages().map(|message| &**message).collect();
+    serde_json::to_string(&messages).unwrap()
+}
+
+/// Everything that ever came in can be had back, byte for byte. Gives how much that was.
+pub(crate) fn all_is_redeemable(agent: &Agent, sizes: Sizes) -> usize {
+    let session = agent.session();
+    let log = session.projection().log().messages();
+    let mut seen = 0;
+    for (at, message) in log.iter().enumerate() {
+        for call in message.calls().filter(|call| call.name == "produce") {
+            let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
+            let n = usize::try_from(arguments["n"].as_u64().unwrap()).unwrap();
+            let mut behind = log
+                .iter()
+                .skip(at + 1)
+                .flat_map(|message| message.outputs());
+            let found = behind.find(|output| output.call_id == call.id);
+            // A call that a killed process did not get to has an output that says so, or none.
+            let Some(found) = found.filter(|output| !output.is_error) else {
+                continue;
+            };
+            let stored = found.stored.as_ref().unwrap();
+            let bytes = session.store().get(session.id(), stored.id()).unwrap();
+            assert!(bytes == output(n, sizes).as_bytes(), "output {n}");
+            seen += 1;
+        }
+    }
+    seen
+}
+
+/// The upstream saw nothing but good requests that fit.
+pub(crate) fn all_was_well(upstream: &Upstream, limit: u64) {
+    assert_eq!(upstream.violations(), Vec::<String>::new());
+    for received in upstream.requests() {
+        let answer = received.answer_limit.unwrap_or(0);
+        let asked = received.tokens + answer;
+        let (serial, outcome) = (received.serial, received.outcome);
+        assert!(
+            asked <= limit,
+            "request {serial}: {asked} tokens, {outcome:?}"
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! Connections that break, stall and lie.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use trimtab_agent::model::{Client, ModelError, Piece, Request, Retries, Timeouts};
+use trimtab_agent::{Event, TurnEnd};
+use trimtab_model::{Dialect, Message};
+use trimtab_store::MemoryStore;
+use trimtab_testkit::script::{Fault, Reply, Script};
+use trimtab_testkit::upstream::{Count, Options, Schedule, Source, Upstream};
+
+use super::common::{WINDOW, all_was_well, busy, http, set};
+
+/// Faults that a client can get over by itself.
+fn passing() -> Vec<Fault> {
+    let lasting = |fault: &Fault| match fault {
+        // A page or a refusal is taken at its word.
+        Fault::Html => true,
+        Fault::Status { code, .. } => matches!(code, 401 | 403 | 404 | 413),
+        _ => false,
+    };
+    let all = Fault::catalogue().into_iter();
+    all.filter(|fault| !lasting(fault)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_survives_a_bad_line() {
+    for (seed, dialect) in Dialect::ALL.into_iter().enumerate() {
+        let rounds = 40;
+        let (source, done) = busy(rounds, false);
+        let upstream = Upstream::start(Options {
+            window: Some(WINDOW),
+            count: Count::Estimate,
+            faults: Schedule::seeded(seed as u64, 30, passing()),
+            ..Options::new(source)
+        })
+        .await
+        .unwrap();
+        let client = http(dialect, &upstream.url());
+        let mut set = set(client, Arc::new(MemoryStore::new()), |_| {});
+        while done.load(Ordering::SeqCst) < rounds {
+            let turn = set.agent.turn("go on").await;
+            let turn = turn.unwrap_or_else(|error| panic!("{dialect}: {error}"));
+            assert_eq!(turn.end, TurnEnd::Answered);
+        }
+        all_was_well(&upstream, WINDOW);
+        let requests = upstream.requests();
+        let spoiled = requests.iter().filter(|received| received.fault.is_some());
+        assert!(spoiled.count() > 5);
+        let mut retries = 0;
+        while let Ok(event) = set.events.try_recv() {
+            retries += usize::from(matches!(
+                event,
+                Event::Retry { .. } | Event::BrokeOff { .. }
+            ));
+        }
+        assert!(retries > 2, "{dialect}: {retries}");
+    }
+}
+
+fn long_text() -> String {
+    (0..200).map(|n| format!("word{n} ")).collect()
+}
+
+/// What a client delivers of one answer that goes wrong, and how it ends.
+async fn delivered(dialect: Dialect, fault: Fault) -> (String, Option<ModelError>) {
+    let script = Script::new([Reply::text(long_text()).with_fault(fault)]);
+    let upstream = Upstream::start(Options::new(Source::script(script)))
+        .await
+        .unwrap();
+    let client = Client::new(http(dialect, &upstream.url()));
+    let messages = vec![Arc::new(Message::user("count"))];
+    let mut reply = client.call(Request {
+        max_output: Some(1_000),
+        ..Request::new("gpt-5", messages)
+    });
+    let mut said = String::new();
+    loop {
+        match reply.next().await {
+            Some(Ok(Piece::Text(text))) => said.push_str(&text),
+            Some(Ok(Piece::End(answer))) => {
+                assert_eq!(answer.message.text(), said);
+                return (said, None);
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return (said, Some(error)),
+            None => panic!("no end"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_delivered_is_never_repeated() {
+    for dialect in Dialect::ALL {
+        for fault in passing() {
+            let (said, error) = delivered(dialect, fault).await;
+            // All of it once, or the beginning of it and an error that says so.
+            assert!(
+                long_text().starts_with(&said),
+                "{dialect} {fault:?}: {said}"
+            );
+            match error {
+                None => assert_eq!(said, long_text(), "{dialect} {fault:?}"),
+                Some(error) => {
+                    assert!(
+                        error.is_passing() && !said.is_empty(),
+                        "{dialect} {fault:?}: {error}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_asks_for_a_wait_gets_it() {
+    let fault = Fault::Status {
+        code: 429,
+        retry_after: Some(1),
+    };
+    let begun = Instant::now();
+    let (said, error) = delivered(Dialect::Chat, fault).await;
+    assert!(error.is_none() && said == long_text());
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_stall_is_a_timeout() {
+    for (fault, expected) in [
+        (Fault::LateHeaders { ms: 5_000 }, "no answer within"),
+        (
+            Fault::Stall {
+                after: 3,
+                ms: 5_000,
+            },
+            "nothing more of the answer within",
+        ),
+    ] {
+        let script = Script::new([Reply::text(long_text()).with_fault(fault)]);
+        let upstream = Upstream::start(Options::new(Source::script(script)))
+            .await
+            .unwrap();
+        let client = http(Dialect::Chat, &upstream.url())
+            .retries(Retries::NONE)
+            .timeouts(Timeouts {
+                connect: Duration::from_secs(1),
+                first_byte: Duration::from_millis(200),
+                idle: Duration::from_millis(200),
+            });
+        let messages = vec![Arc::new(Message::user("count"))];
+        let request = Request::new("gpt-5", messages);
+        let error = Client::new(client)
+            .call(request)
+            .answer()
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_is_dropped_ends_the_connection() {
+    let mut reply = Reply::text(long_text());
+    reply.delay_ms = Some(20);
+    let upstream = Upstream::start(Options::new(Source::script(Script::new([reply]))))
+        .await
+        .unwrap();
+    let client = Client::new(http(Dialect::Chat, &upstream.url()));
+    let request = Request::new("gpt-5", vec![Arc::new(Message::user("count"))]);
+    let mut reply = client.call(request);
+    assert!(reply.next().await.unwrap().is_ok());
+    drop(reply);
+    // Nothing is left that could hold the server back.
+    let stopped = tokio::time::timeout(Duration::from_secs(5), upstream.shutdown()).await;
+    assert!(stopped.is_ok());
+}

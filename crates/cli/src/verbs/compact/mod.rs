@@ -1,0 +1,241 @@
+//! `trimtab compact`: a recorded conversation, compacted, in the form that it was read in.
+
+mod carried;
+mod report;
+mod summariser;
+mod target;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trimtab::config::Config;
+use trimtab::store::Store;
+use trimtab_wire::catalogue::Catalogue;
+use trimtab_wire::splice::Sent;
+use trimtab_wire::transcript::{Conversation, Form, Reader, write};
+
+use self::carried::{Carried, Wishes};
+use self::report::Report;
+use self::summariser::Summariser;
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::{Terminal, number};
+use crate::verbs::inspect::unreadable;
+use crate::verbs::output::place::{Place, session_id};
+use crate::{catalogue, settings, source};
+
+/// What `trimtab compact` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The transcript; - is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Where the compacted transcript goes; - is standard output
+    #[arg(long, short, value_name = "OUT")]
+    pub output: PathBuf,
+    /// The policy that decides what stays: steady, refs, checkpoint, turns, archive, retention
+    #[arg(long, short, value_name = "NAME")]
+    pub preset: Option<String>,
+    /// Further wishes for the summary
+    #[arg(long, short, value_name = "TEXT")]
+    pub instructions: Option<String>,
+    /// Keep this many of the last turns word for word
+    #[arg(long, short, value_name = "N")]
+    pub keep_turns: Option<usize>,
+    /// The model that writes the summary; without one it is put together from the conversation
+    #[arg(long, short, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// The window that the result has to fit, in tokens (200000, 200k, 1M)
+    #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
+    pub window: Option<u64>,
+    /// What the session in the store is called
+    #[arg(long, value_name = "S")]
+    pub session: Option<String>,
+    /// Overwrite the transcript itself
+    #[arg(long, short)]
+    pub force: bool,
+}
+
+/// What `trimtab compact --help` says first.
+pub const ABOUT: &str = "\
+Compact a recorded conversation, in the form that it was written down in.
+
+Reads every form that `trimtab inspect` reads and writes the same form: what stays keeps its bytes, \
+old rounds become a summary, outputs are shown as the preset says. Nothing is lost: the transcript \
+as it was, every output and every message that was replaced are in the store, under refs that are \
+printed.
+
+Without --model the summary is put together from the conversation itself: what the user said, what \
+was run, files, errors, open work, and the identifiers that later work may need.
+
+A log with sub-agents has the user's own conversation compacted; the others stay as they are. In a \
+file with a conversation on each line each of them is compacted.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab compact session.json -o short.json
+  trimtab compact session.jsonl -o short.jsonl --preset refs --keep-turns 2
+  trimtab compact session.jsonl -o short.jsonl --window 64k --instructions 'keep the SQL'
+  trimtab compact session.jsonl -o session.jsonl --force
+  trimtab compact session.json -o short.json --json | jq .tokens_after
+
+Exit codes: 0 done (also if there is nothing to replace), 1 it failed, 2 the input or the arguments \
+are wrong. The fields of --json are described in docs/compact.md.";
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let config = settings::load(common, &named(args))?;
+    let summariser = Summariser::new(args.model.as_deref(), &config)?;
+    target::check(&args.file, &args.output, args.force)?;
+    let name = source::name(&args.file);
+    let original = read(args, terminal)?;
+    let conversations = conversations(&name, &original, terminal)?;
+    let (store, place) = open_store(common, &config)?.into_parts();
+    let mut run = Run {
+        args,
+        config: &config,
+        summariser: &summariser,
+        catalogue: catalogue::load()?,
+        place: &place,
+        store: Arc::new(store),
+    };
+    let mut carried = Vec::new();
+    for (number, conversation) in conversations.iter().enumerate() {
+        carried.push(run.compact(number, conversation, &original)?);
+    }
+    let windows: Vec<Vec<Sent>> = carried.iter().map(|carried| carried.sent.clone()).collect();
+    let written = write(&original, &windows).map_err(|error| Failure::Stuck {
+        message: format!("{name}: {error}"),
+        hint: Some("the originals are in the store; nothing was written".to_owned()),
+    })?;
+    target::write(&args.output, &written, terminal)?;
+    let reports = carried
+        .into_iter()
+        .zip(&conversations)
+        .map(|(carried, conversation)| {
+            Report::new(&name, &args.output, &place, conversation, carried)
+        });
+    report::print(&reports.collect::<Vec<_>>(), args, common, terminal)
+}
+
+/// The flags of this verb that are settings.
+fn named(args: &Args) -> Vec<(&'static str, String, &'static str)> {
+    let mut named = Vec::new();
+    named.extend(args.preset.clone().map(|name| ("preset", name, "--preset")));
+    named.extend(
+        args.window
+            .map(|size| ("window", size.to_string(), "--window")),
+    );
+    named
+}
+
+fn read(args: &Args, terminal: &Terminal) -> Result<Vec<u8>, Failure> {
+    let mut source = source::open(&args.file, terminal)?;
+    let mut bytes = Vec::new();
+    let read = source.input.read_to_end(&mut bytes);
+    source.progress.finish();
+    read?;
+    Ok(bytes)
+}
+
+/// The conversations that are compacted: of a log the user's own, else all.
+fn conversations(
+    name: &str,
+    original: &[u8],
+    terminal: &mut Terminal,
+) -> Result<Vec<Conversation>, Failure> {
+    let mut reader = Reader::new(original);
+    let read: Result<Vec<Conversation>, _> = reader.by_ref().collect();
+    let mut all = read.map_err(|error| unreadable(name, &error))?;
+    for warning in reader.warnings() {
+        terminal.warn(&format!("{name}:{}: {}", warning.line, warning.message));
+    }
+    let is_log = |conversation: &Conversation| {
+        matches!(conversation.form, Form::ClaudeCode | Form::CopilotCli)
+    };
+    if all.first().is_some_and(is_log) {
+        all.truncate(1);
+    }
+    Ok(all)
+}
+
+fn open_store(common: &Common, config: &Config) -> Result<Place, Failure> {
+    let mut args = common.store.clone();
+    args.store = args.store.or_else(|| config.store.clone());
+    args.make()
+}
+
+/// One run of the verb.
+struct Run<'a> {
+    args: &'a Args,
+    config: &'a Config,
+    summariser: &'a Summariser,
+    catalogue: Catalogue,
+    place: &'a Path,
+    store: Arc<dyn Store>,
+}
+
+impl Run<'_> {
+    fn compact(
+        &mut self,
+        number: usize,
+        conversation: &Conversation,
+        original: &[u8],
+    ) -> Result<Carried, Failure> {
+        let wishes = Wishes {
+            policy: self.config.policy.clone(),
+            limits: self.limits(conversation)?,
+            must_fit: self.args.window.is_some(),
+            instructions: self.args.instructions.clone().unwrap_or_default(),
+            keep_turns: self.args.keep_turns,
+        };
+        let id = session_id(&self.session_name(number, conversation))?;
+        // The whole file is kept once, with the first of its conversations.
+        let original = (number == 0).then_some(original);
+        let compacted = carried::compact(
+            (Arc::clone(&self.store), id),
+            conversation,
+            original,
+            wishes,
+            self.summariser,
+        );
+        compacted.map_err(|error| error.failure(self.place))
+    }
+
+    fn limits(&self, conversation: &Conversation) -> Result<trimtab::session::Limits, Failure> {
+        let model = self
+            .config
+            .model
+            .as_deref()
+            .or(conversation.model.as_deref());
+        let known = model.and_then(|model| self.catalogue.find(model).ok());
+        let looked_up = known.as_ref().map(|found| found.model.window);
+        let window = self.config.window.or(conversation.window).or(looked_up);
+        self.config
+            .check(window)
+            .map_err(|error| settings::failure(&error))?;
+        Ok(trimtab::session::Limits {
+            window,
+            max_output: self.config.max_output,
+            bytes: None,
+        })
+    }
+
+    /// A session of its own for every run: a log is written once.
+    fn session_name(&self, number: usize, conversation: &Conversation) -> String {
+        let stem = self.args.file.file_stem().and_then(|stem| stem.to_str());
+        let id = conversation.id.as_deref().or(stem).unwrap_or("transcript");
+        let id: String = id.chars().take(100).collect();
+        let now = crate::verbs::output::now();
+        let own = match &self.args.session {
+            Some(session) => session.clone(),
+            None => format!("compact-{id}-{now}"),
+        };
+        if number == 0 {
+            own
+        } else {
+            format!("{own}-{number}")
+        }
+    }
+}

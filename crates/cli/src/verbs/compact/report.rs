@@ -1,0 +1,210 @@
+//! What was done, told.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use trimtab_model::Ref;
+use trimtab_wire::transcript::Conversation;
+
+use super::carried::Carried;
+use super::{Args, target};
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::number::{counted, grouped, percent};
+use crate::ui::{Terminal, style};
+
+/// How many refs are shown before the rest is only counted.
+const REFS: usize = 5;
+
+/// What was done with one conversation.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    file: String,
+    output: String,
+    id: Option<String>,
+    form: &'static str,
+    tokens_before: u64,
+    tokens_after: u64,
+    messages_before: usize,
+    messages_after: usize,
+    messages_replaced: usize,
+    outputs_shortened: usize,
+    /// `model`, `deterministic`, or none.
+    summary: Option<&'static str>,
+    audit: Option<Audit>,
+    originals: Originals,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Audit {
+    facts: usize,
+    covered: usize,
+    added: usize,
+    missing: usize,
+    ratio: f64,
+}
+
+/// Where everything is that is not in the transcript any more.
+#[derive(Debug, Serialize)]
+struct Originals {
+    store: String,
+    session: String,
+    /// The transcript as it was.
+    transcript: Option<String>,
+    /// The messages that were replaced.
+    replaced: Vec<String>,
+    /// The outputs that are shown shorter.
+    outputs: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn new(
+        file: &str,
+        output: &Path,
+        store: &Path,
+        conversation: &Conversation,
+        carried: Carried,
+    ) -> Self {
+        let ids = |refs: &[Ref]| refs.iter().map(|found| found.id().to_owned()).collect();
+        Self {
+            file: file.to_owned(),
+            output: output.display().to_string(),
+            id: conversation.id.clone(),
+            form: conversation.form.as_str(),
+            tokens_before: carried.tokens_before,
+            tokens_after: carried.tokens_after,
+            messages_before: carried.messages_before,
+            messages_after: carried.sent.len(),
+            messages_replaced: carried.replaced,
+            outputs_shortened: carried.shortened.len(),
+            summary: carried.summary_by_model.map(
+                |by_model| {
+                    if by_model { "model" } else { "deterministic" }
+                },
+            ),
+            audit: carried.coverage.map(|coverage| Audit {
+                facts: coverage.facts,
+                covered: coverage.covered,
+                added: coverage.added,
+                missing: coverage.missing,
+                ratio: coverage.ratio(),
+            }),
+            originals: Originals {
+                store: store.display().to_string(),
+                session: carried.session.to_string(),
+                transcript: carried.original.map(|found| found.id().to_owned()),
+                replaced: ids(&carried.refs),
+                outputs: ids(&carried.shortened),
+            },
+            notes: carried.notes,
+        }
+    }
+
+    fn text(&self) -> String {
+        let (strong, dim) = (style::STRONG, style::DIM);
+        let mut text = String::new();
+        let name = self.id.as_deref().unwrap_or(&self.file);
+        let _ = writeln!(text, "{strong}{name}{strong:#} {dim}|{dim:#} {}", self.form);
+        let saved = self.tokens_before.saturating_sub(self.tokens_after);
+        let mut line = |what: &str, said: &str| {
+            let _ = writeln!(text, "{dim}{what:<10}{dim:#} {said}");
+        };
+        let tokens = (grouped(self.tokens_before), grouped(self.tokens_after));
+        let less = percent(saved, self.tokens_before);
+        line(
+            "tokens",
+            &format!("{} -> {} ({less} less)", tokens.0, tokens.1),
+        );
+        let (before, after) = (self.messages_before, self.messages_after);
+        let replaced = format!("{} replaced", self.messages_replaced);
+        let shorter = counted(self.outputs_shortened, "output");
+        line(
+            "messages",
+            &format!("{before} -> {after}: {replaced}, {shorter} shown shorter"),
+        );
+        line(
+            "summary",
+            match self.summary {
+                None => "none: there was nothing to replace",
+                Some("model") => "written by the model",
+                Some(_) => "put together without a model",
+            },
+        );
+        if let Some(audit) = &self.audit {
+            line("audit", &audit.text());
+        }
+        let originals = &self.originals;
+        line(
+            "originals",
+            &format!("{}, session {}", originals.store, originals.session),
+        );
+        if let Some(transcript) = &originals.transcript {
+            line("", &format!("{transcript}  the transcript as it was"));
+        }
+        list(&mut line, &originals.replaced, "what was replaced");
+        list(
+            &mut line,
+            &originals.outputs,
+            "an output that is shown shorter",
+        );
+        for note in &self.notes {
+            line("note", note);
+        }
+        text
+    }
+}
+
+impl Audit {
+    fn text(&self) -> String {
+        let kept = self.covered + self.added;
+        let share = percent(kept as u64, self.facts.max(1) as u64);
+        match self.facts {
+            0 => "there was no fact to lose".to_owned(),
+            facts => format!(
+                "{share} of {facts} facts are in it ({} in the summary, {} added)",
+                self.covered, self.added
+            ),
+        }
+    }
+}
+
+fn list(line: &mut impl FnMut(&str, &str), refs: &[String], what: &str) {
+    for found in refs.iter().take(REFS) {
+        line("", &format!("{found}  {what}"));
+    }
+    if refs.len() > REFS {
+        line("", &format!("and {} more", refs.len() - REFS));
+    }
+}
+
+/// Prints the reports: as data, unless the transcript is the data.
+pub(super) fn print(
+    reports: &[Report],
+    args: &Args,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    for (at, report) in reports.iter().enumerate() {
+        let text = if common.json {
+            serde_json::to_string(report).map_err(std::io::Error::other)? + "\n"
+        } else {
+            let gap = if at > 0 { "\n" } else { "" };
+            format!("{gap}{}", report.text())
+        };
+        if target::is_stdout(&args.output) {
+            terminal.note(text.trim_end());
+        } else {
+            terminal.out().write_all(text.as_bytes())?;
+        }
+    }
+    if let Some(report) = reports.first().filter(|_| !common.json) {
+        let session = &report.originals.session;
+        terminal.note(&format!(
+            "read one: trimtab output read --session '{session}' REF"
+        ));
+    }
+    Ok(())
+}

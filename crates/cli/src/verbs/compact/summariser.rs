@@ -1,0 +1,55 @@
+//! Who writes the summary.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use trimtab::config::Config;
+use trimtab::session::Pending;
+use trimtab_agent::model::Model;
+use trimtab_agent::tools::Definition;
+use trimtab_wire::transcript::Conversation;
+
+use crate::exit::Failure;
+use crate::model;
+
+/// Who writes the summary: a model, or nobody.
+pub(super) struct Summariser(Option<Model>);
+
+impl Summariser {
+    /// The model that was named, by flag or in the settings.
+    pub(super) fn new(named: Option<&str>, config: &Config) -> Result<Self, Failure> {
+        let set = Some(config.policy.compaction.model.as_str()).filter(|name| !name.is_empty());
+        named.or(set).map(model::find).transpose().map(Self)
+    }
+
+    /// The plan with its answers. Without a model there are none, and the plan has something
+    /// to fall back on.
+    pub(super) fn answer(
+        &self,
+        pending: Pending,
+        conversation: &Conversation,
+    ) -> std::io::Result<Pending> {
+        let Some(model) = &self.0 else {
+            return Ok(pending);
+        };
+        let summariser = trimtab_agent::Summariser {
+            model: model.clone(),
+            tools: tools(conversation).into(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        Ok(runtime.block_on(summariser.answer(pending)))
+    }
+}
+
+/// The tools that were called: some providers refuse calls of tools that are not listed.
+fn tools(conversation: &Conversation) -> Vec<Definition> {
+    let calls = conversation
+        .messages
+        .iter()
+        .flat_map(|message| message.calls());
+    let names: BTreeSet<&str> = calls.map(|call| call.name.as_str()).collect();
+    let definition = |name: &str| Definition::new(name, "", json!({"type": "object"}));
+    names.into_iter().map(definition).collect()
+}

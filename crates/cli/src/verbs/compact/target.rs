@@ -1,0 +1,57 @@
+//! Where the compacted transcript goes.
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::exit::Failure;
+use crate::ui::Terminal;
+
+/// True if the transcript goes to standard output.
+pub(super) fn is_stdout(output: &Path) -> bool {
+    output.as_os_str() == "-"
+}
+
+/// Fails if the transcript itself would be overwritten and nobody wants that.
+pub(super) fn check(file: &Path, output: &Path, force: bool) -> Result<(), Failure> {
+    let same = match (file.canonicalize(), output.canonicalize()) {
+        (Ok(file), Ok(output)) => file == output,
+        _ => false,
+    };
+    if same && !force {
+        return Err(Failure::input(
+            format!("{} is the transcript itself", output.display()),
+            "give another file with -o, or --force to overwrite it: the store keeps the original",
+        ));
+    }
+    let folder = output
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(Failure::input(
+            format!("{}: there is no such folder", folder.display()),
+            "make it first, or give another file with -o",
+        ));
+    }
+    Ok(())
+}
+
+/// Writes the transcript: whole, or not at all.
+pub(super) fn write(output: &Path, bytes: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
+    if is_stdout(output) {
+        terminal.out().write_all(bytes)?;
+        return Ok(());
+    }
+    let folder = output
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(output).map_err(|error| error.error)
+    });
+    written.map(drop).map_err(|error| Failure::Stuck {
+        message: format!("{}: cannot write: {error}", output.display()),
+        hint: None,
+    })
+}

@@ -1,0 +1,87 @@
+//! `trimtab config`: the settings, resolved and documented.
+
+mod init;
+mod show;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use trimtab::config::{KEYS, schema};
+
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::settings;
+use crate::ui::Terminal;
+
+/// What `trimtab config` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to do with the settings.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What can be done with the settings.
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Write a project file with every setting in it, commented out
+    Init {
+        /// The file to write
+        #[arg(default_value = trimtab::config::PROJECT_FILE)]
+        file: PathBuf,
+        /// The preset to begin with
+        #[arg(long, value_name = "NAME")]
+        preset: Option<String>,
+        /// Write it even if it is there
+        #[arg(long)]
+        force: bool,
+    },
+    /// Show every setting, its value and where that comes from
+    Show {
+        /// Only settings whose name contains this
+        #[arg(default_value = "")]
+        filter: String,
+    },
+    /// Print a JSON schema of all settings
+    Schema,
+}
+
+/// What `trimtab config --help` says first.
+pub const ABOUT: &str = "\
+Show, document and begin the settings.
+
+A setting comes from, the strongest first: a flag of the verb or --set KEY=VALUE; the environment, \
+TRIMTAB_ and its name in capitals with _ for every dot; the project's trimtab.toml, found upward \
+from the working folder, or the file that --config or TRIMTAB_CONFIG names; the user's \
+trimtab/config.toml in the configuration folder; the preset.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab config init --preset refs              write trimtab.toml
+  trimtab config show                            every setting and where it comes from
+  trimtab config show compaction --json          some of them, for scripts
+  trimtab config show --set preset=archive       what another preset would say
+  TRIMTAB_COMPACTION_AUTO=false trimtab config show auto
+  trimtab config schema > trimtab.schema.json    for editors
+
+Exit codes: 0 done, 1 it failed, 2 a setting or an argument is wrong.
+Every setting is described in docs/config.md, every preset in docs/presets.md.";
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    match &args.verb {
+        Verb::Init {
+            file,
+            preset,
+            force,
+        } => init::run(file, preset.as_deref(), *force, terminal),
+        Verb::Show { filter } => show::run(filter, common, terminal),
+        Verb::Schema => {
+            let preset = settings::load(common, &[])?.policy.preset;
+            let schema = schema(KEYS, &preset).unwrap_or_default();
+            writeln!(terminal.out(), "{schema:#}")?;
+            Ok(())
+        }
+    }
+}

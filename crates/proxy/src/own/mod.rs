@@ -1,0 +1,69 @@
+//! Endpoints of our own.
+
+mod compress;
+mod retrieve;
+
+use http::{Method, Response, StatusCode};
+use serde_json::json;
+
+use crate::asked::Asked;
+use crate::body::{Body, Collected, collect};
+
+/// Says that we are here.
+const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+/// What was done so far.
+const STATUS: &str = "/trimtab/status";
+/// A conversation in, the window out.
+pub(crate) const COMPRESS: &str = "/v1/compress";
+/// A ref in, the output out.
+const RETRIEVE: &str = "/v1/retrieve/";
+
+/// True if `path` is answered by us.
+pub(crate) fn is_own(path: &str) -> bool {
+    HEALTH.contains(&path) || path == STATUS || path == COMPRESS || path.starts_with(RETRIEVE)
+}
+
+/// Answers a request to one of our endpoints.
+pub(crate) async fn answer(asked: Asked, body: Body) -> Response<Body> {
+    let path = asked.path.split('?').next().unwrap_or_default().to_owned();
+    let limit = asked.settings.config.limits.body_bytes;
+    if path == COMPRESS {
+        return match body_of(&asked, Method::POST, body, limit).await {
+            Ok(body) => compress::answer(asked, body).await,
+            Err((status, why)) => asked.refuse(status, why),
+        };
+    }
+    if let Some(id) = path.strip_prefix(RETRIEVE) {
+        let id = id.to_owned();
+        return match body_of(&asked, asked.method.clone(), body, limit).await {
+            Ok(body) => retrieve::answer(asked, id, body).await,
+            Err((status, why)) => asked.refuse(status, why),
+        };
+    }
+    if asked.method != Method::GET && asked.method != Method::HEAD {
+        return asked.refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here");
+    }
+    let found = if path == STATUS {
+        json!(asked.shared.report())
+    } else {
+        json!({"status": "ok"})
+    };
+    asked.reply(StatusCode::OK, &found)
+}
+
+/// The body of a request with the right method.
+async fn body_of(
+    asked: &Asked,
+    method: Method,
+    body: Body,
+    limit: usize,
+) -> Result<bytes::Bytes, (StatusCode, &'static str)> {
+    if asked.method != method {
+        return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST is answered here"));
+    }
+    match collect(body, limit).await {
+        Ok(Collected::Whole(body)) => Ok(body),
+        Ok(Collected::Longer(..)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")),
+        Err(_) => Err((StatusCode::BAD_REQUEST, "the body did not arrive whole")),
+    }
+}

@@ -1,0 +1,278 @@
+//! The same requests directly and through the proxy: the client sees no difference, whatever
+//! goes wrong on either side.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::json;
+use trimtab_model::Dialect;
+use trimtab_proxy::{ProxyConfig, Running};
+use trimtab_store::{MemoryStore, Store};
+use trimtab_testkit::bodies::{Style, talk};
+use trimtab_testkit::script::{Fault, Reply};
+use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_wire::sse::{Event, Watcher};
+
+use crate::fake::{Got, send};
+use crate::proxy_with;
+use crate::stores::{Failing, Wrong};
+use crate::talk::path;
+
+/// How many requests are under way at the same time.
+const AT_ONCE: usize = 16;
+
+/// A policy that finds something to do in short conversations.
+const POLICY: &str = r#"
+    preset = "tiny"
+    [policies.tiny]
+    preset = "refs"
+    [policies.tiny.views]
+    default = { shape = "head_lines", max_bytes = 60, max_line_bytes = 40 }
+    [[models]]
+    model = "*"
+    window = 100000
+"#;
+
+fn settings(upstream: &str) -> ProxyConfig {
+    let mut config = ProxyConfig::from_toml(POLICY).expect("the policy is good");
+    let base = crate::config(upstream);
+    config.upstreams = base.upstreams;
+    config.listen = base.listen;
+    config.limits = base.limits;
+    config
+}
+
+/// Proxies in front of `upstream` whose stores go wrong in different ways.
+async fn proxies(upstream: &str) -> Vec<(Running, String)> {
+    let good: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let mut proxies = vec![proxy_with(settings(upstream), good).await];
+    let wrongs = [
+        Wrong::Full(2),
+        Wrong::Full(7),
+        Wrong::Full(23),
+        Wrong::Panics(5),
+        Wrong::Panics(31),
+        Wrong::ReadOnly,
+        Wrong::Slow(Duration::from_millis(3)),
+    ];
+    for wrong in wrongs {
+        let mut config = settings(upstream);
+        if let Wrong::Slow(_) = wrong {
+            config.limits.plan_ms = 5;
+        }
+        proxies.push(proxy_with(config, Arc::new(Failing::new(wrong))).await);
+    }
+    proxies
+}
+
+/// One request, and what goes wrong with its answer.
+#[derive(Clone, Debug)]
+struct Case {
+    number: usize,
+    dialect: Dialect,
+    body: String,
+    stream: bool,
+    encoding: Option<&'static str>,
+}
+
+fn packed(case: &Case) -> (Bytes, Option<&'static str>) {
+    use std::io::Write;
+    match case.encoding {
+        Some("gzip") => {
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(case.body.as_bytes()).unwrap();
+            (Bytes::from(encoder.finish().unwrap()), Some("gzip"))
+        }
+        _ => (Bytes::from(case.body.clone()), None),
+    }
+}
+
+async fn ask(base: &str, case: &Case) -> Option<Got> {
+    let (body, encoding) = packed(case);
+    let mut request = http::Request::post(format!("{base}{}", path(case.dialect)))
+        .header("content-type", "application/json")
+        .header("authorization", "Bearer k")
+        .header("x-api-key", "k")
+        .header("anthropic-version", "2023-06-01")
+        .header("x-case", case.number.to_string());
+    if let Some(encoding) = encoding {
+        request = request.header("content-encoding", encoding);
+    }
+    send(request.body(http_body_util::Full::new(body)).unwrap()).await
+}
+
+/// What a client makes of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Made {
+    status: u16,
+    broken: bool,
+    text: String,
+    parts: Vec<String>,
+}
+
+fn made(dialect: Dialect, got: Option<Got>) -> Made {
+    let Some(got) = got else {
+        // A client cannot be told by a proxy that its connection was reset.
+        return Made {
+            status: 502,
+            broken: false,
+            text: String::new(),
+            parts: Vec::new(),
+        };
+    };
+    let body = unpacked(&got);
+    let (mut text, mut parts) = (String::new(), Vec::new());
+    let streamed = got.header("content-type").starts_with("text/event-stream");
+    if got.status == 200 && streamed {
+        let mut watcher = Watcher::new(dialect);
+        let mut note = |event: Event<'_>| match event {
+            Event::Text(delta) => text.push_str(&delta.text()),
+            Event::Reasoning(delta) => parts.push(format!("thought {}", delta.text())),
+            Event::Call(call) => parts.push(format!("call {} {}", call.name, call.arguments)),
+            Event::Stop(stop) => parts.push(format!("stop {stop}")),
+            Event::Error(error) => parts.push(format!("error {}", error.message)),
+            Event::End => parts.push("end".to_owned()),
+            _ => {}
+        };
+        watcher.push(&body, &mut note);
+        watcher.finish(&mut note);
+    } else if got.status == 200 {
+        text = crate::talk::said_or_raw(dialect, &String::from_utf8_lossy(&body));
+    } else if got.status != 502 {
+        text = String::from_utf8_lossy(&body).into_owned();
+    }
+    Made {
+        status: got.status.as_u16(),
+        broken: got.broken,
+        text,
+        parts,
+    }
+}
+
+/// The body, whatever its encoding; as it is where that is a lie.
+fn unpacked(got: &Got) -> Vec<u8> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let read = match got.header("content-encoding") {
+        "gzip" | "x-gzip" => {
+            flate2::read::GzDecoder::new(got.body.as_ref()).read_to_end(&mut bytes)
+        }
+        "deflate" => flate2::read::ZlibDecoder::new(got.body.as_ref()).read_to_end(&mut bytes),
+        _ => return got.body.to_vec(),
+    };
+    if read.is_ok() {
+        bytes
+    } else {
+        got.body.to_vec()
+    }
+}
+
+/// The fault of a case, and what the model says in it.
+fn reply(number: usize, faults: &[Fault]) -> Reply {
+    let reply = match number % 5 {
+        0 => Reply::text("a short answer"),
+        1 => Reply::text("a longer answer, word by word, so that it comes in several events"),
+        2 => Reply::call("read", json!({"path": "a.txt"})),
+        3 => Reply::text("Let me see. ").and_call("read", json!({"path": number})),
+        _ => Reply::text("said after a thought").thinking("hm, let me think"),
+    };
+    // Every second answer is good.
+    match faults.get((number / 2) % faults.len()) {
+        Some(fault) if number % 2 == 1 => reply.with_fault(*fault),
+        _ => reply,
+    }
+}
+
+fn cases(count: usize) -> Vec<Case> {
+    let mut runner = TestRunner::new_with_rng(
+        Config::default(),
+        proptest::test_runner::TestRng::deterministic_rng(
+            proptest::test_runner::RngAlgorithm::ChaCha,
+        ),
+    );
+    let strategy = talk(6);
+    (0..count)
+        .map(|number| {
+            let talk = strategy.new_tree(&mut runner).unwrap().current();
+            let dialect = Dialect::ALL[number % 3];
+            let stream = !number.is_multiple_of(4);
+            let mut body = talk.body(dialect, Style::default());
+            if !stream {
+                body = body
+                    .replace("\"stream\":true", "\"stream\":false")
+                    .replace("\"stream\": true", "\"stream\": false");
+            }
+            let encoding = number.is_multiple_of(11).then_some("gzip");
+            Case {
+                number,
+                dialect,
+                body,
+                stream,
+                encoding,
+            }
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_sees_no_difference() {
+    // Panics are part of this test; their messages are not.
+    std::panic::set_hook(Box::new(|info| {
+        if !info.to_string().contains("on purpose") {
+            eprintln!("{info}");
+        }
+    }));
+    let faults = Fault::catalogue();
+    assert!(faults.len() >= 40, "{}", faults.len());
+    let known = faults.clone();
+    let source = Source::with(move |received| {
+        let number = received
+            .header("x-case")
+            .and_then(|number| number.parse().ok());
+        reply(number.unwrap_or(0), &known)
+    });
+    let upstream = Upstream::start(Options {
+        keep_bodies: false,
+        ..Options::new(source)
+    })
+    .await
+    .unwrap();
+    let proxies = proxies(&upstream.url()).await;
+    let count = trimtab_testkit::cases(2_500).cases as usize;
+    let cases = cases(count);
+    let mut edited = 0;
+    for batch in cases.chunks(AT_ONCE) {
+        let asked = batch.iter().map(|case| {
+            let base = proxies[case.number % proxies.len()].1.clone();
+            let (direct, case) = (upstream.url(), case.clone());
+            tokio::spawn(async move {
+                let direct = ask(&direct, &case).await;
+                let ours = ask(&base, &case).await;
+                let action = ours
+                    .as_ref()
+                    .map(|got| got.header("x-trimtab-action").to_owned());
+                (
+                    made(case.dialect, direct),
+                    made(case.dialect, ours),
+                    action,
+                    case,
+                )
+            })
+        });
+        for asked in asked.collect::<Vec<_>>() {
+            let (direct, ours, action, case) = asked.await.unwrap();
+            edited += usize::from(action.as_deref() == Some("edited"));
+            let fault = reply(case.number, &faults).fault;
+            assert_eq!(direct, ours, "{fault:?} {action:?} {case:?}");
+        }
+    }
+    println!(
+        "{count} requests, {edited} of them edited, {} kinds of fault",
+        faults.len()
+    );
+    assert!(edited > count / 20, "{edited}");
+}

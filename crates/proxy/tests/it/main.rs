@@ -1,0 +1,38 @@
+//! The proxy as clients see it.
+
+mod differential;
+mod fake;
+mod managed;
+mod own;
+mod passing;
+mod recovery;
+mod retrieval;
+mod stores;
+mod talk;
+
+use std::sync::Arc;
+
+use trimtab_proxy::{Proxy, ProxyConfig, Running};
+use trimtab_store::{MemoryStore, Store};
+
+/// Settings for tests: any port, sessions for bodies of any size.
+pub(crate) fn config(upstream: &str) -> ProxyConfig {
+    let mut config = ProxyConfig::to_upstream(upstream);
+    config.listen = "127.0.0.1:0".parse().unwrap();
+    config.limits.session_bytes = 0;
+    // A machine that runs many tests at once is slow.
+    config.limits.plan_ms = 20_000;
+    config
+}
+
+/// A proxy in front of `upstream`, and its base address.
+pub(crate) async fn proxy(config: ProxyConfig) -> (Running, String) {
+    proxy_with(config, Arc::new(MemoryStore::new())).await
+}
+
+/// The same over a store of the test.
+pub(crate) async fn proxy_with(config: ProxyConfig, store: Arc<dyn Store>) -> (Running, String) {
+    let running = Proxy::start(config, store).await.unwrap();
+    let base = format!("http://{}", running.address());
+    (running, base)
+}

@@ -1,0 +1,327 @@
+//! What the proxy does with conversations.
+
+use std::sync::Arc;
+
+use trimtab_model::Dialect;
+use trimtab_proxy::{Mode, ModelRule, ProxyConfig};
+use trimtab_store::{MemoryStore, Store};
+
+use crate::fake::{Reply, Upstream, post};
+use crate::talk::{Talk, answer, lines, path, said, streamed};
+use crate::{config, proxy, proxy_with};
+
+fn windowed(config: ProxyConfig, window: u64) -> ProxyConfig {
+    ProxyConfig {
+        models: vec![ModelRule {
+            model: "*".to_owned(),
+            window: Some(window),
+            max_output: None,
+            preset: None,
+            mode: None,
+        }],
+        ..config
+    }
+}
+
+async fn echo(dialect: Dialect) -> Upstream {
+    Upstream::start(move |_, asked| {
+        let whole = answer(dialect, "a fine answer", asked.body.len() as u64 / 4);
+        if asked.json()["stream"] == true {
+            Reply::stream(streamed(dialect, &whole))
+        } else {
+            Reply::json(200, whole)
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn large_outputs_are_shown_short_and_stay_so() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let (running, base) = proxy(config(&upstream.url())).await;
+        let mut talk = Talk::new(dialect, "what is in the file?");
+        talk.round("c1", &lines(5_000));
+        let got = post(&base, path(dialect), &[("x-api-key", "k")], talk.body()).await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        assert_eq!(
+            got.header("x-trimtab-action"),
+            "edited",
+            "{:?}",
+            got.headers
+        );
+        talk.says("a fine answer").user("and now?");
+        post(&base, path(dialect), &[("x-api-key", "k")], talk.body()).await;
+        let seen = upstream.seen();
+        let first = seen[0].text();
+        assert!(first.len() < talk.body().len() / 2, "{dialect}");
+        assert!(first.contains("tool_output_cache"), "{dialect}");
+        // What was sent before is sent again, byte for byte.
+        let list = if dialect == Dialect::Responses {
+            "input"
+        } else {
+            "messages"
+        };
+        let (one, other) = (seen[0].json()[list].clone(), seen[1].json()[list].clone());
+        let (one, other) = (one.as_array().unwrap(), other.as_array().unwrap());
+        assert_eq!(one[..], other[..one.len()]);
+        assert_eq!(seen[0].json()["tools"], seen[1].json()["tools"]);
+        assert_eq!(running.report().edited, 2);
+    }
+}
+
+#[tokio::test]
+async fn what_needs_no_change_is_not_touched() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let (_running, base) = proxy(config(&upstream.url())).await;
+        let mut talk = Talk::new(dialect, "hello");
+        talk.round("c1", "a.txt").says("one file").user("thanks");
+        let body = talk.body().replace(':', " :\t");
+        let got = post(&base, path(dialect), &[], body.clone()).await;
+        assert_eq!(
+            got.header("x-trimtab-action"),
+            "unchanged",
+            "{:?}",
+            got.headers
+        );
+        assert_eq!(upstream.seen()[0].text(), body);
+    }
+}
+
+#[tokio::test]
+async fn observed_requests_go_as_they_came() {
+    let upstream = echo(Dialect::Messages).await;
+    let settings = ProxyConfig {
+        mode: Mode::Observe,
+        ..config(&upstream.url())
+    };
+    let (_running, base) = proxy(settings).await;
+    let mut talk = Talk::new(Dialect::Messages, "what is in it?");
+    talk.round("c1", &lines(5_000));
+    let got = post(&base, "/v1/messages", &[], talk.body()).await;
+    assert_eq!(got.header("x-trimtab-action"), "observed");
+    let figure = |name: &str| got.header(name).parse::<u64>().unwrap();
+    assert!(figure("x-trimtab-tokens-after") < figure("x-trimtab-tokens-before") / 2);
+    assert_eq!(upstream.seen()[0].text(), talk.body());
+}
+
+#[tokio::test]
+async fn a_restart_gives_the_same_bytes() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let mut talk = Talk::new(dialect, "what is in the file?");
+        talk.round("c1", &lines(5_000))
+            .round("c2", &lines(4_000))
+            .says("much")
+            .user("more");
+        let (running, base) = proxy_with(config(&upstream.url()), Arc::clone(&store)).await;
+        let got = post(&base, path(dialect), &[], talk.body()).await;
+        let session = got.header("x-trimtab-session").to_owned();
+        running.shutdown().await;
+        let (_running, base) = proxy_with(config(&upstream.url()), store).await;
+        let got = post(&base, path(dialect), &[], talk.body()).await;
+        assert_eq!(got.header("x-trimtab-session"), session);
+        let seen = upstream.seen();
+        assert_eq!(seen[0].text(), seen[1].text());
+    }
+}
+
+#[tokio::test]
+async fn tenants_do_not_share_sessions() {
+    let upstream = echo(Dialect::Chat).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(Dialect::Chat, "what is in the file?");
+    talk.round("c1", &lines(5_000));
+    let mut sessions = Vec::new();
+    for key in ["Bearer one", "Bearer two"] {
+        let headers = [("authorization", key), ("x-trimtab-session", "mine")];
+        let got = post(&base, "/v1/chat/completions", &headers, talk.body()).await;
+        sessions.push(got.header("x-trimtab-session").to_owned());
+    }
+    assert_ne!(sessions[0], sessions[1]);
+    let seen = upstream.seen();
+    // Refs differ, so that one tenant's ref is nothing to the other.
+    assert_ne!(seen[0].text(), seen[1].text());
+    assert!(!seen[0].text().contains("one\""));
+}
+
+#[tokio::test]
+async fn a_fork_and_a_sub_agent_are_branches_of_their_own() {
+    let upstream = echo(Dialect::Messages).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let headers = [("x-claude-code-session-id", "cc-1")];
+    let mut main = Talk::new(Dialect::Messages, "what is in the file?");
+    main.round("c1", &lines(5_000)).says("much").user("go on");
+    let session = |talk: &Talk| {
+        let (base, body) = (base.clone(), talk.body());
+        async move {
+            let got = post(&base, "/v1/messages", &headers, body).await;
+            got.header("x-trimtab-session").to_owned()
+        }
+    };
+    let first = session(&main).await;
+    let mut sub = Talk::new(Dialect::Messages, "you are a sub-agent");
+    sub.round("c1", &lines(3_000));
+    let second = session(&sub).await;
+    let mut fork = main.clone();
+    fork.entries.pop();
+    fork.user("stop");
+    let third = session(&fork).await;
+    assert_ne!(first, second);
+    assert_ne!(first, third);
+    // Each goes on where it was.
+    main.says("done").user("thanks");
+    sub.says("done").user("thanks");
+    assert_eq!(session(&main).await, first);
+    assert_eq!(session(&sub).await, second);
+    // Every window was valid.
+    for asked in upstream.seen() {
+        let scan = trimtab_wire::scan::Scan::new(&asked.body, Dialect::Messages).unwrap();
+        assert!(trimtab_wire::validate::validate(&scan).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_longer_than_the_window_goes_on() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let (_running, base) = proxy(windowed(config(&upstream.url()), 8_000)).await;
+        let mut talk = Talk::new(dialect, "read all files");
+        talk.stream = true;
+        for round in 0..30 {
+            talk.round(&format!("c{round}"), &lines(150));
+            let got = post(&base, path(dialect), &[], talk.body()).await;
+            assert_eq!(got.status, 200);
+            assert_eq!(said(dialect, &got.text()), "a fine answer");
+            let sent = upstream.seen().last().unwrap().body.clone();
+            assert!(
+                sent.len() < 8_000 * 5,
+                "{dialect}: round {round}: {} bytes",
+                sent.len()
+            );
+            let scan = trimtab_wire::scan::Scan::new(&sent, dialect).unwrap();
+            assert!(trimtab_wire::validate::validate(&scan).is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn whatever_fails_on_our_side_the_request_goes_through() {
+    use crate::stores::{Failing, Wrong};
+    let upstream = echo(Dialect::Chat).await;
+    let mut talk = Talk::new(Dialect::Chat, "what is in the file?");
+    talk.round("c1", &lines(5_000));
+    for wrong in [
+        Wrong::Full(1),
+        Wrong::Full(3),
+        Wrong::ReadOnly,
+        Wrong::Slow(std::time::Duration::from_millis(400)),
+    ] {
+        let mut settings = config(&upstream.url());
+        if let Wrong::Slow(_) = wrong {
+            settings.limits.plan_ms = 50;
+        }
+        let (running, base) = proxy_with(settings, Arc::new(Failing::new(wrong))).await;
+        let begun = std::time::Instant::now();
+        let got = post(&base, "/v1/chat/completions", &[], talk.body()).await;
+        assert_eq!(got.status, 200, "{wrong:?}");
+        assert_eq!(said(Dialect::Chat, &got.text()), "a fine answer");
+        assert_eq!(got.header("x-trimtab-action"), "passed", "{wrong:?}");
+        assert_eq!(upstream.seen().last().unwrap().text(), talk.body());
+        assert!(
+            begun.elapsed() < std::time::Duration::from_secs(2),
+            "{wrong:?}"
+        );
+        assert_eq!(running.report().failed_open, 1, "{wrong:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_fork_sends_what_was_sent() {
+    let dialect = Dialect::Messages;
+    let upstream = echo(dialect).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut main = Talk::new(dialect, "what is in the file?");
+    main.round("c1", &lines(5_000)).says("much").user("go on");
+    post(&base, path(dialect), &[], main.body()).await;
+    let mut fork = main.clone();
+    fork.entries.pop();
+    fork.user("stop");
+    post(&base, path(dialect), &[], fork.body()).await;
+    let seen = upstream.seen();
+    let list = |at: usize| seen[at].json()["messages"].as_array().unwrap().clone();
+    let (one, other) = (list(0), list(1));
+    assert_eq!(one[..4], other[..4]);
+    assert_ne!(one[4], other[4]);
+}
+
+#[tokio::test]
+async fn a_share_of_sessions_is_left_alone() {
+    let upstream = echo(Dialect::Chat).await;
+    let settings = ProxyConfig {
+        holdout: 1.0,
+        ..config(&upstream.url())
+    };
+    let (_running, base) = proxy(settings).await;
+    let mut talk = Talk::new(Dialect::Chat, "q");
+    talk.round("c1", &lines(5_000));
+    let got = post(&base, "/v1/chat/completions", &[], talk.body()).await;
+    assert_eq!(got.header("x-trimtab-reason"), "holdout");
+    assert_eq!(upstream.seen()[0].text(), talk.body());
+}
+
+#[tokio::test]
+async fn a_summary_is_written_in_the_background() {
+    for dialect in Dialect::ALL {
+        let upstream = Upstream::start(move |_, asked| {
+            let text = asked.text();
+            let asks = text.contains("tool_choice") || !text.contains("\"stream\"");
+            let said = if asks {
+                "<summary>SUMMARY BY MODEL: all files were read</summary>"
+            } else {
+                "a fine answer"
+            };
+            let whole = answer(dialect, said, asked.body.len() as u64 / 4);
+            if asked.json()["stream"] == true {
+                Reply::stream(streamed(dialect, &whole))
+            } else {
+                Reply::json(200, whole)
+            }
+        })
+        .await;
+        let (_running, base) = proxy(windowed(config(&upstream.url()), 40_000)).await;
+        let mut talk = Talk::new(dialect, "read all files");
+        talk.stream = true;
+        let mut found = false;
+        for round in 0..60 {
+            talk.round(&format!("c{round}"), &lines(100));
+            let got = post(
+                &base,
+                path(dialect),
+                &[("authorization", "Bearer k")],
+                talk.body(),
+            )
+            .await;
+            assert_eq!(got.status, 200);
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            found |= upstream
+                .seen()
+                .last()
+                .unwrap()
+                .text()
+                .contains("SUMMARY BY MODEL");
+            if found {
+                break;
+            }
+        }
+        assert!(found, "{dialect}: no summary was used");
+        let seen = upstream.seen();
+        let summary = seen
+            .iter()
+            .find(|asked| !asked.text().contains("\"stream\":true"))
+            .unwrap();
+        assert_eq!(summary.headers["authorization"], "Bearer k");
+    }
+}

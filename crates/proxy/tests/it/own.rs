@@ -1,0 +1,114 @@
+//! Endpoints of our own.
+
+use serde_json::{Value, json};
+use trimtab_model::Dialect;
+
+use crate::fake::{Reply, Upstream, get, post};
+use crate::talk::{Talk, lines};
+use crate::{config, proxy};
+
+#[tokio::test]
+async fn a_window_is_given_without_a_call_of_the_model() {
+    let upstream = Upstream::start(|_, _| Reply::json(500, "{}")).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(Dialect::Chat, "what is in it?");
+    let output = lines(5_000);
+    talk.round("c1", &output);
+    let body = json!({"model": "house-model", "messages": talk.entries}).to_string();
+    let key = [("authorization", "Bearer k")];
+    let got = post(&base, "/v1/compress", &key, body.clone()).await;
+    assert_eq!(got.status, 200, "{}", got.text());
+    let found: Value = serde_json::from_str(&got.text()).unwrap();
+    assert!(found["tokens_after"].as_u64() < found["tokens_before"].as_u64());
+    assert!(found["compression_ratio"].as_f64().unwrap() < 0.5);
+    assert_eq!(
+        found["messages"].as_array().unwrap().len(),
+        talk.entries.len()
+    );
+    let reference = found["ccr_hashes"][0].as_str().unwrap().to_owned();
+
+    let path = format!("/v1/retrieve/{reference}");
+    let got = get(&base, &path, &key).await;
+    let whole: Value = serde_json::from_str(&got.text()).unwrap();
+    assert_eq!(whole["original_content"], output);
+    let got = get(&base, &format!("{path}?query=line+4321"), &key).await;
+    assert!(
+        got.text().contains("line 4321: the value is"),
+        "{}",
+        got.text()
+    );
+    let got = post(&base, &path, &key, r#"{"query": "line 77:"}"#).await;
+    assert!(got.text().contains("line 77: the value is"));
+    // Nobody else's, and nothing that is not there.
+    assert_eq!(
+        get(&base, &path, &[("authorization", "Bearer other")])
+            .await
+            .status,
+        404
+    );
+    assert_eq!(get(&base, "/v1/retrieve/nonsense", &key).await.status, 404);
+    let named = [
+        ("authorization", "Bearer other"),
+        ("x-trimtab-session", found["session"].as_str().unwrap()),
+    ];
+    assert_eq!(get(&base, &path, &named).await.status, 404);
+    assert!(upstream.seen().is_empty());
+    assert_eq!(
+        post(&base, "/v1/compress", &key, "nonsense").await.status,
+        400
+    );
+    assert_eq!(get(&base, "/v1/compress", &key).await.status, 405);
+}
+
+#[tokio::test]
+async fn the_status_tells_what_was_done() {
+    let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    get(
+        &base,
+        "/v1/models",
+        &[("authorization", "Bearer secret-key")],
+    )
+    .await;
+    let got = get(&base, "/trimtab/status", &[]).await;
+    let status: Value = serde_json::from_str(&got.text()).unwrap();
+    assert_eq!(status["requests"], 1);
+    assert!(!got.text().contains("secret-key"));
+}
+
+#[tokio::test]
+async fn records_hold_no_keys() {
+    let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
+    let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let kept = std::sync::Arc::clone(&lines);
+    let store = std::sync::Arc::new(trimtab_store::MemoryStore::new());
+    let running = trimtab_proxy::Proxy::new(config(&upstream.url()), store)
+        .log(move |record| {
+            let json = serde_json::to_string(record).unwrap();
+            kept.lock().unwrap().push(format!("{record} {json}"));
+        })
+        .run()
+        .await
+        .unwrap();
+    let base = format!("http://{}", running.address());
+    let headers = [
+        ("authorization", "Bearer secret-key"),
+        ("x-api-key", "secret-key"),
+    ];
+    post(
+        &base,
+        "/v1/messages?key=secret-key",
+        &headers,
+        r#"{"messages":[{"role":"user","content":"q"}]}"#,
+    )
+    .await;
+    running.shutdown().await;
+    let lines = lines.lock().unwrap();
+    assert_eq!(lines.len(), 1);
+    assert!(
+        lines[0].contains("POST /v1/messages status=200"),
+        "{}",
+        lines[0]
+    );
+    assert!(!lines[0].contains("secret-key"), "{}", lines[0]);
+}

@@ -1,0 +1,304 @@
+//! What is not ours to manage passes as it came.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use trimtab_proxy::{Mode, Proxy, ProxyConfig, Secret};
+
+use crate::fake::{Reply, Upstream, get, post, send};
+use crate::{config, proxy};
+
+#[tokio::test]
+async fn every_endpoint_passes() {
+    let upstream = Upstream::start(|_, asked| {
+        let mut reply = Reply::json(201, format!("{} {}", asked.method, asked.path));
+        reply.headers.push(("x-request-id", "r-1".to_owned()));
+        reply
+    })
+    .await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let got = get(
+        &base,
+        "/v1/models?after=x&limit=2",
+        &[("authorization", "Bearer k")],
+    )
+    .await;
+    assert_eq!(got.status, 201);
+    assert_eq!(got.text(), "GET /v1/models?after=x&limit=2");
+    assert_eq!(got.header("x-request-id"), "r-1");
+    assert_eq!(
+        (
+            got.header("x-trimtab-action"),
+            got.header("x-trimtab-reason")
+        ),
+        ("passed", "endpoint")
+    );
+    let seen = upstream.seen();
+    assert_eq!(seen[0].headers["authorization"], "Bearer k");
+    assert_eq!(seen[0].headers["host"], upstream.address.to_string());
+
+    let odd = Request::delete(format!("{base}/v1/files/f%20x?y=%2F"))
+        .body(Full::new(Bytes::from_static(b"\x00\xff")))
+        .unwrap();
+    let got = send(odd).await.unwrap();
+    assert_eq!(got.text(), "DELETE /v1/files/f%20x?y=%2F");
+    assert_eq!(upstream.seen()[1].body, Bytes::from_static(b"\x00\xff"));
+}
+
+#[tokio::test]
+async fn broken_bodies_pass_as_they_came() {
+    let upstream = Upstream::start(|_, _| Reply::json(400, r#"{"error":"bad"}"#)).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let bodies: [&[u8]; 5] = [
+        b"{\"messages\": [",
+        b"",
+        b"\xff\xfe",
+        b"[1,2]",
+        b"{\"messages\": 7}",
+    ];
+    for body in bodies {
+        for path in ["/v1/chat/completions", "/v1/messages", "/v1/responses"] {
+            let got = post(&base, path, &[], body).await;
+            assert_eq!(got.status, 400);
+            assert_eq!(got.text(), r#"{"error":"bad"}"#);
+            assert_eq!(upstream.seen().last().unwrap().body, body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn long_and_packed_bodies_pass_as_they_came() {
+    let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
+    let mut settings = config(&upstream.url());
+    settings.limits.body_bytes = 10_000;
+    let (_running, base) = proxy(settings).await;
+    let long = vec![b'x'; 300_000];
+    let got = post(&base, "/v1/chat/completions", &[], long.clone()).await;
+    assert_eq!(got.header("x-trimtab-reason"), "body-too-long");
+    assert_eq!(upstream.seen()[0].body, long);
+
+    // Eight megabytes of zeros in a few kilobytes.
+    let bomb = zstd::encode_all(vec![0; 8 << 20].as_slice(), 3).unwrap();
+    let got = post(
+        &base,
+        "/v1/messages",
+        &[("content-encoding", "zstd")],
+        bomb.clone(),
+    )
+    .await;
+    assert_eq!(
+        (got.status.as_u16(), got.header("x-trimtab-reason")),
+        (200, "encoding")
+    );
+    assert_eq!(upstream.seen()[1].body, bomb);
+    assert_eq!(upstream.seen()[1].headers["content-encoding"], "zstd");
+}
+
+#[tokio::test]
+async fn streams_are_not_held_up() {
+    let upstream = Upstream::start(|_, _| {
+        let mut reply = Reply::stream("");
+        reply.pieces = vec![
+            (0, Bytes::from_static(b"data: {\"choices\":[]}\n\n")),
+            (400, Bytes::from_static(b"data: [DONE]\n\n")),
+        ];
+        reply
+    })
+    .await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let client: hyper_util::client::legacy::Client<_, Full<Bytes>> =
+        hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
+            .build_http();
+    let body = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"q"}]}"#;
+    let request = Request::post(format!("{base}/v1/chat/completions"))
+        .body(Full::from(body))
+        .unwrap();
+    let begun = Instant::now();
+    let mut response = client.request(request).await.unwrap();
+    let first = http_body_util::BodyExt::frame(response.body_mut())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(first.into_data().unwrap(), "data: {\"choices\":[]}\n\n");
+    assert!(
+        begun.elapsed() < Duration::from_millis(350),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_not_there_is_a_bad_gateway() {
+    let (_running, base) = proxy(config("http://127.0.0.1:9")).await;
+    let got = post(&base, "/v1/messages", &[], "{}").await;
+    assert_eq!(got.status, 502);
+    assert!(got.text().contains("cannot be reached"));
+}
+
+#[tokio::test]
+async fn others_are_let_in_with_a_token_only() {
+    let open = ProxyConfig {
+        listen: "0.0.0.0:0".parse().unwrap(),
+        ..ProxyConfig::default()
+    };
+    let store = std::sync::Arc::new(trimtab_store::MemoryStore::new());
+    let refused = Proxy::start(open, store).await.err().unwrap().to_string();
+    assert!(
+        refused.contains("listen = 0.0.0.0:0") && refused.contains("token"),
+        "{refused}"
+    );
+
+    let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
+    let guarded = ProxyConfig {
+        token: Some(Secret::new("opensesame")),
+        ..config(&upstream.url())
+    };
+    let (_running, base) = proxy(guarded).await;
+    let path = "/v1/models";
+    assert_eq!(get(&base, path, &[]).await.status, 401);
+    assert_eq!(
+        get(&base, path, &[("authorization", "Bearer opensesame")])
+            .await
+            .status,
+        401
+    );
+    assert_eq!(
+        get(&base, path, &[("x-trimtab-token", "opensesame")])
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        get(&base, "/healthz", &[("authorization", "Bearer opensesame")])
+            .await
+            .status,
+        200
+    );
+    let seen = upstream.seen();
+    assert_eq!(seen.len(), 1);
+    assert!(!seen[0].headers.contains_key("x-trimtab-token"));
+}
+
+#[tokio::test]
+async fn hostile_hosts_and_pages_get_nothing() {
+    let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    for host in ["evil.test", "localhost.evil.test", "127.0.0.1.evil.test:80"] {
+        for path in ["/healthz", "/trimtab/status"] {
+            assert_eq!(
+                get(&base, path, &[("host", host)]).await.status,
+                403,
+                "{host}"
+            );
+        }
+        // What goes on goes to the upstream of the settings, whatever is named.
+        let got = get(&base, "/v1/models", &[("host", host)]).await;
+        assert_eq!(got.status, 200);
+        assert_eq!(
+            upstream.seen().last().unwrap().headers["host"],
+            upstream.address.to_string()
+        );
+    }
+    let page = [("origin", "http://evil.test")];
+    assert_eq!(get(&base, "/trimtab/status", &page).await.status, 403);
+    assert_eq!(post(&base, "/v1/messages", &page, "{}").await.status, 403);
+    assert_eq!(get(&base, "/healthz", &[]).await.status, 200);
+    for header in [
+        "x-trimtab-base-url",
+        "x-upstream",
+        "x-forwarded-host",
+        "forwarded",
+    ] {
+        let got = get(&base, "/v1/models", &[(header, "http://evil.test")]).await;
+        assert_eq!(got.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn settings_change_under_way() {
+    let one = Upstream::start(|_, _| {
+        let mut reply = Reply::stream("");
+        let piece = || (100, Bytes::from_static(b"data: {\"choices\":[]}\n\n"));
+        reply.pieces = vec![piece(), piece(), piece()];
+        reply
+    })
+    .await;
+    let other = Upstream::start(|_, _| Reply::json(200, "other")).await;
+    let (running, base) = proxy(config(&one.url())).await;
+    let slow = tokio::spawn({
+        let base = base.clone();
+        async move { post(&base, "/v1/chat/completions", &[], "{\"messages\":[]}").await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    running.reload(config(&other.url())).unwrap();
+    assert_eq!(get(&base, "/v1/models", &[]).await.text(), "other");
+    let slow = slow.await.unwrap();
+    assert_eq!(slow.text().matches("data:").count(), 3);
+    assert!(
+        running
+            .reload(ProxyConfig {
+                holdout: 7.0,
+                ..config("http://x.test")
+            })
+            .is_err()
+    );
+}
+
+#[tokio::test]
+async fn open_streams_end_before_the_proxy_does() {
+    let upstream = Upstream::start(|_, _| {
+        let mut reply = Reply::stream("");
+        let piece = || (80, Bytes::from_static(b"data: {\"choices\":[]}\n\n"));
+        reply.pieces = vec![piece(), piece(), piece(), piece()];
+        reply
+    })
+    .await;
+    let (running, base) = proxy(config(&upstream.url())).await;
+    let streams: Vec<_> = (0..40)
+        .map(|_| {
+            let base = base.clone();
+            tokio::spawn(async move {
+                post(&base, "/v1/chat/completions", &[], "{\"messages\":[]}").await
+            })
+        })
+        .collect();
+    while upstream.seen().len() < 40 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    running.shutdown().await;
+    for stream in streams {
+        let got = stream.await.unwrap();
+        assert!(!got.broken);
+        assert_eq!(got.text().matches("data:").count(), 4);
+    }
+    let after = Request::get(format!("{base}/healthz"))
+        .body(Full::default())
+        .unwrap();
+    assert!(send(after).await.is_none());
+}
+
+#[tokio::test]
+async fn bypassed_requests_are_not_looked_into() {
+    let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
+    let (running, base) = proxy(config(&upstream.url())).await;
+    let body = "{ \"messages\" : [ { \"role\":\"user\",\"content\":\"q\" } ] }";
+    let got = post(
+        &base,
+        "/v1/chat/completions",
+        &[("x-trimtab-mode", "bypass")],
+        body,
+    )
+    .await;
+    assert_eq!(got.header("x-trimtab-reason"), "bypass");
+    running
+        .reload(ProxyConfig {
+            mode: Mode::Bypass,
+            ..config(&upstream.url())
+        })
+        .unwrap();
+    let got = post(&base, "/v1/chat/completions", &[], body).await;
+    assert_eq!(got.header("x-trimtab-reason"), "bypass");
+    assert!(upstream.seen().iter().all(|asked| asked.text() == body));
+}

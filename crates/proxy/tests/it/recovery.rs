@@ -1,0 +1,220 @@
+//! Overflow is recovered from in every dialect and every form.
+
+use serde_json::json;
+use trimtab_model::Dialect;
+
+use crate::fake::{Reply, Upstream, post};
+use crate::talk::{Talk, answer, lines, path, said, streamed};
+use crate::{config, proxy};
+
+/// How an upstream says that a request is too large.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    Status,
+    FirstEvent,
+    FailedAfterOk,
+}
+
+const FORMS: [Form; 3] = [Form::Status, Form::FirstEvent, Form::FailedAfterOk];
+
+fn refusal(dialect: Dialect, form: Form, actual: usize, limit: usize) -> Reply {
+    let text = format!("prompt is too long: {actual} tokens > {limit} maximum");
+    let other = format!(
+        "This model's maximum context length is {limit} tokens. However, your messages \
+         resulted in {actual} tokens. Please reduce the length of the messages."
+    );
+    let error = match dialect {
+        Dialect::Messages => json!({"type": "invalid_request_error", "message": text}),
+        _ => json!({"code": "context_length_exceeded", "message": other,
+            "type": "invalid_request_error"}),
+    };
+    match (form, dialect) {
+        (Form::Status, _) => Reply::json(400, json!({"type": "error", "error": error}).to_string()),
+        (Form::FirstEvent, Dialect::Messages) => Reply::stream(format!(
+            "event: error\ndata: {}\n\n",
+            json!({"type": "error", "error": error})
+        )),
+        (Form::FirstEvent, Dialect::Chat) => {
+            Reply::stream(format!("data: {}\n\n", json!({"error": error})))
+        }
+        (Form::FirstEvent, Dialect::Responses) => Reply::stream(format!(
+            "event: error\ndata: {}\n\n",
+            json!({"type": "error", "code": error["code"], "message": error["message"]})
+        )),
+        (Form::FailedAfterOk, Dialect::Responses) => Reply::stream(format!(
+            "event: response.created\ndata: {}\n\nevent: response.failed\ndata: {}\n\n",
+            json!({"type": "response.created", "response": {"id": "r"}}),
+            json!({"type": "response.failed", "response": {"status": "failed", "error": error}})
+        )),
+        (Form::FailedAfterOk, _) => Reply::json(200, json!({"error": error}).to_string()),
+    }
+}
+
+/// An upstream with a window of so many bytes, four to the token.
+async fn strict(dialect: Dialect, form: Form, limit: usize) -> Upstream {
+    Upstream::start(move |_, asked| {
+        let size = asked.body.len() / 4;
+        if size > limit {
+            return refusal(dialect, form, size, limit);
+        }
+        let whole = answer(dialect, "recovered", size as u64);
+        if asked.json()["stream"] == true {
+            Reply::stream(streamed(dialect, &whole))
+        } else {
+            Reply::json(200, whole)
+        }
+    })
+    .await
+}
+
+fn long_talk(dialect: Dialect) -> Talk {
+    let mut talk = Talk::new(dialect, "read all files");
+    for round in 0..20 {
+        talk.round(&format!("c{round}"), &lines(300));
+    }
+    talk
+}
+
+#[tokio::test]
+async fn an_overflow_is_recovered_from() {
+    for dialect in Dialect::ALL {
+        for form in FORMS {
+            // The window is not known beforehand: the error teaches it.
+            let upstream = strict(dialect, form, 30_000).await;
+            let (running, base) = proxy(config(&upstream.url())).await;
+            let mut talk = long_talk(dialect);
+            talk.stream = form != Form::Status;
+            let got = post(&base, path(dialect), &[], talk.body()).await;
+            assert_eq!(got.status, 200, "{dialect} {form:?}: {}", got.text());
+            assert_eq!(
+                said(dialect, &got.text()),
+                "recovered",
+                "{dialect} {form:?}"
+            );
+            let seen = upstream.seen();
+            assert!(
+                (2..=3).contains(&seen.len()),
+                "{dialect} {form:?}: {}",
+                seen.len()
+            );
+            for pair in seen.windows(2) {
+                assert!(pair[1].body.len() < pair[0].body.len());
+            }
+            for asked in &seen {
+                let scan = trimtab_wire::scan::Scan::new(&asked.body, dialect).unwrap();
+                assert!(trimtab_wire::validate::validate(&scan).is_empty());
+            }
+            assert_eq!(running.report().recovered, 1);
+            // The next request fits at once.
+            talk.says("recovered").user("thanks");
+            let got = post(&base, path(dialect), &[], talk.body()).await;
+            assert_eq!(got.header("x-trimtab-recoveries"), "");
+            assert_eq!(upstream.seen().len(), seen.len() + 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_help_gives_the_providers_own_error() {
+    for dialect in Dialect::ALL {
+        for form in FORMS {
+            let upstream =
+                Upstream::start(move |number, _| refusal(dialect, form, 900_000 + number, 10))
+                    .await;
+            let (_running, base) = proxy(config(&upstream.url())).await;
+            let mut talk = long_talk(dialect);
+            talk.stream = true;
+            let got = post(&base, path(dialect), &[], talk.body()).await;
+            let expected = refusal(dialect, form, 900_000, 10);
+            assert_eq!(got.status.as_u16(), expected.status);
+            assert_eq!(got.body, expected.pieces[0].1, "{dialect} {form:?}");
+            assert!(upstream.seen().len() <= 3, "{dialect} {form:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_long_answer_is_shortened_before_anything_is_lost() {
+    for dialect in [Dialect::Chat, Dialect::Messages] {
+        let upstream = Upstream::start(move |_, asked| {
+            let body = asked.json();
+            let limit = if dialect == Dialect::Chat {
+                "max_completion_tokens"
+            } else {
+                "max_tokens"
+            };
+            let asked_for = body[limit].as_u64().unwrap();
+            let prompt = asked.body.len() as u64 / 4;
+            if prompt + asked_for > 60_000 {
+                let text = format!(
+                    "This model's maximum context length is 60000 tokens. However, you requested \
+                     {} tokens ({prompt} in the messages, {asked_for} in the completion). Please \
+                     reduce the length of the messages or completion.",
+                    prompt + asked_for
+                );
+                return Reply::json(
+                    400,
+                    json!({"error": {"message": text, "type": "invalid_request_error"}})
+                        .to_string(),
+                );
+            }
+            Reply::json(200, answer(dialect, "short", prompt))
+        })
+        .await;
+        let (_running, base) = proxy(config(&upstream.url())).await;
+        let mut talk = Talk::new(dialect, "read all files");
+        for round in 0..10 {
+            talk.round(&format!("c{round}"), &lines(200));
+        }
+        talk.max_tokens = 50_000;
+        let got = post(&base, path(dialect), &[], talk.body()).await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        let seen = upstream.seen();
+        let list = |at: usize| seen[at].json()["messages"].clone();
+        assert_eq!(list(0), list(1), "{dialect}: no message was lost");
+        assert_eq!(seen.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_throttle_is_no_overflow() {
+    let upstream = Upstream::start(|_, _| {
+        let mut reply = Reply::json(429, r#"{"error":{"message":"Rate limit reached for tokens per min. Please try again in 1s."}}"#);
+        reply.headers.push(("retry-after", "1".to_owned()));
+        reply
+    })
+    .await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let got = post(
+        &base,
+        "/v1/chat/completions",
+        &[],
+        long_talk(Dialect::Chat).body(),
+    )
+    .await;
+    assert_eq!((got.status.as_u16(), got.header("retry-after")), (429, "1"));
+    assert_eq!(upstream.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_clients_own_compaction_passes_untouched_unless_it_overflows() {
+    let dialect = Dialect::Messages;
+    let ask = "CRITICAL: Respond with TEXT ONLY. Write an <analysis> and then a <summary>";
+    for (limit, edited) in [(1_000_000, false), (30_000, true)] {
+        let upstream = strict(dialect, Form::Status, limit).await;
+        let (_running, base) = proxy(config(&upstream.url())).await;
+        let mut talk = Talk::new(dialect, "read all files");
+        for round in 0..4 {
+            talk.round(&format!("c{round}"), &lines(5_000));
+        }
+        talk.says("read").user(ask);
+        let got = post(&base, "/v1/messages", &[], talk.body()).await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        let seen = upstream.seen();
+        assert_eq!(seen[0].text(), talk.body());
+        assert_eq!(seen.len() > 1, edited);
+        if !edited {
+            assert_eq!(got.header("x-trimtab-reason"), "own-compaction");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Retrieval calls of the model are served inside the proxy.
+
+use serde_json::{Value, json};
+use trimtab_model::Dialect;
+use trimtab_proxy::ProxyConfig;
+
+use crate::fake::{Asked, Reply, Upstream, post};
+use crate::talk::{Talk, answer, calling, lines, path, said, streamed};
+use crate::{config, proxy};
+
+/// The ref that a window shows.
+fn shown_ref(body: &str) -> String {
+    let at = body.find("ref_id").expect("a ref");
+    let rest = &body[at + "ref_id".len()..];
+    let start = rest
+        .find(|byte: char| byte.is_ascii_alphanumeric())
+        .unwrap();
+    rest[start..]
+        .chars()
+        .take_while(char::is_ascii_alphanumeric)
+        .collect()
+}
+
+/// Part of a window: its messages.
+fn list(dialect: Dialect, asked: &Asked) -> Vec<Value> {
+    let name = if dialect == Dialect::Responses {
+        "input"
+    } else {
+        "messages"
+    };
+    asked.json()[name].as_array().unwrap().clone()
+}
+
+fn reply(dialect: Dialect, asked: &Asked, whole: &str) -> Reply {
+    if asked.json()["stream"] == true {
+        Reply::stream(streamed(dialect, whole))
+    } else {
+        Reply::json(200, whole)
+    }
+}
+
+/// A model that looks up line 4,321 in the stored output before it answers.
+async fn curious(dialect: Dialect) -> Upstream {
+    Upstream::start(move |_, asked| {
+        let text = asked.text();
+        if text.contains("line 4321: the value is") {
+            return reply(dialect, asked, &answer(dialect, "it is in line 4321", 60));
+        }
+        assert!(
+            text.contains("tool_output_cache_grep"),
+            "the tools are offered"
+        );
+        let arguments = json!({"ref_id": shown_ref(&text), "offset": 4321, "limit": 1});
+        reply(
+            dialect,
+            asked,
+            &calling(dialect, "h1", "tool_output_cache", &arguments),
+        )
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_retrieval_call_is_served_and_hidden() {
+    for dialect in Dialect::ALL {
+        for stream in [false, true] {
+            let upstream = curious(dialect).await;
+            let (running, base) = proxy(config(&upstream.url())).await;
+            let mut talk = Talk::new(dialect, "what is in line 4321?");
+            talk.stream = stream;
+            talk.round("c1", &lines(9_000));
+            let got = post(&base, path(dialect), &[], talk.body()).await;
+            assert_eq!(got.status, 200);
+            let text = got.text();
+            assert_eq!(
+                said(dialect, &text),
+                "it is in line 4321",
+                "{dialect}: {text}"
+            );
+            assert!(
+                !text.contains("tool_output_cache"),
+                "{dialect} {stream}: {text}"
+            );
+            let seen = upstream.seen();
+            assert_eq!(seen.len(), 2);
+            assert_eq!(running.report().retrievals, 1);
+
+            // Later requests replay the hidden round, byte for byte.
+            talk.says("it is in line 4321").user("thanks");
+            post(&base, path(dialect), &[], talk.body()).await;
+            let seen = upstream.seen();
+            let (before, after) = (list(dialect, &seen[1]), list(dialect, &seen[2]));
+            assert_eq!(before[..], after[..before.len()], "{dialect} {stream}");
+            for asked in &seen {
+                let scan = trimtab_wire::scan::Scan::new(&asked.body, dialect).unwrap();
+                assert_eq!(
+                    trimtab_wire::validate::validate(&scan),
+                    [],
+                    "{}",
+                    asked.text()
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_of_the_client_go_to_the_client() {
+    for dialect in Dialect::ALL {
+        for stream in [false, true] {
+            let upstream = Upstream::start(move |_, asked| {
+                let text = asked.text();
+                if text.contains("\"c2\"") {
+                    return reply(dialect, asked, &answer(dialect, "both known", 60));
+                }
+                let arguments = json!({"ref_id": shown_ref(&text), "offset": 77, "limit": 1});
+                let ours = calling(dialect, "h1", "tool_output_cache", &arguments);
+                let theirs = calling(dialect, "c2", "read", &json!({}));
+                reply(dialect, asked, &both(dialect, &ours, &theirs))
+            })
+            .await;
+            let (_running, base) = proxy(config(&upstream.url())).await;
+            let mut talk = Talk::new(dialect, "what is in line 77, and in the other file?");
+            talk.stream = stream;
+            talk.round("c1", &lines(9_000));
+            let got = post(&base, path(dialect), &[], talk.body()).await;
+            let text = got.text();
+            assert!(
+                text.contains("c2") && !text.contains("tool_output_cache"),
+                "{dialect} {stream}: {text}"
+            );
+            talk.round("c2", "other file");
+            let got = post(&base, path(dialect), &[], talk.body()).await;
+            assert_eq!(said(dialect, &got.text()), "both known");
+            let sent = upstream.seen()[1].clone();
+            assert!(
+                sent.text().contains("line 77: the value is"),
+                "{dialect}: {}",
+                sent.text()
+            );
+            let scan = trimtab_wire::scan::Scan::new(&sent.body, dialect).unwrap();
+            assert_eq!(
+                trimtab_wire::validate::validate(&scan),
+                [],
+                "{}",
+                sent.text()
+            );
+        }
+    }
+}
+
+/// One answer with the calls of two.
+fn both(dialect: Dialect, one: &str, other: &str) -> String {
+    let mut one: Value = serde_json::from_str(one).unwrap();
+    let other: Value = serde_json::from_str(other).unwrap();
+    let pointer = match dialect {
+        Dialect::Chat => "/choices/0/message/tool_calls",
+        Dialect::Messages => "/content",
+        Dialect::Responses => "/output",
+    };
+    let more = other.pointer(pointer).unwrap().as_array().unwrap().clone();
+    one.pointer_mut(pointer)
+        .unwrap()
+        .as_array_mut()
+        .unwrap()
+        .extend(more);
+    one.to_string()
+}
+
+#[tokio::test]
+async fn a_model_that_never_stops_asking_is_stopped() {
+    let dialect = Dialect::Chat;
+    let upstream = Upstream::start(move |number, asked| {
+        let arguments = json!({"ref_id": shown_ref(&asked.text()), "offset": number, "limit": 1});
+        let id = format!("h{number}");
+        reply(
+            dialect,
+            asked,
+            &calling(dialect, &id, "tool_output_cache", &arguments),
+        )
+    })
+    .await;
+    let mut settings = config(&upstream.url());
+    settings.limits.retrieval_rounds = 3;
+    let (_running, base) = proxy(settings).await;
+    for stream in [true, false] {
+        let mut talk = Talk::new(dialect, &format!("{stream}"));
+        talk.stream = stream;
+        talk.round("c1", &lines(9_000));
+        let before = upstream.seen().len();
+        let got = post(&base, path(dialect), &[], talk.body()).await;
+        assert_eq!(got.status, 200);
+        assert_eq!(
+            upstream.seen().len() - before,
+            5,
+            "three rounds, one refusal, one answer"
+        );
+        assert!(!got.text().contains("tool_output_cache"));
+    }
+}
+
+#[tokio::test]
+async fn tools_are_offered_when_and_only_when_there_is_a_ref() {
+    let dialect = Dialect::Messages;
+    let upstream =
+        Upstream::start(move |_, asked| reply(dialect, asked, &answer(dialect, "ok", 9))).await;
+    let (running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(dialect, "q");
+    talk.round("c1", "short");
+    post(&base, path(dialect), &[], talk.body()).await;
+    talk.round("c2", &lines(5_000));
+    post(&base, path(dialect), &[], talk.body()).await;
+    let tools = |at: usize| {
+        upstream.seen()[at].json()["tools"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert_eq!((tools(0), tools(1)), (1, 3));
+    // A client that has the tools itself keeps them to itself.
+    let mut own = Talk::new(dialect, "own");
+    own.round("c1", &lines(5_000));
+    let mut value: Value = serde_json::from_str(&own.body()).unwrap();
+    value["tools"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "mcp__t__tool_output_cache", "input_schema": {"type": "object"}}));
+    post(&base, path(dialect), &[], value.to_string()).await;
+    assert_eq!(tools(2), 2);
+    running
+        .reload(ProxyConfig {
+            retrieval: false,
+            ..config(&upstream.url())
+        })
+        .unwrap();
+    talk.says("x").user("y");
+    post(&base, path(dialect), &[], talk.body()).await;
+    assert_eq!(tools(3), 1);
+}

@@ -1,0 +1,135 @@
+//! Stores that go wrong.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use trimtab_model::Ref;
+use trimtab_store::{
+    Collect, Collected, Error, Form, MemoryStore, Metadata, Put, Result, SessionId, SessionInfo,
+    Spilled, Store, Stored, Stream,
+};
+
+/// How a store goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wrong {
+    /// Every so many calls fail: there is no room left.
+    Full(u64),
+    /// Every so many calls panic.
+    Panics(u64),
+    /// Every call takes its time.
+    Slow(Duration),
+    /// Nothing can be written.
+    ReadOnly,
+}
+
+/// A store that goes wrong.
+pub(crate) struct Failing {
+    inner: MemoryStore,
+    wrong: Wrong,
+    calls: AtomicU64,
+}
+
+impl Failing {
+    pub(crate) fn new(wrong: Wrong) -> Self {
+        Self {
+            inner: MemoryStore::new(),
+            wrong,
+            calls: AtomicU64::new(0),
+        }
+    }
+
+    fn call(&self, writes: bool) -> Result<()> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        match self.wrong {
+            Wrong::Full(every) if call.is_multiple_of(every) => Err(Error::Full),
+            Wrong::Panics(every) if call.is_multiple_of(every) => panic!("on purpose"),
+            Wrong::Slow(time) => {
+                std::thread::sleep(time);
+                Ok(())
+            }
+            Wrong::ReadOnly if writes => Err(Error::ReadOnly),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Store for Failing {
+    fn put(&self, session: &SessionId, put: Put<'_>) -> Result<Ref> {
+        self.call(true)?;
+        self.inner.put(session, put)
+    }
+
+    fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
+        self.call(false)?;
+        self.inner.open(session, id, form)
+    }
+
+    fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata> {
+        self.call(false)?;
+        self.inner.metadata(session, id)
+    }
+
+    fn list(&self, session: &SessionId) -> Result<Vec<Metadata>> {
+        self.inner.list(session)
+    }
+
+    fn delete(&self, session: &SessionId, id: &str) -> Result<()> {
+        self.inner.delete(session, id)
+    }
+
+    fn delete_session(&self, session: &SessionId) -> Result<()> {
+        self.inner.delete_session(session)
+    }
+
+    fn sessions(&self) -> Result<Vec<SessionInfo>> {
+        self.inner.sessions()
+    }
+
+    fn touch(&self, session: &SessionId) -> Result<()> {
+        self.inner.touch(session)
+    }
+
+    fn link(&self, child: &SessionId, parent: &SessionId) -> Result<()> {
+        self.call(true)?;
+        self.inner.link(child, parent)
+    }
+
+    fn parent(&self, session: &SessionId) -> Result<Option<SessionId>> {
+        self.inner.parent(session)
+    }
+
+    fn append(
+        &self,
+        session: &SessionId,
+        stream: Stream,
+        expected: u64,
+        entries: &[&[u8]],
+    ) -> Result<u64> {
+        self.call(true)?;
+        self.inner.append(session, stream, expected, entries)
+    }
+
+    fn position(&self, session: &SessionId, stream: Stream) -> Result<u64> {
+        self.call(false)?;
+        self.inner.position(session, stream)
+    }
+
+    fn read(
+        &self,
+        session: &SessionId,
+        stream: Stream,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Vec<u8>>> {
+        self.call(false)?;
+        self.inner.read(session, stream, from, limit)
+    }
+
+    fn collect(&self, request: &Collect) -> Result<Collected> {
+        self.inner.collect(request)
+    }
+
+    fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled> {
+        self.inner.spill(session, id)
+    }
+}

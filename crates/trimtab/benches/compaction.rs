@@ -1,0 +1,113 @@
+//! Planning the compaction of a million tokens without a model, beside reading them from JSON.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a benchmark may stop where a test would"
+)]
+
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use trimtab::engine::normalise::Options;
+use trimtab::engine::plan::Reason;
+use trimtab::engine::planner::{self, Asked, Now, State};
+use trimtab::engine::policy::Policy;
+use trimtab::engine::window::Projection;
+use trimtab::model::estimate::Measure;
+use trimtab::model::{Call, Message};
+use trimtab::wire::transcript::Reader;
+use trimtab_testkit::bench::Comparison;
+
+/// Rounds of about 2,000 tokens each.
+const ROUNDS: usize = 500;
+
+fn main() {
+    let log = conversation();
+    let json: Rc<[u8]> = json(&log).into_bytes().into();
+    println!("{:.1} MB of JSON", json.len() as f64 / 1e6);
+    for preset in ["steady", "refs", "checkpoint", "turns", "archive"] {
+        let mut projection = Projection::new(Options::default());
+        for message in &log {
+            projection.admit(message.clone());
+        }
+        projection.window().expect("a valid log");
+        let projection = Rc::new(RefCell::new(projection));
+        let policy = Policy::preset(preset).expect("a preset");
+        let (parsed, planned) = (Rc::clone(&json), Rc::clone(&projection));
+        Comparison::new(format!("a million tokens under {preset}"), 15)
+            .candidate("parse them from JSON", move || {
+                let mut conversations = Reader::new(&parsed[..]);
+                let read = conversations.next().expect("one").expect("readable");
+                read.messages.len()
+            })
+            .candidate("plan their compaction", move || {
+                plan(&planned.borrow(), &policy)
+            })
+            .run();
+    }
+}
+
+fn plan(projection: &Projection, policy: &Policy) -> usize {
+    let tokens = |measure: &Measure| measure.tokens();
+    let now = Now {
+        window: Some(1_000_000),
+        max_output: Some(8_000),
+        bytes: None,
+        tools: 0,
+        usage: None,
+        tokens: &tokens,
+    };
+    let state = State {
+        log: projection.log(),
+        slots: projection.slots(),
+        window: projection.built(),
+        sent: projection.log().len(),
+        compacted_at: None,
+    };
+    let asked = Asked {
+        reason: Reason::ByHand,
+        ..Asked::default()
+    };
+    let draft = planner::draft(&state, policy, &now, &asked).expect("something to replace");
+    draft.finish(None).plan.edits.len()
+}
+
+fn conversation() -> Vec<Message> {
+    let mut log = vec![
+        Message::system("be brief"),
+        Message::user("Port the service to the new API. Never touch the fixtures."),
+    ];
+    for round in 0..ROUNDS {
+        let id = format!("call_{round}");
+        let arguments = format!("{{\"path\":\"src/module_{round}/handler.rs\"}}");
+        log.push(Message::assistant("next").with_call(Call::new(&id, "read_file", arguments)));
+        log.push(Message::output(&id, output(round)));
+        if round % 50 == 49 {
+            log.push(Message::assistant("that part is done"));
+            log.push(Message::user(format!("go on with part {round}")));
+        }
+    }
+    log
+}
+
+fn output(round: usize) -> String {
+    let mut text = String::new();
+    for line in 0..120 {
+        // Writing into a String cannot fail.
+        let _ = writeln!(
+            text,
+            "    let item_{line} = registry.lookup(\"key-{round}-{line}\")?; // see line {line}"
+        );
+    }
+    text
+}
+
+fn json(log: &[Message]) -> String {
+    let messages: Vec<String> = log
+        .iter()
+        .flat_map(trimtab::wire::chat::write_message)
+        .map(|message| message.as_str().to_owned())
+        .collect();
+    format!("{{\"messages\":[{}]}}", messages.join(","))
+}

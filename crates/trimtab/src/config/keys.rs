@@ -1,0 +1,262 @@
+//! Every setting there is: its key, what it may be, and what it means.
+
+use toml::Value;
+use trimtab_engine::trigger::Trigger;
+
+/// What a setting may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// `true` or `false`.
+    Switch,
+    /// A whole number from 0.
+    Number,
+    /// Any text.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A list of texts.
+    Texts,
+    /// A list of these words.
+    Choices(&'static [&'static str]),
+    /// A list of conditions, such as `usage >= 0.8 x window`.
+    Conditions,
+    /// A table that names its own shape, or a list of such tables.
+    Table,
+}
+
+/// One setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its name, as in a file: section and key joined by a dot.
+    pub name: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+    /// What it means.
+    pub about: &'static str,
+}
+
+impl Key {
+    /// A setting.
+    pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, about }
+    }
+
+    /// The environment variable that sets it.
+    ///
+    /// ```
+    /// use trimtab::config::{Key, Kind};
+    ///
+    /// let key = Key::new("compaction.auto", Kind::Switch, "");
+    /// assert_eq!(key.variable(), "TRIMTAB_COMPACTION_AUTO");
+    /// ```
+    pub fn variable(&self) -> String {
+        format!("TRIMTAB_{}", self.name.replace('.', "_").to_uppercase())
+    }
+}
+
+const RUNGS: &[&str] = &[
+    "shorten_new",
+    "lower_answer",
+    "trim",
+    "compact",
+    "drop_half_of_turns",
+    "drop_oldest",
+];
+
+const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key::new(name, kind, about)
+}
+
+/// The settings of the library, in the order in which they are shown.
+#[rustfmt::skip]
+pub const KEYS: &[Key] = &[
+    key("preset", Kind::Choice(&["steady", "refs", "checkpoint", "turns", "archive", "retention", "none"]), "the preset that every other setting starts from"),
+    key("store", Kind::Text, "folder of the store; empty for the user's data folder"),
+    key("model", Kind::Text, "the model that the agent uses; its window and prices are looked up"),
+    key("window", Kind::Number, "the model's window in tokens; 0 to look it up"),
+    key("max_output", Kind::Number, "how long an answer may be, in tokens; 0 to look it up"),
+    key("fit", Kind::Switch, "make every window fit its budget, whatever else is said"),
+    key("repair", Kind::Choice(&["synthesise", "strip", "drop_round"]), "what to do with a call that has no output: put one in, take the call out, take the round out"),
+    key("estimate", Kind::Choice(&["ours", "refs", "checkpoint", "turns", "archive"]), "whose estimate of tokens triggers and budgets go by"),
+    key("ladder", Kind::Choices(RUNGS), "what to do before a call where the window would not fit, in this order"),
+    key("views.default", Kind::Table, "how outputs are shortened when they come in: a shape and its numbers"),
+    key("views.tools", Kind::Table, "shapes of their own for some tools: a list of tables with `tool`, a glob, and a shape"),
+    key("views.protected", Kind::Texts, "tools whose outputs are never shortened, as globs"),
+    key("ageing.placeholder.enabled", Kind::Switch, "the oldest outputs become placeholders until all outputs fit a budget"),
+    key("ageing.placeholder.budget.tokens", Kind::Number, "that budget in tokens, in place of a share of the window"),
+    key("ageing.placeholder.budget.window_percent", Kind::Number, "that budget as a share of the window, in percent"),
+    key("ageing.placeholder.budget.min", Kind::Number, "the least that the share may come to, in tokens"),
+    key("ageing.placeholder.budget.max", Kind::Number, "the most that the share may come to, in tokens"),
+    key("ageing.prefix.enabled", Kind::Switch, "all outputs but the newest batch keep their first chars only"),
+    key("ageing.prefix.input_budget", Kind::Number, "above this many uncached input tokens of the last call"),
+    key("ageing.prefix.chars", Kind::Number, "how many chars stay"),
+    key("ageing.archive.enabled", Kind::Switch, "the oldest visible outputs are archived and a summary stands for them"),
+    key("ageing.archive.cutoff", Kind::Number, "how many outputs stay visible"),
+    key("ageing.archive.summaries", Kind::Choice(&["llm", "heuristic", "off"]), "who writes what stands for them"),
+    key("ageing.cards.enabled", Kind::Switch, "outputs are cut as they come in and become index cards at switch points"),
+    key("ageing.cards.high_percent", Kind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent"),
+    key("ageing.cards.low_percent", Kind::Number, "the low-water mark: what a rewrite brings the window down to, in percent of that room"),
+    key("ageing.cards.tail_percent", Kind::Number, "what the newest rounds may take that a rewrite leaves as they are, in percent of that room"),
+    key("ageing.cards.cap_percent", Kind::Number, "the most one output may take when it comes in, in percent of that room"),
+    key("ageing.cards.near_percent", Kind::Number, "the same where the window is at its high-water mark"),
+    key("ageing.cards.cap_tokens", Kind::Number, "the most one output may take, in tokens"),
+    key("ageing.cards.names_percent", Kind::Number, "what the names in the part that was cut off may take of that, in percent"),
+    key("ageing.cards.block_percent", Kind::Number, "the most the block of facts about the oldest rounds may take, in percent of the room"),
+    key("ageing.cards.block_tokens", Kind::Number, "the same in tokens"),
+    key("ageing.cards.card_percent", Kind::Number, "what the names on an index card may take of the output, in percent"),
+    key("ageing.cards.card_bytes", Kind::Number, "the most they may take, in bytes"),
+    key("ageing.cards.small_bytes", Kind::Number, "outputs of fewer bytes stay as they are"),
+    key("ageing.cards.user_percent", Kind::Number, "what the user's messages before the block may take, in percent of the room"),
+    key("ageing.cards.user_tokens", Kind::Number, "the same in tokens"),
+    key("compaction.enabled", Kind::Switch, "false: never compact, not even by hand"),
+    key("compaction.auto", Kind::Switch, "false: only by hand, also not on overflow"),
+    key("compaction.moments", Kind::Choices(&["before_call", "after_answer", "after_outputs", "before_final", "after_turn", "by_hand"]), "when it is asked whether it is time"),
+    key("compaction.when", Kind::Conditions, "conditions that say it is time"),
+    key("compaction.rule", Kind::Choice(&["any", "first_known"]), "any condition is enough, or the first that can be judged decides"),
+    key("compaction.background", Kind::Switch, "write summaries while the agent goes on, where the moment allows it"),
+    key("compaction.model", Kind::Text, "the model that writes summaries; empty for the agent's own"),
+    key("compaction.model_window", Kind::Number, "the window of that model in tokens; 0 for that of the agent's model"),
+    key("compaction.summary_tokens", Kind::Number, "the most a summary may take, in tokens"),
+    key("compaction.strategy", Kind::Choice(&["summary", "deletion", "sliding_window", "selective", "automatic"]), "what a compaction leaves"),
+    key("compaction.form", Kind::Choice(&["messages", "text", "turns"]), "how the summariser is asked"),
+    key("compaction.prompt.summary", Kind::Text, "what the summariser is asked to write"),
+    key("compaction.prompt.summary_directives", Kind::Texts, "further wishes for the summary"),
+    key("compaction.prompt.retain", Kind::Text, "what must survive word for word; empty to ask for no such part"),
+    key("compaction.prompt.retain_directives", Kind::Texts, "further wishes for what is kept"),
+    key("compaction.keep", Kind::Table, "what survives besides the system part and the newest user message: a list of tables with `keep`"),
+    key("compaction.keep_percent", Kind::Number, "the most that what is kept may take of the window, in percent"),
+    key("compaction.placement", Kind::Table, "where the summary goes, `message` or `system`, and what it begins with"),
+    key("compaction.summary_prefixes", Kind::Texts, "first words by which summaries of other tools are known"),
+    key("compaction.digest.enabled", Kind::Switch, "archive the oldest outputs of the recent part and put a digest at the end"),
+    key("compaction.digest.cutoff", Kind::Number, "how many of them stay visible"),
+    key("compaction.show_ref", Kind::Switch, "name in the window the ref of what was replaced"),
+    key("compaction.audit.enabled", Kind::Switch, "look up in the summary the facts of what it replaces, and report how many it has"),
+    key("compaction.audit.block_tokens", Kind::Number, "the most that a block of lost facts may take, in tokens; 0 for no block"),
+    key("compaction.thrash.passes", Kind::Number, "so many compactions in a row without enough gain stop automatic compaction; 0 to go on"),
+    key("compaction.thrash.gain_percent", Kind::Number, "enough is this share of the window before, in percent"),
+    key("compaction.thrash.warn_after", Kind::Number, "after so many compactions a warning goes with every further one; 0 for never"),
+    key("compaction.bound_reasoning", Kind::Choice(&["strip", "keep"]), "what happens to signed reasoning behind a change"),
+    key("recovery.ladder", Kind::Choices(RUNGS), "what to do when the provider says that the window was too large, in this order"),
+    key("recovery.retries", Kind::Number, "how many further calls are made then"),
+];
+
+impl Kind {
+    /// What a value of this kind may be, in words.
+    pub fn allowed(self) -> String {
+        let either = |words: &[&str]| words.join(", ");
+        match self {
+            Self::Switch => "true or false".to_owned(),
+            Self::Number => "a whole number from 0".to_owned(),
+            Self::Text => "a text".to_owned(),
+            Self::Choice(words) => format!("one of {}", either(words)),
+            Self::Texts => "a list of texts".to_owned(),
+            Self::Choices(words) => format!("a list of {}", either(words)),
+            Self::Conditions => {
+                "conditions such as `usage >= 0.8 x window`, `log > 75 % of window` or \
+                 `messages > 20`"
+                    .to_owned()
+            }
+            Self::Table => "a table, or a list of tables".to_owned(),
+        }
+    }
+
+    /// True if `value` is of this kind.
+    pub(super) fn admits(self, value: &Value) -> bool {
+        let texts = |check: &dyn Fn(&str) -> bool| {
+            let list = value.as_array();
+            list.is_some_and(|list| list.iter().all(|text| text.as_str().is_some_and(check)))
+        };
+        match self {
+            Self::Switch => value.is_bool(),
+            Self::Number => value.as_integer().is_some_and(|number| number >= 0),
+            Self::Text => value.is_str(),
+            Self::Choice(words) => value.as_str().is_some_and(|text| words.contains(&text)),
+            Self::Texts => texts(&|_| true),
+            Self::Choices(words) => texts(&|text| words.contains(&text)),
+            Self::Conditions => texts(&|text| text.parse::<Trigger>().is_ok()),
+            Self::Table => value.is_table() || value.is_array(),
+        }
+    }
+
+    /// A value as somebody types it: TOML, or a bare text where that is what is meant.
+    pub(super) fn typed(self, text: &str) -> Value {
+        let parsed = toml::from_str::<toml::Table>(&format!("value = {text}"));
+        let parsed = parsed.ok().and_then(|mut table| table.remove("value"));
+        let bare = || Value::String(text.to_owned());
+        match self {
+            Self::Text | Self::Choice(_) => parsed.filter(Value::is_str).unwrap_or_else(bare),
+            Self::Texts | Self::Choices(_) | Self::Conditions => match parsed {
+                Some(list @ Value::Array(_)) => list,
+                Some(one @ Value::String(_)) => Value::Array(vec![one]),
+                _ => Value::Array(vec![bare()]),
+            },
+            Self::Switch => match text.trim().to_lowercase().as_str() {
+                "true" | "yes" | "on" | "1" => Value::Boolean(true),
+                "false" | "no" | "off" | "0" => Value::Boolean(false),
+                _ => bare(),
+            },
+            Self::Number | Self::Table => parsed.unwrap_or_else(bare),
+        }
+    }
+}
+
+/// The known name that `name` is most like.
+pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let rank = |known: &str| {
+        let whole = distance(name, known);
+        // The right key in the wrong section is near, too.
+        let key = distance(&last(name), &last(known)).saturating_add(2);
+        whole.min(key)
+    };
+    let ranked = known.map(|known| (rank(known), known));
+    let (far, found) = ranked.min_by_key(|(rank, _)| *rank)?;
+    (far <= name.len() / 2 + 1).then_some(found)
+}
+
+/// How many characters must be changed, added or taken away to make one name the other.
+fn distance(one: &str, two: &str) -> usize {
+    let two: Vec<char> = two.chars().collect();
+    let mut row: Vec<usize> = (0..=two.len()).collect();
+    for (at, left) in one.chars().enumerate() {
+        let mut corner = at;
+        let mut before = at + 1;
+        let mut next = vec![before];
+        for (right, above) in two.iter().zip(row.iter().skip(1)) {
+            let changed = corner + usize::from(left != *right);
+            before = changed.min(above + 1).min(before + 1);
+            corner = *above;
+            next.push(before);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_by_its_nearest() {
+        let names = || KEYS.iter().map(|key| key.name);
+        assert_eq!(nearest("compaction.atuo", names()), Some("compaction.auto"));
+        assert_eq!(nearest("presset", names()), Some("preset"));
+        assert_eq!(nearest("auto", names()), Some("compaction.auto"));
+        assert_eq!(nearest("zzzzzz", names()), None);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn what_is_typed_is_read_as_it_is_meant() {
+        assert_eq!(Kind::Text.typed("gpt-4o"), Value::from("gpt-4o"));
+        assert_eq!(Kind::Text.typed("12"), Value::from("12"));
+        assert_eq!(Kind::Text.typed("'12'"), Value::from("12"));
+        assert_eq!(Kind::Number.typed("16_384"), Value::from(16_384));
+        assert_eq!(Kind::Switch.typed("off"), Value::from(false));
+        let one = Value::from(vec!["usage >= 0.8 x window"]);
+        assert_eq!(Kind::Conditions.typed("usage >= 0.8 x window"), one);
+        assert_eq!(Kind::Conditions.typed("['usage >= 0.8 x window']"), one);
+    }
+}

@@ -1,0 +1,211 @@
+//! Settings of one source, and settings laid over others.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use super::keys::{Key, Kind, nearest};
+use super::{ConfigError, Source};
+
+/// Fields that name the shape of a table: another shape takes nothing over.
+const SHAPES: [&str; 2] = ["shape", "placement"];
+
+/// What is known of settings: their keys.
+pub(super) struct Known<'k> {
+    pub(super) keys: Vec<&'k Key>,
+}
+
+impl<'k> Known<'k> {
+    /// The key that `name` is, or that it is a field of.
+    pub(super) fn find(&self, name: &str) -> Option<&'k Key> {
+        let is = |key: &Key| {
+            let field = name
+                .strip_prefix(key.name)
+                .and_then(|rest| rest.strip_prefix('.'));
+            name == key.name || (key.kind == Kind::Table && field.is_some())
+        };
+        self.keys.iter().copied().find(|key| is(key))
+    }
+
+    fn has_section(&self, name: &str) -> bool {
+        let section = format!("{name}.");
+        self.keys.iter().any(|key| key.name.starts_with(&section))
+    }
+
+    fn unknown(&self, name: &str, source: &Source) -> ConfigError {
+        let names = self.keys.iter().map(|key| key.name);
+        ConfigError::Unknown {
+            key: name.to_owned(),
+            source: source.clone(),
+            nearest: nearest(name, names).map(str::to_owned),
+        }
+    }
+
+    /// Every setting in `table`, by its key.
+    pub(super) fn flat(&self, table: &Table, source: &Source) -> Result<Vec<Set>, ConfigError> {
+        let mut all = Vec::new();
+        self.flatten("", table, source, &mut all)?;
+        Ok(all)
+    }
+
+    fn flatten(
+        &self,
+        section: &str,
+        table: &Table,
+        source: &Source,
+        all: &mut Vec<Set>,
+    ) -> Result<(), ConfigError> {
+        for (name, value) in table {
+            let name = if section.is_empty() {
+                name.clone()
+            } else {
+                format!("{section}.{name}")
+            };
+            match (self.find(&name), value) {
+                (Some(key), value) => {
+                    check(key, &name, value, source)?;
+                    all.push(Set {
+                        name,
+                        value: value.clone(),
+                        source: source.clone(),
+                    });
+                }
+                (None, Value::Table(inner)) if self.has_section(&name) => {
+                    self.flatten(&name, inner, source, all)?;
+                }
+                _ => return Err(self.unknown(&name, source)),
+            }
+        }
+        Ok(())
+    }
+
+    /// One setting, as somebody typed it.
+    pub(super) fn typed(
+        &self,
+        name: &str,
+        text: &str,
+        source: &Source,
+    ) -> Result<Set, ConfigError> {
+        let key = self.find(name).ok_or_else(|| self.unknown(name, source))?;
+        let kind = if key.name == name {
+            key.kind
+        } else {
+            Kind::Number
+        };
+        let value = kind.typed(text);
+        check(key, name, &value, source)?;
+        Ok(Set {
+            name: name.to_owned(),
+            value,
+            source: source.clone(),
+        })
+    }
+}
+
+/// Fails if `value` is nothing that the setting can have.
+fn check(key: &Key, name: &str, value: &Value, source: &Source) -> Result<(), ConfigError> {
+    // What the fields of a table may be, the table itself says.
+    if key.name != name || key.kind.admits(value) {
+        return Ok(());
+    }
+    let bad_trigger = || {
+        let list = value.as_array().into_iter().flatten();
+        let texts = list.filter_map(Value::as_str);
+        let mut errors = texts.filter_map(|text| {
+            let error = text.parse::<trimtab_engine::trigger::Trigger>().err()?;
+            Some((error.text, error.expected))
+        });
+        errors.next()
+    };
+    let (value, allowed) = match bad_trigger().filter(|_| key.kind == Kind::Conditions) {
+        Some((text, expected)) => (
+            format!("'{text}'"),
+            format!("{expected}; {}", key.kind.allowed()),
+        ),
+        None => (value.to_string(), key.kind.allowed()),
+    };
+    Err(ConfigError::Value {
+        key: name.to_owned(),
+        value,
+        source: source.clone(),
+        allowed,
+    })
+}
+
+/// One setting that somebody made.
+#[derive(Clone, Debug)]
+pub(super) struct Set {
+    pub(super) name: String,
+    pub(super) value: Value,
+    pub(super) source: Source,
+}
+
+/// Settings, each with who made it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Laid {
+    pub(super) table: Table,
+    pub(super) sources: BTreeMap<String, Source>,
+}
+
+impl Laid {
+    /// Lays one setting over what is there.
+    pub(super) fn lay(&mut self, set: &Set) {
+        let mut table = &mut self.table;
+        let mut path = set.name.split('.').peekable();
+        while let Some(name) = path.next() {
+            if path.peek().is_none() {
+                merge(table, name, &set.value);
+                break;
+            }
+            let inner = table
+                .entry(name)
+                .or_insert_with(|| Value::Table(Table::new()));
+            if !inner.is_table() {
+                *inner = Value::Table(Table::new());
+            }
+            let Value::Table(inner) = inner else { break };
+            table = inner;
+        }
+        self.sources.insert(set.name.clone(), set.source.clone());
+    }
+
+    /// The value of a setting.
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        let mut path = name.split('.');
+        let first = self.table.get(path.next()?)?;
+        path.try_fold(first, |value, name| value.get(name))
+    }
+
+    /// Who made a setting: it, a field of it, or the table that it is a field of.
+    pub(super) fn source(&self, name: &str) -> Source {
+        let fields = format!("{name}.");
+        let inside = self
+            .sources
+            .iter()
+            .filter(|(key, _)| key.starts_with(&fields));
+        let above = self
+            .sources
+            .iter()
+            .filter(|(key, _)| name.starts_with(&format!("{key}.")));
+        let own = self.sources.get(name).into_iter();
+        let all = own.chain(inside.map(|(_, source)| source));
+        let all = all.chain(above.map(|(_, source)| source));
+        all.min().cloned().unwrap_or(Source::Default)
+    }
+}
+
+/// Puts a value into a table: fields of a table over those that are there, unless it says
+/// that it is of another shape.
+fn merge(table: &mut Table, name: &str, value: &Value) {
+    if let (Some(Value::Table(old)), Value::Table(new)) = (table.get_mut(name), value) {
+        let other = |field: &str| {
+            new.get(field)
+                .is_some_and(|shape| old.get(field) != Some(shape))
+        };
+        if !SHAPES.iter().any(|field| other(field)) {
+            old.extend(new.clone());
+            return;
+        }
+    }
+    table.insert(name.to_owned(), value.clone());
+}

@@ -1,0 +1,162 @@
+//! The settings as JSON schema, and as a file to begin with.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value as Json, json};
+use toml::{Table, Value};
+use trimtab_engine::policy::{Policy, UnknownPreset};
+
+use super::keys::{Key, Kind};
+use super::layer::Laid;
+
+/// A JSON schema of all settings, with what each is by default in `preset`.
+pub fn schema(keys: &[Key], preset: &str) -> Result<Json, UnknownPreset> {
+    let defaults = defaults(preset)?;
+    let mut root = section("Settings of Trimtab: trimtab.toml");
+    for key in keys {
+        let mut at = &mut root;
+        let mut path = key.name.split('.').peekable();
+        while let Some(name) = path.next() {
+            let inner = at.entry("properties").or_insert_with(|| json!({}));
+            let Some(inner) = inner.as_object_mut() else {
+                break;
+            };
+            if path.peek().is_none() {
+                inner.insert(name.to_owned(), property(key, &defaults));
+                break;
+            }
+            let next = inner
+                .entry(name.to_owned())
+                .or_insert_with(|| Json::Object(section("")));
+            let Some(next) = next.as_object_mut() else {
+                break;
+            };
+            at = next;
+        }
+    }
+    let dialect = json!("https://json-schema.org/draft/2020-12/schema");
+    root.insert("$schema".to_owned(), dialect);
+    Ok(Json::Object(root))
+}
+
+fn section(about: &str) -> Map<String, Json> {
+    let mut map = Map::new();
+    if !about.is_empty() {
+        map.insert("title".to_owned(), json!(about));
+    }
+    map.insert("type".to_owned(), json!("object"));
+    map.insert("additionalProperties".to_owned(), json!(false));
+    map
+}
+
+fn property(key: &Key, defaults: &Laid) -> Json {
+    let mut map = match key.kind {
+        Kind::Switch => json!({"type": "boolean"}),
+        Kind::Number => json!({"type": "integer", "minimum": 0}),
+        Kind::Text => json!({"type": "string"}),
+        Kind::Choice(words) => json!({"type": "string", "enum": words}),
+        Kind::Texts | Kind::Conditions => json!({"type": "array", "items": {"type": "string"}}),
+        Kind::Choices(words) => {
+            json!({"type": "array", "items": {"type": "string", "enum": words}})
+        }
+        Kind::Table => json!({"type": ["object", "array"]}),
+    };
+    if let Some(map) = map.as_object_mut() {
+        map.insert("description".to_owned(), json!(key.about));
+        map.insert("x-environment".to_owned(), json!(key.variable()));
+        let default = defaults
+            .get(key.name)
+            .and_then(|value| serde_json::to_value(value).ok());
+        map.extend(default.map(|default| ("default".to_owned(), default)));
+    }
+    map
+}
+
+fn defaults(preset: &str) -> Result<Laid, UnknownPreset> {
+    let policy = Policy::preset(preset)?;
+    Ok(Laid {
+        table: Table::try_from(&policy).unwrap_or_default(),
+        ..Laid::default()
+    })
+}
+
+/// A file to begin with: every setting with its meaning and its value in `preset`, all but the
+/// preset commented out.
+pub fn commented(keys: &[Key], preset: &str) -> Result<String, UnknownPreset> {
+    let defaults = defaults(preset)?;
+    let mut text = String::from(
+        "# Settings of Trimtab for this project. What is commented out is what the preset says.\n\
+         # Order, the strongest first: flags, environment, this file, the user's file, the preset.\n",
+    );
+    // A file's own keys stand before its first section.
+    let plain = keys.iter().filter(|key| !key.name.contains('.'));
+    for key in plain {
+        let _ = writeln!(text, "\n# {}", key.about);
+        let is_preset = key.name == "preset";
+        let mark = if is_preset { "" } else { "# " };
+        let value = if is_preset {
+            Some(Value::from(preset))
+        } else {
+            defaults.get(key.name).cloned()
+        };
+        let value = value.unwrap_or_else(|| nothing(key.kind));
+        let _ = writeln!(text, "{mark}{} = {}", key.name, inline(&value));
+    }
+    for section in sections(keys) {
+        let _ = writeln!(text, "\n[{section}]");
+        for key in keys {
+            let own = key.name.rsplit_once('.');
+            let Some((_, name)) = own.filter(|(own, _)| *own == section) else {
+                continue;
+            };
+            let value = defaults.get(key.name).cloned();
+            let value = inline(&value.unwrap_or_else(|| nothing(key.kind)));
+            let _ = write!(text, "# {}\n# {name} = {value}\n", key.about);
+        }
+    }
+    Ok(text)
+}
+
+/// The sections of a file, in the order in which they are first met.
+fn sections(keys: &[Key]) -> Vec<&'static str> {
+    let mut sections = Vec::new();
+    for (section, _) in keys.iter().filter_map(|key| key.name.rsplit_once('.')) {
+        if !sections.contains(&section) {
+            sections.push(section);
+        }
+    }
+    sections
+}
+
+/// A value as TOML on one line.
+///
+/// ```
+/// assert_eq!(trimtab::config::inline(&toml::Value::from("a\nb")), r#""a\nb""#);
+/// ```
+pub fn inline(value: &Value) -> String {
+    match value {
+        // A JSON string is a basic string of TOML, too.
+        Value::String(text) => Json::from(text.as_str()).to_string(),
+        Value::Array(list) => {
+            let list: Vec<String> = list.iter().map(inline).collect();
+            format!("[{}]", list.join(", "))
+        }
+        Value::Table(table) => {
+            let fields = table.iter();
+            let fields: Vec<String> = fields
+                .map(|(name, value)| format!("{name} = {}", inline(value)))
+                .collect();
+            format!("{{ {} }}", fields.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn nothing(kind: Kind) -> Value {
+    match kind {
+        Kind::Switch => Value::from(false),
+        Kind::Number => Value::from(0),
+        Kind::Text | Kind::Choice(_) => Value::from(""),
+        _ => Value::Array(Vec::new()),
+    }
+}

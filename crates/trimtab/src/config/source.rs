@@ -1,0 +1,55 @@
+//! Where a setting comes from.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a setting comes from, the strongest first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Source {
+    /// A flag of the command line.
+    Flag(String),
+    /// An environment variable.
+    Environment(String),
+    /// The project's file, or the one that was named.
+    Project(PathBuf),
+    /// The user's file.
+    User(PathBuf),
+    /// The preset.
+    Preset(String),
+    /// Nobody said anything.
+    Default,
+}
+
+impl Source {
+    /// A short name for scripts.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Flag(_) => "flag",
+            Self::Environment(_) => "environment",
+            Self::Project(_) => "project",
+            Self::User(_) => "user",
+            Self::Preset(_) => "preset",
+            Self::Default => "default",
+        }
+    }
+
+    /// The flag, variable, file or preset.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Flag(name) | Self::Environment(name) | Self::Preset(name) => name.clone(),
+            Self::Project(path) | Self::User(path) => path.display().to_string(),
+            Self::Default => String::new(),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Preset(name) => write!(f, "preset {name}"),
+            Self::Default => f.write_str("default"),
+            other => f.write_str(&other.name()),
+        }
+    }
+}

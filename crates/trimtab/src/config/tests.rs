@@ -1,0 +1,333 @@
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::*;
+
+fn with(flags: &[&str], environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let mut inputs = Inputs {
+        environment: environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        ..Inputs::default()
+    };
+    for flag in flags {
+        inputs.set(flag, "--set");
+    }
+    Config::load(&inputs)
+}
+
+fn refused(flags: &[&str], environment: &[(&str, &str)]) -> String {
+    let error = with(flags, environment).unwrap_err();
+    let hint = error.hint().map(|hint| format!(" | {hint}"));
+    format!("{error}{}", hint.unwrap_or_default())
+}
+
+#[test]
+fn every_setting_of_a_policy_is_documented() {
+    let mut found = BTreeSet::new();
+    for preset in PRESETS {
+        let table = Table::try_from(Policy::preset(preset.name).unwrap()).unwrap();
+        names("", &table, &mut found);
+    }
+    let listed: BTreeSet<String> = KEYS.iter().map(|key| key.name.to_owned()).collect();
+    let missing: Vec<_> = found.difference(&listed).collect();
+    assert!(missing.is_empty(), "not in keys.rs: {missing:?}");
+    // One that has no default is not in any table.
+    let optional = ["ageing.placeholder.budget.tokens"];
+    let gone = listed.difference(&found);
+    let gone: Vec<_> = gone
+        .filter(|name| !OWN.contains(&name.as_str()) && !optional.contains(&name.as_str()))
+        .collect();
+    assert!(gone.is_empty(), "no such setting: {gone:?}");
+}
+
+fn names(section: &str, table: &Table, found: &mut BTreeSet<String>) {
+    for (name, value) in table {
+        let name = if section.is_empty() {
+            name.clone()
+        } else {
+            format!("{section}.{name}")
+        };
+        let key = KEYS.iter().find(|key| key.name == name);
+        match value {
+            Value::Table(inner) if key.is_none() => names(&name, inner, found),
+            _ => {
+                let fits = key.is_none_or(|key| key.kind.admits(value));
+                assert!(fits, "{name} = {value} is not of its kind");
+                found.insert(name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_preset_alone_is_that_preset() {
+    for preset in PRESETS {
+        let config = with(&[&format!("preset={}", preset.name)], &[]).unwrap();
+        assert_eq!(config.policy, Policy::preset(preset.name).unwrap());
+    }
+}
+
+#[test]
+fn the_stronger_source_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("a/b");
+    fs::create_dir_all(&deep).unwrap();
+    fs::create_dir_all(folder.path().join("config/trimtab")).unwrap();
+    let user = folder.path().join("config/trimtab/config.toml");
+    let project = folder.path().join("trimtab.toml");
+    fs::write(
+        &user,
+        "preset = 'refs'\n[recovery]\nretries = 1\n[compaction]\nauto = false\nkeep_percent = 30\n",
+    )
+    .unwrap();
+    fs::write(
+        &project,
+        "[recovery]\nretries = 2\n[compaction]\nkeep_percent = 31\n",
+    )
+    .unwrap();
+    let mut inputs = Inputs {
+        folder: Some(deep),
+        environment: vec![
+            (
+                "XDG_CONFIG_HOME".into(),
+                folder.path().join("config").display().to_string(),
+            ),
+            ("TRIMTAB_RECOVERY_RETRIES".into(), "3".into()),
+        ],
+        ..Inputs::default()
+    };
+    let from = |inputs: &Inputs, key: &str| {
+        let config = Config::load(inputs).unwrap();
+        let value = config.get(key).unwrap().to_string();
+        (value, config.source(key).as_str())
+    };
+    assert_eq!(
+        from(&inputs, "recovery.retries"),
+        ("3".to_owned(), "environment")
+    );
+    assert_eq!(
+        from(&inputs, "compaction.keep_percent"),
+        ("31".to_owned(), "project")
+    );
+    assert_eq!(
+        from(&inputs, "compaction.auto"),
+        ("false".to_owned(), "user")
+    );
+    assert_eq!(from(&inputs, "preset"), ("\"refs\"".to_owned(), "user"));
+    assert_eq!(from(&inputs, "repair"), ("\"strip\"".to_owned(), "preset"));
+    inputs.set("recovery.retries=4", "--set");
+    assert_eq!(from(&inputs, "recovery.retries"), ("4".to_owned(), "flag"));
+}
+
+#[test]
+fn a_preset_of_a_stronger_source_changes_what_nobody_set() {
+    let config = with(
+        &["preset=turns"],
+        &[("TRIMTAB_PRESET", "refs"), ("TRIMTAB_FIT", "no")],
+    )
+    .unwrap();
+    assert_eq!(config.policy.preset, "turns");
+    assert!(!config.policy.fit);
+    assert_eq!(
+        config.policy.estimate,
+        Policy::preset("turns").unwrap().estimate
+    );
+}
+
+#[test]
+fn shapes_are_changed_in_part_or_as_a_whole() {
+    let config = with(&["preset=refs", "views.default.max_bytes=1000"], &[]).unwrap();
+    let shape = toml::to_string(&config.policy.views.default).unwrap();
+    assert!(
+        shape.contains("max_bytes = 1000") && shape.contains("head_lines"),
+        "{shape}"
+    );
+    let config = with(
+        &[
+            "preset=refs",
+            "views.default={ shape = 'prefix', chars = 9 }",
+        ],
+        &[],
+    );
+    let shape = toml::to_string(&config.unwrap().policy.views.default).unwrap();
+    assert!(shape.contains("chars = 9"), "{shape}");
+}
+
+#[test]
+fn what_is_not_known_is_told_with_what_is_near() {
+    assert_eq!(
+        refused(&["compaction.atuo=false"], &[]),
+        "--set: no setting compaction.atuo | did you mean compaction.auto?"
+    );
+    assert_eq!(
+        refused(&[], &[("TRIMTAB_COMPACTION_ATUO", "false")]),
+        "TRIMTAB_COMPACTION_ATUO: no setting compaction.atuo | did you mean compaction.auto?"
+    );
+    assert!(with(&[], &[("TRIMTAB_SOMETHING", "else")]).is_ok());
+    assert!(refused(&["preset=refs", "views.default.max_byte=1"], &[]).contains("max_byte"));
+}
+
+#[test]
+fn a_value_that_cannot_be_is_told_with_what_can() {
+    assert_eq!(
+        refused(&["compaction.auto=perhaps"], &[]),
+        "--set: compaction.auto = \"perhaps\" cannot be used | allowed: true or false"
+    );
+    let told = refused(&[], &[("TRIMTAB_PRESET", "tidy")]);
+    assert!(
+        told.contains("TRIMTAB_PRESET: preset = ") && told.contains("steady, refs"),
+        "{told}"
+    );
+    let told = refused(&["compaction.when=usage >= soon"], &[]);
+    assert!(
+        told.contains("'usage >= soon'") && told.contains("a whole number"),
+        "{told}"
+    );
+    let told = refused(&["compaction.when=usage >= 1.5 x window"], &[]);
+    assert!(
+        told.contains("compaction.when[0]") && told.contains("0 to 1"),
+        "{told}"
+    );
+    let told = refused(
+        &["window=10000", "compaction.when=log >= window - 16384"],
+        &[],
+    );
+    assert!(
+        told.contains("a reserve below the window of 10000 tokens"),
+        "{told}"
+    );
+    let told = refused(&["window=10000", "max_output=20000"], &[]);
+    assert!(told.contains("max_output = 20000"), "{told}");
+    let told = refused(&["preset=refs", "ageing.placeholder.budget.min=70000"], &[]);
+    assert!(
+        told.contains("min no larger than max") && told.starts_with("--set: "),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("broken.toml");
+    fs::write(&path, "preset = 'refs'\ncompaction = [\n").unwrap();
+    let inputs = Inputs {
+        file: Some(path),
+        ..Inputs::default()
+    };
+    let told = Config::load(&inputs).unwrap_err().to_string();
+    assert!(told.contains("broken.toml: line "), "{told}");
+    let inputs = Inputs {
+        file: Some(folder.path().join("none.toml")),
+        ..Inputs::default()
+    };
+    assert!(
+        Config::load(&inputs)
+            .unwrap_err()
+            .to_string()
+            .contains("cannot read")
+    );
+}
+
+#[test]
+fn the_names_of_the_second_design_mean_what_they_say() {
+    let names = [
+        ("TOOL_OUTPUT_TRUNCATION_POLICY", "bytes"),
+        ("TOOL_OUTPUT_MAX_TOKENS", "1234"),
+        ("TOOL_OUTPUT_SERIALIZATION_BUFFER", "1.5"),
+        ("APPROX_CHARS_PER_TOKEN", "3"),
+        ("COMPACT_USER_MESSAGE_MAX_TOKENS", "777"),
+        ("PROTECTED_TOOLS", "[\"todo\", \"plan_*\"]"),
+        ("COMPACT_SUMMARIZATION_PROMPT", "be short"),
+        ("COMPACT_SUMMARY_PREFIX", "before: "),
+        ("CONTEXT_OVERFLOW_MAX_RETRIES", "1"),
+        ("MEMORY_COMPRESSION_THRESHOLD", "5000"),
+        ("MEMORY_SHORT_TERM_SIZE", "10"),
+    ];
+    let config = with(&["preset=checkpoint"], &names).unwrap();
+    let written = toml::to_string(&config.policy).unwrap();
+    for expected in [
+        "max = 1234",
+        "unit = \"bytes\"",
+        "buffer_percent = 150",
+        "per_token = 3",
+        "tokens = 777",
+        "plan_*",
+        "be short",
+        "before: ",
+        "retries = 1",
+        "log > 5000",
+        "messages >= 10",
+    ] {
+        assert!(
+            written.contains(expected),
+            "{expected} is not in\n{written}"
+        );
+    }
+    assert_eq!(
+        config.source("recovery.retries").to_string(),
+        "CONTEXT_OVERFLOW_MAX_RETRIES"
+    );
+    let own = [names[8], ("TRIMTAB_RECOVERY_RETRIES", "2")];
+    let config = with(&["preset=checkpoint"], &own).unwrap();
+    assert_eq!(config.policy.recovery.retries, 2);
+    // They are names of that design: another preset does not know them.
+    let config = with(&["preset=refs"], &names).unwrap();
+    assert_eq!(config.policy, Policy::preset("refs").unwrap());
+    assert!(
+        refused(
+            &["preset=checkpoint"],
+            &[("TOOL_OUTPUT_MAX_TOKENS", "many")]
+        )
+        .contains("'many'")
+    );
+}
+
+#[test]
+fn the_file_to_begin_with_is_read_as_the_preset() {
+    for preset in PRESETS {
+        let text = commented(KEYS, preset.name).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trimtab.toml");
+        fs::write(&path, &text).unwrap();
+        let inputs = Inputs {
+            file: Some(path.clone()),
+            ..Inputs::default()
+        };
+        assert_eq!(
+            Config::load(&inputs).unwrap().policy,
+            Policy::preset(preset.name).unwrap()
+        );
+        // And with every comment taken for a setting.
+        let setting = |line: &str| {
+            line.strip_prefix("# ")
+                .filter(|line| line.contains(" = "))
+                .map(str::to_owned)
+        };
+        let all: Vec<String> = text
+            .lines()
+            .map(|line| setting(line).unwrap_or_else(|| line.to_owned()))
+            .collect();
+        fs::write(&path, all.join("\n").replace("\ntokens = 0\n", "\n")).unwrap();
+        assert_eq!(
+            Config::load(&inputs).unwrap().policy,
+            Policy::preset(preset.name).unwrap()
+        );
+    }
+}
+
+#[test]
+fn the_schema_names_every_setting() {
+    let schema = schema(KEYS, "refs").unwrap();
+    for key in KEYS {
+        let path: Vec<String> = key
+            .name
+            .split('.')
+            .map(|name| format!("/properties/{name}"))
+            .collect();
+        let found = schema.pointer(&path.concat()).unwrap();
+        assert_eq!(found["description"], key.about);
+    }
+    assert_eq!(schema["properties"]["repair"]["default"], "strip");
+}
