@@ -164,17 +164,19 @@ impl<'s, 'a> Draft<'s, 'a> {
             }
             cut = index + 1;
         }
-        // What the user said stays, the newest first.
+        let is_user = |segment: &Segment| segment.piece == Piece::User;
+        let question = self.survey.segments.iter().rposition(is_user);
+        // What the user said stays, the newest first; the newest always.
         for (index, segment) in old.iter().take(cut).rev() {
-            if segment.piece == Piece::User {
-                match users.checked_sub(segment.tokens) {
-                    Some(left) => users = left,
-                    None => {
-                        users = 0;
-                        self.now = self.now.saturating_sub(segment.tokens);
-                        self.hidden.insert(*index);
-                    }
-                }
+            if segment.piece != Piece::User || Some(*index) == question {
+                continue;
+            }
+            if let Some(left) = users.checked_sub(segment.tokens) {
+                users = left;
+            } else {
+                users = 0;
+                self.now = self.now.saturating_sub(segment.tokens);
+                self.hidden.insert(*index);
             }
         }
     }

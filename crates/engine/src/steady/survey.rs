@@ -55,9 +55,14 @@ impl<'a> Survey<'a> {
     pub(super) fn new(slots: &'a [Slot], situation: &Situation<'_>) -> Self {
         let pairing = rounds::pair(slots);
         // What is archived is not sent.
-        let weigh = |slot: &Slot| match slot.message.agent_visible() {
-            true => (situation.weigh)(&Measure::of(&slot.message)),
-            false => 0,
+        let weigh = |slot: &Slot| {
+            let sent = slot.message.agent_visible();
+            let measure = || Measure::of(&slot.message);
+            if sent {
+                (situation.weigh)(&measure())
+            } else {
+                0
+            }
         };
         let tokens: Vec<u64> = slots.iter().map(weigh).collect();
         let segments = segments(slots, &pairing, &tokens);
