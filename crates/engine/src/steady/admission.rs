@@ -34,7 +34,7 @@ impl Steady {
     /// let steady = Steady::default();
     /// let cap = |used, round| steady.cap(Room { messages: 40_000, used, round });
     /// assert!(cap(30_000, 0) < cap(5_000, 0));
-    /// assert!(cap(30_000, 15_000) < cap(30_000, 0));
+    /// assert!(cap(30_000, 23_000) < cap(30_000, 0));
     /// ```
     pub fn cap(&self, room: Room) -> u64 {
         let most = percent(room.messages, self.cap_percent).min(self.cap_tokens);
