@@ -55,7 +55,8 @@ pub(crate) fn texts(output: &Output) -> (String, String) {
 pub(crate) struct Served {
     child: Child,
     pub(crate) url: String,
-    pub(crate) folder: TempDir,
+    /// Kept until the end.
+    _folder: TempDir,
     lines: Receiver<String>,
 }
 
@@ -85,7 +86,7 @@ impl Served {
         let mut served = Self {
             child,
             url: String::new(),
-            folder,
+            _folder: folder,
             lines,
         };
         let line = served.wait_for("listening on ");
