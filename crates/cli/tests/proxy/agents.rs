@@ -88,11 +88,8 @@ async fn agents_run_to_the_end() {
             stdout.contains(LAST),
             "{name}: {stdout}\n{stderr}\n{outcomes:?}"
         );
-        assert!(
-            upstream.violations().is_empty(),
-            "{name}: {:?}",
-            upstream.violations()
-        );
+        let ours: Vec<String> = upstream.violations().into_iter().filter(is_ours).collect();
+        assert!(ours.is_empty(), "{name}: {ours:?}");
         let line = stderr
             .lines()
             .find(|line| line.starts_with("trimtab: "))
@@ -103,6 +100,12 @@ async fn agents_run_to_the_end() {
         );
         assert!(requests.len() > ROUNDS, "{name}: {}", requests.len());
     }
+}
+
+/// False for what an agent does by itself: it asks for endpoints that the upstream lacks, and
+/// tries a system message among the others before it does without.
+fn is_ours(violation: &String) -> bool {
+    !violation.ends_with("status 404") && !violation.ends_with("has the role \"system\"")
 }
 
 /// A model that has `agent` run commands with long outputs.
