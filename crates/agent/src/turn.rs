@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use trimtab::session::{Moment, Recovered};
-use trimtab_model::{Kind, Message, Part, Usage};
+use trimtab_engine::log::Log;
+use trimtab_engine::normalise::{Entry, Source};
+use trimtab_engine::window::Window;
+use trimtab_model::{Kind, Message, Part, Role, Usage};
 
 use crate::model::{Answer, Ending, ModelError, Piece, Request};
 use crate::{Agent, AgentError, Event};
@@ -210,14 +213,19 @@ impl Agent {
         let ready = self.session.ready();
         self.tell_session();
         let ready = ready?;
-        let messages = self.session.window()?.messages().map(Arc::clone).collect();
+        let window = self.session.window()?.clone();
+        let log = self.session.projection().log();
         Ok(Request {
+            lost_thought: has_lost_thought(&window, log),
             tools: self.tools.definitions(),
             max_output: ready.max_output,
             window: self.session.setup().limits.window,
             estimate: Some(ready.tokens),
             conversation: Some(self.session.id().to_string()),
-            ..Request::new(&self.settings.model.name, messages)
+            ..Request::new(
+                &self.settings.model.name,
+                window.messages().map(Arc::clone).collect(),
+            )
         })
     }
 
@@ -297,6 +305,26 @@ impl Agent {
         }
         Ok(())
     }
+}
+
+/// True if the window ends with an open round whose sealed thought a plan took out.
+fn has_lost_thought(window: &Window, log: &Log) -> bool {
+    let is_output = |entry: &&Entry| entry.message.role == Role::Tool;
+    let entries = window.entries().iter().rev();
+    let Some(asks) = entries.clone().find(|entry| !is_output(entry)) else {
+        return false;
+    };
+    let is_open = entries.take(1).all(|entry| is_output(&entry));
+    let Source::Log(at) = asks.source else {
+        return false;
+    };
+    let came = log.messages().get(at);
+    is_open && came.is_some_and(|came| is_sealed(came)) && !is_sealed(&asks.message)
+}
+
+fn is_sealed(message: &Message) -> bool {
+    let mut parts = message.parts.iter();
+    parts.any(|part| matches!(part, Part::Reasoning(thought) if thought.is_sealed()))
 }
 
 #[cfg(test)]

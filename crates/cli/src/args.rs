@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::verbs::output::place::StoreArgs;
-use crate::verbs::{compact, config, demo, doctor, inspect, mcp, models, output, serve, wrap};
+use crate::verbs::{
+    chat, compact, config, demo, doctor, inspect, mcp, models, output, replay, serve, wrap,
+};
 
 /// The context engine between an agent and its model.
 #[derive(Debug, Parser)]
@@ -42,12 +44,18 @@ pub enum Verb {
     /// Show what fills the window of a recorded conversation, and what is wrong with it
     #[command(long_about = inspect::ABOUT, after_help = inspect::EXAMPLES)]
     Inspect(inspect::Args),
+    /// Talk to a model in the terminal, with tools and a window that takes care of itself
+    #[command(long_about = chat::ABOUT, after_help = chat::EXAMPLES)]
+    Chat(chat::Args),
     /// Compact a recorded conversation, in the form that it was written down in
     #[command(long_about = compact::ABOUT, after_help = compact::EXAMPLES)]
     Compact(compact::Args),
     /// Show windows, prices and rules of models
     #[command(long_about = models::ABOUT, after_help = models::EXAMPLES)]
     Models(models::Args),
+    /// Replay recorded sessions through a preset: tokens, cost, recall, faults
+    #[command(long_about = replay::ABOUT, after_help = replay::EXAMPLES)]
+    Replay(replay::Args),
     /// Keep tool outputs in a store: put, list, read, search and remove them
     #[command(long_about = output::ABOUT, after_help = output::EXAMPLES)]
     Output(output::Args),

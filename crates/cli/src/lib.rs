@@ -35,7 +35,7 @@ pub fn main() -> ExitCode {
 
 /// Asks the settings where the store is, for a verb that uses it and was not told.
 fn find_store(cli: &mut Cli) -> Result<(), Failure> {
-    let uses = matches!(cli.verb, Verb::Output(_) | Verb::Mcp(_));
+    let uses = matches!(cli.verb, Verb::Chat(_) | Verb::Output(_) | Verb::Mcp(_));
     if uses && cli.common.store.store.is_none() {
         cli.common.store.store = settings::load(&cli.common, &[])?.store;
     }
@@ -44,6 +44,7 @@ fn find_store(cli: &mut Cli) -> Result<(), Failure> {
 
 fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
     match &cli.verb {
+        Verb::Chat(args) => verbs::chat::run(args, &cli.common, terminal),
         Verb::Compact(args) => verbs::compact::run(args, &cli.common, terminal),
         Verb::Config(args) => verbs::config::run(args, &cli.common, terminal),
         Verb::Demo(args) => verbs::demo::run(args, &cli.common, terminal),
@@ -51,6 +52,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, terminal),
         Verb::Models(args) => verbs::models::run(args, &cli.common, terminal),
         Verb::Output(args) => verbs::output::run(args, &cli.common, terminal),
+        Verb::Replay(args) => verbs::replay::run(args, &cli.common, terminal),
         Verb::Serve(args) => verbs::serve::run(args, &cli.common, terminal),
         Verb::Wrap(args) => verbs::wrap::run(args, &cli.common, terminal),
         Verb::Mcp(_) => Ok(()),

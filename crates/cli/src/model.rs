@@ -1,12 +1,16 @@
 //! Models that answer: which dialect they speak, and where.
 
-use trimtab_agent::model::{Client, Endpoint, Model};
+use trimtab_agent::model::{Client, Endpoint, Model, Scripted};
 use trimtab_model::Dialect;
 
 use crate::exit::Failure;
 
-/// The model called `name`: alone, or with its dialect in front as in `messages:NAME`.
+/// The model called `name`: alone, or with its dialect in front as in `messages:NAME`; or the
+/// script in `scripted:FILE`.
 pub fn find(name: &str) -> Result<Model, Failure> {
+    if let Some(file) = name.strip_prefix("scripted:") {
+        return scripted(file);
+    }
     let (dialect, name) = dialect_of(name);
     let prefix = match dialect {
         Dialect::Messages => "ANTHROPIC",
@@ -25,10 +29,19 @@ pub fn find(name: &str) -> Result<Model, Failure> {
         let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
         Failure::input(format!("{base}: {message}"), hint)
     })?;
-    Ok(Model {
-        client: Client::http(dialect, endpoint),
-        name: name.to_owned(),
-    })
+    Ok(Model::new(Client::http(dialect, endpoint), name))
+}
+
+/// The model that a script plays.
+fn scripted(file: &str) -> Result<Model, Failure> {
+    let played = Scripted::from_file(file).map_err(|error| {
+        let text = error.to_string();
+        let (message, hint) = text
+            .split_once("\nhint: ")
+            .unwrap_or((&text, "see docs/script.md"));
+        Failure::input(message, hint)
+    })?;
+    Ok(Model::new(Client::new(played), file))
 }
 
 /// The dialect that `name` says, or that its maker speaks; and the name without it.

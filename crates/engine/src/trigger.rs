@@ -205,7 +205,19 @@ impl Metric {
 
 impl Threshold {
     fn of(self, situation: &Situation) -> Option<u64> {
-        let window = situation.window.filter(|window| *window > 0);
+        self.figure(situation.window)
+    }
+
+    /// The figure for a model with this window; none if it is switched off, or if it needs a
+    /// window that is not known.
+    ///
+    /// ```
+    /// # use trimtab_engine::trigger::Threshold;
+    /// assert_eq!(Threshold::WindowPercent(85).figure(Some(200_000)), Some(170_000));
+    /// assert_eq!(Threshold::WindowPercent(85).figure(None), None);
+    /// ```
+    pub fn figure(self, window: Option<u64>) -> Option<u64> {
+        let window = window.filter(|window| *window > 0);
         match self {
             Self::Fixed(value) => Some(value).filter(|value| *value > 0),
             Self::WindowRatio(ratio) => window.map(|window| share(window, ratio)),

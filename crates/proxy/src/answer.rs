@@ -114,9 +114,9 @@ impl Parts {
     fn add_call(&mut self, delta: &Value) {
         let index = delta.get("index").and_then(Value::as_u64).unwrap_or(0);
         let call = self.at(index, json!({}));
-        for (name, value) in delta.as_object().into_iter().flatten() {
+        let fields = delta.as_object().into_iter().flatten();
+        for (name, value) in fields.filter(|(name, _)| *name != "index") {
             match (name.as_str(), call.get_mut(name)) {
-                ("index", _) => {}
                 ("function", Some(Value::Object(function))) => {
                     for (name, value) in value.as_object().into_iter().flatten() {
                         let slot = function.entry(name).or_insert(Value::Null);
@@ -245,6 +245,7 @@ mod tests {
         assembler.finish().unwrap()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
     fn delta(delta: Value) -> Value {
         json!({"choices": [{"index": 0, "delta": delta}]})
     }

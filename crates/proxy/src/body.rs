@@ -5,9 +5,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_core::Stream;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
@@ -33,24 +34,26 @@ pub(crate) fn passing(incoming: Incoming) -> Body {
 pub(crate) enum Collected {
     /// All of it.
     Whole(Bytes),
-    /// It is longer: what was read, and the rest of it.
+    /// It is longer, or broke off: what was read, and the rest of it, or the error.
     Longer(Bytes, Body),
 }
 
 /// Reads a body up to a number of bytes.
-pub(crate) async fn collect(mut body: Body, limit: usize) -> Result<Collected, BoxError> {
+pub(crate) async fn collect(mut body: Body, limit: usize) -> Collected {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if expected > limit {
-        return Ok(Collected::Longer(Bytes::new(), body));
+        return Collected::Longer(Bytes::new(), body);
     }
     let mut first = None;
     let mut buffer = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame?.into_data() else {
-            continue;
+        let data = match frame.map(Frame::into_data) {
+            Ok(Ok(data)) => data,
+            Ok(Err(_)) => continue,
+            Err(error) => return Collected::Longer(buffer.freeze(), failing(error)),
         };
         // A body that comes in one piece is not copied.
-        if first.is_none() && buffer.is_empty() && body.is_end_stream() {
+        if data.len() <= limit && buffer.is_empty() && body.is_end_stream() {
             first = Some(data);
             continue;
         }
@@ -59,10 +62,25 @@ pub(crate) async fn collect(mut body: Body, limit: usize) -> Result<Collected, B
         }
         buffer.extend_from_slice(&data);
         if buffer.len() > limit {
-            return Ok(Collected::Longer(buffer.freeze(), body));
+            return Collected::Longer(buffer.freeze(), body);
         }
     }
-    Ok(Collected::Whole(first.unwrap_or_else(|| buffer.freeze())))
+    Collected::Whole(first.unwrap_or_else(|| buffer.freeze()))
+}
+
+/// A body that is nothing but an error.
+pub(crate) fn failing(error: BoxError) -> Body {
+    StreamBody::new(Failing(Some(error))).boxed_unsync()
+}
+
+struct Failing(Option<BoxError>);
+
+impl Stream for Failing {
+    type Item = Result<Frame<Bytes>, BoxError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.take().map(Err))
+    }
 }
 
 /// A body that begins with bytes that were read from it before.
@@ -166,7 +184,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_is_too_long_is_given_back_whole() {
         let long = rejoined(Bytes::from_static(b"ab"), full("cdef"));
-        let Collected::Longer(read, rest) = collect(long, 3).await.unwrap() else {
+        let Collected::Longer(read, rest) = collect(long, 3).await else {
             panic!("it is longer");
         };
         let whole = rejoined(read, rest).collect().await.unwrap().to_bytes();
@@ -176,22 +194,32 @@ mod tests {
     #[tokio::test]
     async fn a_short_body_is_read_whole() {
         let body = rejoined(Bytes::from_static(b"ab"), full("cd"));
-        let Collected::Whole(bytes) = collect(body, 4).await.unwrap() else {
+        let Collected::Whole(bytes) = collect(body, 4).await else {
             panic!("it is not longer");
         };
         assert_eq!(bytes, "abcd");
     }
 
     #[tokio::test]
+    async fn what_was_read_of_a_broken_body_is_given_on() {
+        let body = rejoined(Bytes::from_static(b"ab"), failing("gone".into()));
+        let Collected::Longer(read, mut rest) = collect(body, 9).await else {
+            panic!("it is not whole");
+        };
+        assert_eq!(read, "ab");
+        assert!(rest.frame().await.unwrap().is_err());
+    }
+
+    #[tokio::test]
     async fn silence_is_an_error() {
-        let never = http_body_util::StreamBody::new(Never).boxed_unsync();
+        let never = StreamBody::new(Never).boxed_unsync();
         let error = Idle::new(never, Duration::from_millis(5)).frame().await;
         assert!(error.unwrap().is_err());
     }
 
     struct Never;
 
-    impl futures_core::Stream for Never {
+    impl Stream for Never {
         type Item = Result<Frame<Bytes>, BoxError>;
 
         fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {

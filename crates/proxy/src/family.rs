@@ -183,7 +183,7 @@ impl Branches {
 
 /// All families in memory. The oldest are let go; the store has them.
 pub(crate) struct Families {
-    families: Mutex<HashMap<String, Arc<Family>>>,
+    by_name: Mutex<HashMap<String, Arc<Family>>>,
     clock: AtomicU64,
     /// The most bytes that all of them may take, about.
     memory: usize,
@@ -193,7 +193,7 @@ impl Families {
     /// No family yet; all together may take about `memory` bytes.
     pub(crate) fn new(memory: usize) -> Self {
         Self {
-            families: Mutex::default(),
+            by_name: Mutex::default(),
             clock: AtomicU64::new(0),
             memory,
         }
@@ -202,7 +202,7 @@ impl Families {
     /// The family of that name.
     pub(crate) fn get(&self, name: &str, most: usize) -> Arc<Family> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
-        let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut families = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         let family = families.entry(name.to_owned()).or_insert_with(|| {
             Arc::new(Family {
                 name: name.to_owned(),
@@ -219,7 +219,7 @@ impl Families {
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.families
+        self.by_name
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .len()

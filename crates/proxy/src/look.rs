@@ -4,7 +4,7 @@
 //! all was said to be well. Only as long as nothing has been given to the client can the
 //! request be sent again.
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use http::Response;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body_util::BodyExt;
@@ -67,7 +67,7 @@ async fn failed(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
         Some(Collected::Longer(read, rest)) => {
             return Looked::Answer(Response::from_parts(parts, rejoined(read, rest)));
         }
-        None => return Looked::Answer(Response::from_parts(parts, broken())),
+        None => return Looked::Answer(Response::from_parts(parts, silent())),
     };
     let unpacked = decode(&parts.headers, &error, limits).ok().flatten();
     let headers: Vec<(&str, &str)> = parts
@@ -100,7 +100,7 @@ async fn stream(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
                 }
             }
             Some(Err(error)) => {
-                body = failing(error);
+                body = body::failing(error);
                 break;
             }
             None => break,
@@ -132,39 +132,19 @@ async fn whole(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
         Some(Collected::Longer(read, rest)) => {
             Looked::Answer(Response::from_parts(parts, rejoined(read, rest)))
         }
-        None => Looked::Answer(Response::from_parts(parts, broken())),
+        None => Looked::Answer(Response::from_parts(parts, silent())),
     }
 }
 
-async fn within(
-    limits: &Limits,
-    collecting: impl Future<Output = Result<Collected, body::BoxError>>,
-) -> Option<Collected> {
-    let collected = tokio::time::timeout(limits.idle_time(), collecting).await;
-    collected.ok()?.ok()
+async fn within(limits: &Limits, collecting: impl Future<Output = Collected>) -> Option<Collected> {
+    tokio::time::timeout(limits.idle_time(), collecting)
+        .await
+        .ok()
 }
 
-/// What is left of an answer whose upstream went away.
-fn broken() -> Body {
-    failing("upstream went away in the middle of its answer".into())
-}
-
-fn failing(error: body::BoxError) -> Body {
-    http_body_util::StreamBody::new(Failing(Some(error))).boxed_unsync()
-}
-
-/// A stream of nothing but an error.
-struct Failing(Option<body::BoxError>);
-
-impl futures_core::Stream for Failing {
-    type Item = Result<http_body::Frame<Bytes>, body::BoxError>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        std::task::Poll::Ready(self.0.take().map(Err))
-    }
+/// What is left of an answer that stopped coming.
+fn silent() -> Body {
+    body::failing("upstream stopped in the middle of its answer".into())
 }
 
 fn informed(response: overflow::Response<'_>, sent: Sent) -> overflow::Response<'_> {

@@ -18,12 +18,16 @@ pub(crate) trait Watch: Send {
     fn end(&mut self, whole: bool, record: &mut Record);
 }
 
+type Polled = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+
 /// A body that is watched while it passes.
 pub(crate) struct Noted {
     inner: Body,
     note: Note,
     watch: Option<Box<dyn Watch>>,
     ended: bool,
+    /// An error that is about to be given: what came before it goes out first.
+    error: Option<BoxError>,
 }
 
 impl Noted {
@@ -34,11 +38,24 @@ impl Noted {
             note,
             watch,
             ended: false,
+            error: None,
         };
         if ended {
             noted.end(true);
         }
         noted
+    }
+
+    /// Gives an error at the next turn: a server that is told of it drops what it has not sent.
+    fn fail(&mut self, polled: Polled, context: &Context<'_>) -> Polled {
+        let Poll::Ready(Some(Err(error))) = polled else {
+            return polled;
+        };
+        self.note.record.detail = error.to_string();
+        self.end(false);
+        self.error = Some(error);
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn end(&mut self, whole: bool) {
@@ -56,11 +73,11 @@ impl HttpBody for Noted {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
         let this = &mut *self;
+        if let Some(error) = this.error.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
         let polled = Pin::new(&mut this.inner).poll_frame(context);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
@@ -73,10 +90,7 @@ impl HttpBody for Noted {
                 }
             }
             Poll::Ready(None) => this.end(true),
-            Poll::Ready(Some(Err(error))) => {
-                this.note.record.detail = error.to_string();
-                this.end(false);
-            }
+            Poll::Ready(Some(Err(_))) => return this.fail(polled, context),
             Poll::Pending => {}
         }
         polled

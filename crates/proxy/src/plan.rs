@@ -11,7 +11,7 @@ use trimtab_model::{Dialect, Role};
 use trimtab_wire::scan::Scan;
 
 use crate::branch::{Branch, Outgoing, Trouble, Ways};
-use crate::config::Mode;
+use crate::config::{Compaction, Mode};
 use crate::family::Family;
 use crate::models::Known;
 use crate::prints::Trail;
@@ -216,7 +216,9 @@ impl Managed {
         match found {
             Ok(()) => Decided::Manage(Box::new(self)),
             Err(trouble) => {
-                branches.forget(self.branch);
+                if let Trouble::Session(_) = trouble {
+                    branches.forget(self.branch);
+                }
                 Decided::Pass {
                     reason: "failed",
                     detail: trouble.to_string(),
@@ -246,7 +248,16 @@ impl Managed {
                 .unwrap_or_default();
             self.pending = branch.check(moments);
         }
+        let waits = self.work.settings.config.compaction == Compaction::Wait;
+        if waits && self.mode == Mode::On && self.pending.is_some() {
+            return Ok(());
+        }
+        let decided = branch.decisions();
         self.outgoing = branch.compose(scan, &self.ways)?;
+        if branch.decisions() != decided {
+            // The window had to be made smaller at once: the summary would come too late.
+            self.pending = None;
+        }
         Ok(())
     }
 

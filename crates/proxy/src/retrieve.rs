@@ -300,14 +300,10 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
     let mut earlier = Vec::new();
     loop {
         let bytes = match collect(body, LONGEST).await {
-            Ok(Collected::Whole(bytes)) => bytes,
-            Ok(Collected::Longer(read, rest)) => {
+            Collected::Whole(bytes) => bytes,
+            Collected::Longer(read, rest) => {
                 let answer = Response::from_parts(parts, rejoined(read, rest));
                 return asked.hand_on(answer, Some(watch));
-            }
-            Err(error) => {
-                let body = StreamBody::new(Failed(Some(error))).boxed_unsync();
-                return asked.hand_on(Response::from_parts(parts, body), Some(watch));
             }
         };
         let (shown, said) = server.look(&bytes).await;
@@ -359,18 +355,5 @@ impl Server {
             self.serve_mixed(said).await;
         }
         Some(Bytes::from(shown.to_string()))
-    }
-}
-
-struct Failed(Option<BoxError>);
-
-impl futures_core::Stream for Failed {
-    type Item = Result<Frame<Bytes>, BoxError>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        std::task::Poll::Ready(self.0.take().map(Err))
     }
 }

@@ -282,15 +282,11 @@ async fn accept(
     connections: &Arc<Semaphore>,
 ) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
     let permit = Arc::clone(connections).acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, _)) => {
-            // Without it events wait for each other; with it they only cost more packets.
-            stream.set_nodelay(true).ok()?;
-            Some((stream, permit))
-        }
-        Err(_) => {
-            tokio::time::sleep(ACCEPT_AGAIN).await;
-            None
-        }
-    }
+    let Ok((stream, _)) = listener.accept().await else {
+        tokio::time::sleep(ACCEPT_AGAIN).await;
+        return None;
+    };
+    // Without it events wait for each other; with it they only cost more packets.
+    stream.set_nodelay(true).ok()?;
+    Some((stream, permit))
 }

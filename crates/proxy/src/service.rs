@@ -134,14 +134,10 @@ async fn forward(mut asked: Asked, body: Body) -> Response<Body> {
 async fn look_into(mut asked: Asked, dialect: Dialect, body: Body) -> Response<Body> {
     let limit = asked.settings.config.limits.body_bytes;
     match collect(body, limit).await {
-        Ok(Collected::Whole(bytes)) => crate::manage::manage(asked, dialect, bytes).await,
-        Ok(Collected::Longer(read, rest)) => {
+        Collected::Whole(bytes) => crate::manage::manage(asked, dialect, bytes).await,
+        Collected::Longer(read, rest) => {
             asked.note.because("body-too-long");
             pass(asked, dialect, None, rejoined(read, rest)).await
-        }
-        Err(error) => {
-            asked.note.record.detail = error.to_string();
-            asked.refuse(StatusCode::BAD_REQUEST, "the body did not arrive whole")
         }
     }
 }

@@ -90,7 +90,7 @@ async fn ask(managed: &Managed, wanted: &SummaryRequest) -> Result<Answered, Str
     let answer = client.send(request).await.map_err(|failed| failed.why)?;
     let status = answer.status();
     let collected = collect(body::passing(answer.into_body()), LONGEST).await;
-    let Ok(Collected::Whole(body)) = collected else {
+    let Collected::Whole(body) = collected else {
         return Err("the summary did not arrive whole".to_owned());
     };
     if !status.is_success() {

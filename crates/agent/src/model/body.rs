@@ -39,8 +39,14 @@ impl Writer<'_> {
         if self.stream {
             body.put("stream", &true);
         }
+        let without_thinking = request.lost_thought && self.dialect == Dialect::Messages;
+        if without_thinking {
+            body.raw("thinking", r#"{"type":"disabled"}"#);
+        }
         for (name, value) in self.fields {
-            body.raw(name, value.as_str());
+            if !without_thinking || name != "thinking" {
+                body.raw(name, value.as_str());
+            }
         }
         body.end()
     }

@@ -61,6 +61,9 @@ pub struct Request {
     /// About how many tokens this request has, where known: tells an overflow that the
     /// provider does not explain.
     pub estimate: Option<u64>,
+    /// True if the thought that led to the open round had to be taken out of the window.
+    /// Messages only goes on then if the model does not think for once.
+    pub lost_thought: bool,
     /// Names the conversation, so that what was written for its last request is used again.
     pub conversation: Option<String>,
 }

@@ -143,10 +143,14 @@ async fn binary_output_is_made_readable() {
     assert!(outcome.text.ends_with("a\u{fffd}\u{fffd}b"));
 }
 
-/// True while a process with this id is there.
+/// True if a process with this id stays; one that was killed may take a moment to go.
 fn is_alive(pid: &str) -> bool {
-    let status = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-    status.is_ok_and(|status| !status.contains(") Z "))
+    let stat = format!("/proc/{}/stat", pid.trim());
+    let is_there = || fs::read_to_string(&stat).is_ok_and(|status| !status.contains(") Z "));
+    (0..100).all(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        is_there()
+    })
 }
 
 #[tokio::test]

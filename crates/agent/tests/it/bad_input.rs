@@ -39,6 +39,7 @@ async fn error_then_well(broken: Http, upstream: &Upstream) -> String {
     let mut set = set(broken, store(), |_| {});
     let error = set.agent.turn("hello").await.unwrap_err();
     assert!(matches!(error, AgentError::Model(_)), "{error:?}");
+    upstream.clear_requests();
     let good = Client::new(client(dialect, &upstream.url(), "right"));
     set.agent.set_model(Model::new(good, "gpt-5")).unwrap();
     assert_eq!(

@@ -57,7 +57,8 @@ impl Tool for Produce {
 pub(crate) fn output(n: usize, sizes: Sizes) -> String {
     let size = match n % 10 {
         3 => sizes.largest / 20,
-        7 => sizes.largest,
+        7 if n % 50 == 7 => sizes.largest,
+        7 => sizes.largest / 10,
         9 => sizes.largest / 100,
         at => 40 + at * 300,
     };
@@ -70,9 +71,8 @@ pub(crate) fn output(n: usize, sizes: Sizes) -> String {
         2 => format!("fn part_{n}(input: &str) -> usize {{ input.len() + {n} }}\n"),
         _ => format!("wort {n} \u{e9}\u{1f600} "),
     };
-    let mut text = line.repeat(size / line.len() + 1);
-    text.push_str(&format!("\nend of output {n}"));
-    text
+    let text = line.repeat(size / line.len() + 1);
+    format!("{text}\nend of output {n}")
 }
 
 /// True if a request asks for a summary.
@@ -141,7 +141,7 @@ pub(crate) fn settings(client: impl Backend + 'static, folder: &TempDir) -> Sett
     let workspace = Workspace::new(folder.path(), Confirm::Always).unwrap();
     let model = Model::new(Client::new(client), "gpt-5");
     let mut settings = Settings::new(model, workspace);
-    settings.system = "You work in a test. Be brief.".to_owned();
+    settings.system = String::from("You work in a test. Be brief.");
     settings.limits.window = Some(WINDOW);
     settings.limits.max_output = Some(1_000);
     settings.tools = Tools::none().with(Produce(Sizes { largest: 60_000 }));

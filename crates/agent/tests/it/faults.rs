@@ -61,7 +61,8 @@ async fn a_session_survives_a_bad_line() {
 }
 
 fn long_text() -> String {
-    (0..200).map(|n| format!("word{n} ")).collect()
+    let words: Vec<String> = (0..200).map(|n| format!("word{n}")).collect();
+    words.join(" ")
 }
 
 /// What a client delivers of one answer that goes wrong, and how it ends.

@@ -1,5 +1,12 @@
 //! The agent, end to end over loopback HTTP against a strict upstream.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
 mod bad_input;
 mod common;
 mod faults;

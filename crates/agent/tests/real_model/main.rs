@@ -1,5 +1,11 @@
 //! The agent with a real model, where one is served: see `run.sh` beside this file.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and this one is looked at"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +32,7 @@ fn agent(base: &str, dialect: Dialect, window: u64, folder: &tempfile::TempDir) 
     let http = http.field("temperature", &0);
     let workspace = Workspace::new(folder.path(), Confirm::Never).unwrap();
     let mut settings = Settings::new(Model::new(Client::new(http), "smollm2"), workspace);
-    settings.system = "You are a helpful assistant. Answer in one short sentence.".to_owned();
+    settings.system = String::from("You are a helpful assistant. Answer in one short sentence.");
     settings.limits.window = Some(window);
     settings.limits.max_output = Some(48);
     settings.tools = Tools::none();
@@ -66,7 +72,7 @@ async fn a_real_model_answers_and_its_overflow_is_recovered() {
         );
         assert!(!said.trim().is_empty() && prompt > 10 && turn.usage.output > 0);
 
-        for turn in 0..3 {
+        for turn in 0..6 {
             let long = format!(
                 "Note {turn}: {}",
                 "the ship sails on the sea at night ".repeat(40)

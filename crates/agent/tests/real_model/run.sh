@@ -5,7 +5,7 @@ set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 home="${XDG_CACHE_HOME:-$HOME/.cache}/trimtab/real-model"
 port="${TRIMTAB_REAL_MODEL_PORT:-18117}"
-window=1024
+window=2048
 
 if [ ! -f "$home/ready" ]; then
   echo "== installing the model and its server into $home"

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anstyle::Style;
 
-/// How many characters the whole bar has.
+/// How many characters the whole bar has where nothing else is asked for.
 pub const WIDTH: usize = 72;
 
 /// One stretch of the bar.
@@ -22,13 +22,13 @@ pub struct Segment {
 
 /// The bar in `WIDTH` characters: every segment that is not empty shows.
 pub fn render(segments: &[Segment], colour: bool) -> String {
-    render_in(WIDTH, segments, colour)
+    render_in(segments, colour, WIDTH)
 }
 
-/// The bar in `width` characters.
-pub fn render_in(width: usize, segments: &[Segment], colour: bool) -> String {
+/// The bar in `whole` characters, the brackets around letters not counted.
+pub fn render_in(segments: &[Segment], colour: bool, whole: usize) -> String {
     let mut bar = String::new();
-    let shown = segments.iter().zip(widths(width, segments));
+    let shown = segments.iter().zip(widths(segments, whole));
     for (segment, width) in shown.filter(|&(_, width)| width > 0) {
         let letter = match (colour, segment.letter) {
             (true, '.') => '\u{2591}',
@@ -42,10 +42,10 @@ pub fn render_in(width: usize, segments: &[Segment], colour: bool) -> String {
     if colour { bar } else { format!("[{bar}]") }
 }
 
-/// How many characters each segment gets: in proportion, at least one, `wanted` together.
-fn widths(wanted: usize, segments: &[Segment]) -> Vec<usize> {
+/// How many characters each segment gets: in proportion, at least one, `whole` together.
+fn widths(segments: &[Segment], whole: usize) -> Vec<usize> {
     let total: u64 = segments.iter().map(|segment| segment.amount).sum();
-    let exact = |amount: u64| amount as f64 * wanted as f64 / total.max(1) as f64;
+    let exact = |amount: u64| amount as f64 * whole as f64 / total.max(1) as f64;
     let mut widths: Vec<usize> = segments
         .iter()
         .map(|segment| match segment.amount {
@@ -53,13 +53,13 @@ fn widths(wanted: usize, segments: &[Segment]) -> Vec<usize> {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
-                reason = "between 0 and the width"
+                reason = "between 0 and the whole"
             )]
             amount => (exact(amount).floor() as usize).max(1),
         })
         .collect();
-    while widths.iter().sum::<usize>() != wanted && total > 0 {
-        let short = widths.iter().sum::<usize>() < wanted;
+    while widths.iter().sum::<usize>() != whole && total > 0 {
+        let short = widths.iter().sum::<usize>() < whole;
         let off = |at: usize, width: usize| {
             let fair = exact(segments.get(at).map_or(0, |segment| segment.amount));
             fair - width as f64
@@ -115,6 +115,12 @@ mod tests {
             let bar = render(&segments(&amounts), false);
             assert_eq!(bar.chars().count(), WIDTH + 2, "{amounts:?}: {bar}");
         }
+    }
+
+    #[test]
+    fn a_narrow_bar_is_as_narrow_as_it_shall_be() {
+        let bar = render_in(&segments(&[1, 1, 1, 1, 96]), false, 30);
+        assert_eq!(bar.chars().count(), 32, "{bar}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::Terminal;
 /// Input below this is read before anybody looks.
 const WORTH_A_BAR: u64 = 16 * 1024 * 1024;
 
-/// A progress bar on standard error; shown on a terminal only, for large input only.
+/// A progress bar on standard error; shown on a terminal only, and for large input or many steps only.
 pub struct Progress(ProgressBar);
 
 impl Progress {
@@ -26,20 +26,19 @@ impl Progress {
         Self(bar.with_message(name.to_owned()))
     }
 
-    /// A bar for `count` steps.
-    pub fn steps(name: &str, count: usize, terminal: &Terminal) -> Self {
+    /// A bar for `count` steps of something.
+    pub fn steps(name: &str, count: u64, terminal: &Terminal) -> Self {
         if !terminal.shows_progress() {
             return Self::hidden();
         }
-        let target = ProgressDrawTarget::stderr();
-        let bar = ProgressBar::with_draw_target(Some(count as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len}") {
+        let bar = ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len} {eta}") {
             bar.set_style(style);
         }
         Self(bar.with_message(name.to_owned()))
     }
 
-    /// Moves the bar by one step.
+    /// One step is done.
     pub fn advance(&self) {
         self.0.inc(1);
     }

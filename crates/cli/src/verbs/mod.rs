@@ -1,5 +1,6 @@
 //! One module per verb.
 
+pub mod chat;
 pub mod compact;
 pub mod config;
 pub mod demo;
@@ -8,5 +9,6 @@ pub mod inspect;
 pub mod mcp;
 pub mod models;
 pub mod output;
+pub mod replay;
 pub mod serve;
 pub mod wrap;

@@ -54,7 +54,9 @@ fn calls_are_valid(messages: &[Arc<Message>], dialect: Dialect) -> Result<usize,
 #[test]
 fn the_window_at_every_call_is_valid() {
     let mut paths = corpus().unwrap_or_default();
-    paths.extend(files(&root().join("examples")));
+    // What a model answers is no transcript.
+    let examples = files(&root().join("examples")).into_iter();
+    paths.extend(examples.filter(|path| !path.ends_with("script.json")));
     let mut calls = 0;
     for path in paths {
         let file = fs::read(&path).unwrap();

@@ -2,13 +2,18 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "helpers of tests fail and report as tests do"
+    clippy::panic,
+    reason = "a test fails by panicking and says what it skipped"
 )]
 
 mod bad_input;
+mod compact;
+mod config;
 mod corpus;
 mod forms;
 mod models;
+mod output;
 mod run;
 mod snapshots;

@@ -52,6 +52,20 @@ fn plan(
     plan
 }
 
+/// The plan as it has to be for a conversation that has gone on since it was made: bound
+/// reasoning that came meanwhile stands behind its changes too.
+#[must_use]
+pub fn brought_up_to_date(mut plan: Plan, slots: &[Slot], bound: BoundReasoning) -> Plan {
+    if bound == BoundReasoning::Strip
+        && let Some(before) = bound_behind(&plan.edits, slots)
+    {
+        let strips = |edit: &Edit| matches!(edit, Edit::StripReasoning { .. });
+        plan.edits.retain(|edit| !strips(edit));
+        plan.edits.push(Edit::StripReasoning { before });
+    }
+    plan
+}
+
 fn refs(message: &Message) -> impl Iterator<Item = &Ref> {
     message
         .outputs()

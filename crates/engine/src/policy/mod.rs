@@ -9,6 +9,7 @@
 mod ageing;
 mod check;
 mod compaction;
+mod designs;
 mod estimate;
 mod presets;
 
@@ -23,6 +24,7 @@ pub use check::BadSetting;
 pub use compaction::{
     Audit, BoundReasoning, Compaction, Form, Moment, Strategy, Thrash, ToolDigest,
 };
+pub use designs::{Designs, Deviation, Statement};
 pub use estimate::EstimateBy;
 pub use presets::{PRESETS, Preset, UnknownPreset, preset_file};
 

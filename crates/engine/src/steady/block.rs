@@ -54,11 +54,15 @@ fn short(arguments: &str) -> String {
     words
 }
 
-/// The lines of the block that an earlier rewrite put in, oldest first.
-pub(super) fn earlier(slots: &[Slot]) -> Vec<Line> {
+/// The text of the block that an earlier rewrite put in, if there is one.
+pub(super) fn earlier(slots: &[Slot]) -> Option<String> {
     let block = slots.iter().rev().find(|slot| is_block(&slot.message));
-    let text = block.map(|slot| slot.message.text().into_owned());
-    let lines = text.as_deref().and_then(|text| text.split_once(LINES));
+    block.map(|slot| slot.message.text().into_owned())
+}
+
+/// The lines of such a text, oldest first.
+pub(super) fn lines(text: Option<&str>) -> Vec<Line> {
+    let lines = text.and_then(|text| text.split_once(LINES));
     let lines = lines.map(|(_, lines)| lines.lines()).into_iter().flatten();
     lines
         .filter(|line| !line.is_empty())

@@ -196,6 +196,11 @@ impl<'s, 'a> Draft<'s, 'a> {
         }
     }
 
+    fn is_block(&self, segment: &Segment) -> bool {
+        let slot = self.survey.slots.get(segment.start);
+        slot.is_some_and(|slot| block::is_block(&slot.message))
+    }
+
     /// What is left of a segment, in tokens.
     fn left(&self, segment: &Segment) -> u64 {
         let outputs = self.survey.outputs.iter().enumerate();
@@ -214,7 +219,7 @@ impl<'s, 'a> Draft<'s, 'a> {
         let block = self.settings.block(self.flexible);
         let earlier: u64 = self
             .old()
-            .filter(|(_, segment)| segment.piece == Piece::Ours)
+            .filter(|(_, segment)| segment.piece == Piece::Ours && self.is_block(segment))
             .map(|(_, segment)| segment.tokens)
             .sum();
         self.now = self.now.saturating_sub(earlier) + block;
@@ -234,13 +239,12 @@ impl<'s, 'a> Draft<'s, 'a> {
         // What the user said stays, the newest first.
         for (index, segment) in old.iter().take(cut).rev() {
             if segment.piece == Piece::User {
-                match users.checked_sub(segment.tokens) {
-                    Some(left) => users = left,
-                    None => {
-                        users = 0;
-                        self.now = self.now.saturating_sub(segment.tokens);
-                        self.hidden.insert(*index);
-                    }
+                if let Some(left) = users.checked_sub(segment.tokens) {
+                    users = left;
+                } else {
+                    users = 0;
+                    self.now = self.now.saturating_sub(segment.tokens);
+                    self.hidden.insert(*index);
                 }
             }
         }
@@ -383,8 +387,10 @@ impl<'s, 'a> Draft<'s, 'a> {
             .slots
             .get(segment.end)
             .map_or_else(|| self.end(), |slot| slot.source.position());
-        let mut lines = block::earlier(self.survey.slots);
-        let mut archive = String::new();
+        let earlier = block::earlier(self.survey.slots);
+        let mut lines = block::lines(earlier.as_deref());
+        // What was hidden before is found from here: the text names its ref.
+        let mut archive = earlier.map_or_else(String::new, |text| format!("{text}\n"));
         let mut messages = Vec::new();
         for segment in self
             .hidden
@@ -411,24 +417,41 @@ impl<'s, 'a> Draft<'s, 'a> {
         })
     }
 
+    /// Hides what goes, and once more what was hidden before: this plan stands for all of it.
     fn hide_edits(&self, before: usize) -> Vec<Edit> {
-        let mut edits = vec![Edit::Withdraw { to: before }];
-        for segment in self
-            .hidden
-            .iter()
-            .filter_map(|index| self.survey.segments.get(*index))
-        {
-            let slots = self.survey.slots.get(segment.start..segment.end);
-            for slot in slots.unwrap_or_default() {
-                if let Source::Log(at) = slot.source {
-                    edits.push(Edit::Hide {
-                        from: at,
-                        to: at + 1,
-                    });
-                }
+        let mut stays = BTreeSet::new();
+        for (at, slot) in self.survey.slots.iter().enumerate() {
+            if let Source::Log(position) = slot.source
+                && !self.is_hidden(at)
+            {
+                stays.insert(position);
             }
         }
-        merge(edits)
+        let mut edits = vec![Edit::Withdraw { to: before }];
+        let mut from = 0;
+        for at in stays.range(..before).copied().chain([before]) {
+            if from < at {
+                edits.push(Edit::Hide { from, to: at });
+            }
+            from = at + 1;
+        }
+        edits.extend(self.put_back(before));
+        edits
+    }
+
+    /// What others put in before `before` stays.
+    fn put_back(&self, before: usize) -> impl Iterator<Item = Edit> {
+        let slots = self.survey.slots.iter();
+        slots.filter_map(move |slot| match slot.source {
+            Source::Inserted(at) if at <= before && !block::is_block(&slot.message) => {
+                let message = Arc::clone(&slot.message);
+                Some(Edit::Insert {
+                    before: at,
+                    message,
+                })
+            }
+            _ => None,
+        })
     }
 
     fn account(&self) -> Account {
@@ -524,20 +547,4 @@ fn write_down(archive: &mut String, slot: &Slot) {
             Part::Opaque(opaque) => writeln!(archive, "{}", opaque.raw.as_str()),
         };
     }
-}
-
-/// Runs that touch become one.
-fn merge(edits: Vec<Edit>) -> Vec<Edit> {
-    let mut merged: Vec<Edit> = Vec::new();
-    for edit in edits {
-        if let (Some(Edit::Hide { to, .. }), Edit::Hide { from, to: further }) =
-            (merged.last_mut(), &edit)
-            && *to == *from
-        {
-            *to = *further;
-            continue;
-        }
-        merged.push(edit);
-    }
-    merged
 }

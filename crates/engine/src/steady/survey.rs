@@ -54,7 +54,14 @@ pub(super) struct Survey<'a> {
 impl<'a> Survey<'a> {
     pub(super) fn new(slots: &'a [Slot], situation: &Situation<'_>) -> Self {
         let pairing = rounds::pair(slots);
-        let weigh = |slot: &Slot| (situation.weigh)(&Measure::of(&slot.message));
+        // What is archived is not sent.
+        let weigh = |slot: &Slot| {
+            if slot.message.agent_visible() {
+                (situation.weigh)(&Measure::of(&slot.message))
+            } else {
+                0
+            }
+        };
         let tokens: Vec<u64> = slots.iter().map(weigh).collect();
         let segments = segments(slots, &pairing, &tokens);
         let outputs = pairing.outputs.iter().filter_map(|(place, answer)| {

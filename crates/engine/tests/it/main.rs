@@ -2,3 +2,4 @@
 
 mod compaction;
 mod promises;
+mod steady;

@@ -62,8 +62,7 @@ async fn body_of(
         return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST is answered here"));
     }
     match collect(body, limit).await {
-        Ok(Collected::Whole(body)) => Ok(body),
-        Ok(Collected::Longer(..)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")),
-        Err(_) => Err((StatusCode::BAD_REQUEST, "the body did not arrive whole")),
+        Collected::Whole(body) => Ok(body),
+        Collected::Longer(..) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")),
     }
 }

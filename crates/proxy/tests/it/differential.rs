@@ -30,7 +30,7 @@ const POLICY: &str = r#"
     [policies.tiny]
     preset = "refs"
     [policies.tiny.views]
-    default = { shape = "head_lines", max_bytes = 60, max_line_bytes = 40 }
+    default = { shape = "head_lines", max_bytes = 60, max_line_chars = 40 }
     [[models]]
     model = "*"
     window = 100000
@@ -145,12 +145,17 @@ fn made(dialect: Dialect, got: Option<Got>) -> Made {
     } else if got.status != 502 {
         text = String::from_utf8_lossy(&body).into_owned();
     }
-    Made {
+    let made = Made {
         status: got.status.as_u16(),
         broken: got.broken,
         text,
         parts,
+    };
+    // An answer that breaks before it says anything is no answer.
+    if made.broken && got.body.is_empty() {
+        return self::made(dialect, None);
     }
+    made
 }
 
 /// The body, whatever its encoding; as it is where that is a lie.
@@ -200,11 +205,13 @@ fn cases(count: usize) -> Vec<Case> {
             let talk = strategy.new_tree(&mut runner).unwrap().current();
             let dialect = Dialect::ALL[number % 3];
             let stream = !number.is_multiple_of(4);
-            let mut body = talk.body(dialect, Style::default());
+            // Only the plain spelling is sure to have the field as it is looked for.
+            let style = Style(if stream { number as u64 * 977 } else { 0 });
+            let mut body = talk.body(dialect, style);
             if !stream {
-                body = body
-                    .replace("\"stream\":true", "\"stream\":false")
-                    .replace("\"stream\": true", "\"stream\": false");
+                let at = body.find("\"stream\"").unwrap();
+                let value = at + body[at..].find("true").unwrap();
+                body.replace_range(value..value + 4, "false");
             }
             let encoding = number.is_multiple_of(11).then_some("gzip");
             Case {
@@ -242,7 +249,7 @@ async fn the_client_sees_no_difference() {
     .await
     .unwrap();
     let proxies = proxies(&upstream.url()).await;
-    let count = trimtab_testkit::cases(2_500).cases as usize;
+    let count = trimtab_testkit::cases(5_000).cases as usize;
     let cases = cases(count);
     let mut edited = 0;
     for batch in cases.chunks(AT_ONCE) {

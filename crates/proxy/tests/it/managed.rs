@@ -325,3 +325,41 @@ async fn a_summary_is_written_in_the_background() {
         assert_eq!(summary.headers["authorization"], "Bearer k");
     }
 }
+
+#[tokio::test]
+async fn a_request_can_wait_for_its_summary() {
+    let dialect = Dialect::Chat;
+    let upstream = Upstream::start(move |_, asked| {
+        let asks = asked.json()["stream"] != true;
+        let said = if asks {
+            "<summary>SUMMARY BY MODEL: all files were read</summary>"
+        } else {
+            "a fine answer"
+        };
+        let whole = answer(dialect, said, asked.body.len() as u64 / 4);
+        if asks {
+            Reply::json(200, whole)
+        } else {
+            Reply::stream(streamed(dialect, &whole))
+        }
+    })
+    .await;
+    let mut settings = windowed(config(&upstream.url()), 40_000);
+    settings.compaction = trimtab_proxy::Compaction::Wait;
+    let (_running, base) = proxy(settings).await;
+    let mut talk = Talk::new(dialect, "read all files");
+    talk.stream = true;
+    for round in 0..60 {
+        talk.round(&format!("c{round}"), &lines(100));
+        let before = upstream.seen().len();
+        let got = post(&base, path(dialect), &[], talk.body()).await;
+        assert_eq!(said(dialect, &got.text()), "a fine answer");
+        let seen = upstream.seen();
+        // The request that asked for it is the one that has it.
+        if seen.len() > before + 1 {
+            assert!(seen.last().unwrap().text().contains("SUMMARY BY MODEL"));
+            return;
+        }
+    }
+    panic!("no summary was asked for");
+}

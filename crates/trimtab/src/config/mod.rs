@@ -209,7 +209,7 @@ fn shown(name: &str, value: &Value) -> Value {
     let last = name.rsplit('.').next().unwrap_or_default();
     match value {
         Value::String(_) if SECRETS.contains(&last) => Value::from("***"),
-        Value::Array(list) => Value::Array(list.iter().map(|one| shown(name, one)).collect()),
+        Value::Array(values) => Value::Array(values.iter().map(|one| shown(name, one)).collect()),
         Value::Table(fields) => {
             let fields = fields.iter();
             Value::Table(

@@ -37,6 +37,8 @@ pub mod plain;
 mod report;
 mod run;
 mod sizes;
+#[cfg(test)]
+mod tests;
 
 pub use manager::{Manager, Sent, ShownRef};
 pub use report::{Break, Recall, Report};

@@ -328,6 +328,8 @@ impl Session {
         about: impl Fn(Event) -> Event,
     ) -> Result<bool, SessionError> {
         let calibration = self.setup.calibration.clone();
+        let bound = self.setup.policy.compaction.bound_reasoning;
+        let plan = planner::brought_up_to_date(plan, self.projection.slots(), bound);
         let before = self.projection.window()?.messages().len();
         let Some(plan) = self.shrink(plan, |measure| calibration.tokens(measure))? else {
             return Ok(false);

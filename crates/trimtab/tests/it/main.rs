@@ -3,9 +3,11 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a test fails by panicking"
 )]
 
+mod docs;
 mod lossless;
 mod presets;
 mod regressions;

@@ -19,7 +19,7 @@ const CRATES: [(&str, &[&str]); 9] = [
     (
         "cli",
         &[
-            "engine", "model", "proxy", "store", "testkit", "trimtab", "wire",
+            "agent", "engine", "model", "proxy", "store", "testkit", "trimtab", "wire",
         ],
     ),
     ("proxy", &["engine", "model", "store", "trimtab", "wire"]),

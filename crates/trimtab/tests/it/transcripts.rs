@@ -665,6 +665,29 @@ fn lines_that_are_not_touched_stay_word_for_word() {
 }
 
 #[test]
+fn an_output_of_ours_stands_with_its_call() {
+    let call =
+        |id: &str, state: Value| json!({"type": "tool", "callID": id, "tool": "f", "state": state});
+    let info = |role: &str, id: &str| json!({"role": role, "id": id, "sessionID": "s"});
+    let open = json!({"status": "running", "input": {}});
+    let file = json!({"info": {"id": "s"}, "messages": [
+        {"info": info("user", "1"), "parts": [{"type": "text", "text": "go"}]},
+        {"info": info("assistant", "2"), "parts": [call("c1", open)]},
+        {"info": info("user", "3"), "parts": [{"type": "text", "text": "stop"}]},
+    ]});
+    let text = pretty(&file);
+    check(
+        &File {
+            form: Form::OpenCode,
+            text,
+        },
+        false,
+        false,
+    )
+    .unwrap();
+}
+
+#[test]
 fn outputs_that_grow_are_written_once() {
     let output = |_| Some(("a".to_owned(), false));
     let session = [

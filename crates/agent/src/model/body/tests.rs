@@ -120,3 +120,21 @@ fn an_answer_in_words_can_be_demanded() {
     assert_eq!(choice(Dialect::Responses), "none");
     assert_eq!(choice(Dialect::Messages), json!({"type": "none"}));
 }
+
+#[test]
+fn a_lost_thought_ends_the_thinking_for_one_call() {
+    let mut asked = request();
+    assert!(
+        body(Dialect::Messages, "https://h", &asked)
+            .get("thinking")
+            .is_none()
+    );
+    asked.lost_thought = true;
+    let written = body(Dialect::Messages, "https://h", &asked);
+    assert_eq!(written["thinking"]["type"], "disabled");
+    assert!(
+        body(Dialect::Chat, "https://h", &asked)
+            .get("thinking")
+            .is_none()
+    );
+}

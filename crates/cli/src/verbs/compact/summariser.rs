@@ -7,6 +7,7 @@ use trimtab::config::Config;
 use trimtab::session::Pending;
 use trimtab_agent::model::Model;
 use trimtab_agent::tools::Definition;
+use trimtab_model::Message;
 use trimtab_wire::transcript::Conversation;
 
 use crate::exit::Failure;
@@ -45,10 +46,7 @@ impl Summariser {
 
 /// The tools that were called: some providers refuse calls of tools that are not listed.
 fn tools(conversation: &Conversation) -> Vec<Definition> {
-    let calls = conversation
-        .messages
-        .iter()
-        .flat_map(|message| message.calls());
+    let calls = conversation.messages.iter().flat_map(Message::calls);
     let names: BTreeSet<&str> = calls.map(|call| call.name.as_str()).collect();
     let definition = |name: &str| Definition::new(name, "", json!({"type": "object"}));
     names.into_iter().map(definition).collect()

@@ -196,7 +196,7 @@ impl Stage {
         name: &str,
         terminal: &Terminal,
     ) -> Result<Vec<Usage>, Failure> {
-        let bar = Progress::steps(name, self.session.rounds().count(), terminal);
+        let bar = Progress::steps(name, self.session.rounds().count() as u64, terminal);
         let usages = agent::play(&self.session, url, || bar.advance()).await;
         bar.finish();
         usages

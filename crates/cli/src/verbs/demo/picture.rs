@@ -25,7 +25,7 @@ pub(super) fn calls(report: &Report, colour: bool) -> String {
             segment('+', style::USER, call.with - cached),
             segment('.', style::FREE, window.saturating_sub(call.with)),
         ];
-        let bar = render_in(WIDTH, &segments, colour);
+        let bar = render_in(&segments, colour, WIDTH);
         let without = short(call.without);
         let over = if call.without > window {
             format!("{bad}{without:>7}{bad:#} too large")

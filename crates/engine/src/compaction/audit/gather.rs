@@ -8,8 +8,11 @@ use trimtab_model::{Kind, Message, Output, Part, Ref};
 use super::Missing;
 use crate::facts::{self, Fact, FactKind};
 
-/// Bytes at either end of an output that are read. What lies between is behind its ref.
-const READ: usize = 64 << 10;
+/// Bytes of all outputs together that are read: looking for facts must cost less than reading
+/// the conversation did. What is not read is behind a ref.
+const READ_IN_ALL: usize = 256 << 10;
+/// Bytes at either end of one output that are read: at least, and at most.
+const READ: (usize, usize) = (256, 64 << 10);
 /// An output with more facts than this is a listing; that something is in it means little.
 const LISTING: usize = 60;
 /// Bytes of a name from which on nobody could guess it.
@@ -38,14 +41,25 @@ struct Seen<'m> {
     rare: bool,
 }
 
-#[derive(Default)]
 pub(super) struct Gathered<'m> {
+    /// Bytes at either end of an output that are read.
+    read: usize,
     seen: HashMap<&'m str, Seen<'m>>,
     /// The facts of the part that is being read.
     part: Vec<(Fact<'m>, bool)>,
 }
 
 impl<'m> Gathered<'m> {
+    /// For messages with so many outputs.
+    pub(super) fn with_outputs(outputs: usize) -> Self {
+        let share = READ_IN_ALL / 2 / outputs.max(1);
+        Self {
+            read: share.clamp(READ.0, READ.1),
+            seen: HashMap::new(),
+            part: Vec::new(),
+        }
+    }
+
     pub(super) fn read(&mut self, at: usize, message: &'m Message) {
         let place = match message.meta.kind {
             Some(Kind::Summary | Kind::Retain) => Place::Summary,
@@ -76,7 +90,7 @@ impl<'m> Gathered<'m> {
 
     fn output(&mut self, at: usize, output: &'m Output) {
         for text in output.content.iter().filter_map(Part::as_text) {
-            let (head, tail) = ends(text);
+            let (head, tail) = ends(text, self.read);
             self.extract(head);
             self.extract(tail);
         }
@@ -177,11 +191,11 @@ fn total(text: &str, seen: &Seen<'_>) -> u32 {
 }
 
 /// The head and the tail of `text` that are read; all of it and nothing if it is short.
-fn ends(text: &str) -> (&str, &str) {
-    if text.len() <= 2 * READ {
+fn ends(text: &str, read: usize) -> (&str, &str) {
+    if text.len() <= 2 * read {
         return (text, "");
     }
-    let head = text.get(..text.floor_char_boundary(READ));
-    let tail = text.get(text.ceil_char_boundary(text.len() - READ)..);
+    let head = text.get(..text.floor_char_boundary(read));
+    let tail = text.get(text.ceil_char_boundary(text.len() - read)..);
     (head.unwrap_or_default(), tail.unwrap_or_default())
 }

@@ -84,7 +84,8 @@ pub struct Audit<'m> {
 /// ```
 pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Audit<'m> {
     let outputs = StoredOutputs::of(replaced);
-    let mut gathered = Gathered::default();
+    let count = |message: &M| message.borrow().outputs().count();
+    let mut gathered = Gathered::with_outputs(replaced.iter().map(count).sum());
     for (at, message) in replaced.iter().enumerate() {
         gathered.read(at, message.borrow());
     }

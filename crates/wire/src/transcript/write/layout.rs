@@ -189,6 +189,8 @@ impl<'a> Plan<'a> {
     ) -> BTreeMap<usize, Vec<String>> {
         let names = self.names();
         let mut runs: BTreeMap<usize, Vec<New<'a>>> = BTreeMap::new();
+        let joins_outputs = pen.joins_outputs();
+        let mut outputs = Vec::new();
         let mut before = END;
         let mut last = fates.last_key_value().map(|(at, _)| *at);
         for (number, entry) in self.sent.iter().enumerate().rev() {
@@ -203,12 +205,20 @@ impl<'a> Plan<'a> {
                 }
             }
             let units = units.into_iter().flatten();
-            runs.entry(before).or_default().push(New {
+            let new = New {
                 message: &entry.message,
                 units: units.map(|at| unit(*at)).collect(),
                 near: last.map(unit),
                 number,
-            });
+            };
+            // An output that is written with its call waits for it.
+            if joins_outputs && entry.message.role == Role::Tool {
+                outputs.push(new);
+            } else {
+                let run = runs.entry(before).or_default();
+                run.append(&mut outputs);
+                run.push(new);
+            }
         }
         let mut written = BTreeMap::new();
         for (at, mut run) in runs {

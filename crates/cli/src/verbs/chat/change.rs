@@ -1,0 +1,77 @@
+//! `/model` and `/preset`: what is used, and something else instead.
+
+use trimtab::engine::policy::PRESETS;
+use trimtab_agent::Events;
+
+use super::choice::Choice;
+use super::opened::Opened;
+use super::screen::Screen;
+use super::text::{nearest, on_one_line};
+use crate::exit::Failure;
+use crate::ui::columns::{Align, lined_up};
+use crate::ui::number::grouped;
+use crate::ui::style;
+
+/// Shows the model, or changes it. Gives the new events if it did.
+pub(super) fn model(
+    chat: &mut Opened,
+    name: &str,
+    screen: &mut Screen<'_>,
+) -> Result<Option<Events>, Failure> {
+    let events = if name.is_empty() {
+        None
+    } else {
+        Some(chat.change(chat.choice.clone().with_model(name))?)
+    };
+    let settings = chat.agent.settings();
+    let window = settings.limits.window.map_or_else(
+        || "window not known".to_owned(),
+        |window| format!("window {} tokens", grouped(window)),
+    );
+    let dialect = format!("{:?}", settings.model.client.dialect()).to_lowercase();
+    let told = format!("{}, {dialect}, {window}", on_one_line(&settings.model.name));
+    screen.line(style::STRONG, &told);
+    if settings.limits.window.is_none() {
+        let told = "nothing is compacted by itself; --window TOKENS says how large it is";
+        screen.line(style::WARN, told);
+    }
+    Ok(events)
+}
+
+/// Shows the presets, or changes to one. Gives the new events if it did.
+pub(super) fn preset(
+    chat: &mut Opened,
+    name: &str,
+    screen: &mut Screen<'_>,
+) -> Result<Option<Events>, Failure> {
+    if name.is_empty() {
+        let now = &chat.agent.settings().policy.preset;
+        let row = |preset: &trimtab::engine::policy::Preset| {
+            let mark = if preset.name == now { "*" } else { " " };
+            [
+                mark.to_owned(),
+                preset.name.to_owned(),
+                preset.about.to_owned(),
+            ]
+        };
+        let rows: Vec<_> = PRESETS.iter().map(row).collect();
+        screen.lines(&lined_up(&rows, [Align::Left; 3]));
+        return Ok(None);
+    }
+    let names = || PRESETS.iter().map(|preset| preset.name);
+    if !names().any(|known| known == name) {
+        let near = nearest(name, names()).unwrap_or("steady");
+        return Err(Failure::input(
+            format!("there is no preset '{}'", on_one_line(name)),
+            format!("{near} is the nearest; /preset shows all"),
+        ));
+    }
+    let choice = Choice {
+        preset: Some(name.to_owned()),
+        ..chat.choice.clone()
+    };
+    let events = chat.change(choice)?;
+    let told = format!("from now on {name} decides; what was decided stays");
+    screen.line(style::STRONG, &told);
+    Ok(Some(events))
+}

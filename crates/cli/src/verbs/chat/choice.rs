@@ -1,0 +1,126 @@
+//! What was chosen for a chat: by flags, by what the session remembers, by the environment.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::model::SCRIPTED;
+use super::{Args, DialectName};
+
+/// What was chosen for a chat. A session remembers it, so that resuming needs no flags.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Choice {
+    /// The model, or `scripted:FILE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    /// Where it is served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) base_url: Option<String>,
+    /// What is spoken there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) dialect: Option<DialectName>,
+    /// What decides about the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) preset: Option<String>,
+    /// The window, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) window: Option<u64>,
+    /// The longest answer, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_output: Option<u64>,
+    /// Where the tools work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workspace: Option<PathBuf>,
+}
+
+impl Choice {
+    /// What the flags say.
+    pub(super) fn of_flags(args: &Args) -> Self {
+        Self {
+            model: args.model.clone(),
+            base_url: args.base_url.clone(),
+            dialect: args.dialect,
+            preset: args.preset.clone(),
+            window: args.window,
+            max_output: args.max_output,
+            workspace: args.workspace.clone(),
+        }
+    }
+
+    /// What is not said here, as it is said there.
+    pub(super) fn or(self, there: Self) -> Self {
+        // Where another model is served says nothing about this one.
+        let is_other = self.model.is_some() && there.model.is_some() && self.model != there.model;
+        let of_model = if is_other {
+            Self::default()
+        } else {
+            there.clone()
+        };
+        Self {
+            model: self.model.or(there.model),
+            base_url: self.base_url.or(of_model.base_url),
+            dialect: self.dialect.or(of_model.dialect),
+            preset: self.preset.or(there.preset),
+            window: self.window.or(of_model.window),
+            max_output: self.max_output.or(of_model.max_output),
+            workspace: self.workspace.or(there.workspace),
+        }
+    }
+
+    /// The same with the path of a script from the root: resuming may happen elsewhere.
+    pub(super) fn absolute(mut self) -> Self {
+        let file = self
+            .model
+            .as_deref()
+            .and_then(|name| name.strip_prefix(SCRIPTED));
+        if let Some(whole) = file.and_then(|file| std::path::absolute(file).ok()) {
+            self.model = Some(format!("{SCRIPTED}{}", whole.display()));
+        }
+        self
+    }
+
+    /// The same on another model.
+    pub(super) fn with_model(self, name: &str) -> Self {
+        let other = Self {
+            model: Some(name.to_owned()),
+            ..Self::default()
+        };
+        other.or(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(model: &str, window: u64) -> Choice {
+        Choice {
+            model: Some(model.to_owned()),
+            window: Some(window),
+            preset: Some("refs".to_owned()),
+            ..Choice::default()
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_is_remembered() {
+        let resumed = Choice::default().or(choice("a", 1));
+        assert_eq!(resumed, choice("a", 1));
+        let wider = Choice {
+            window: Some(2),
+            ..Choice::default()
+        };
+        assert_eq!(wider.or(choice("a", 1)), choice("a", 2));
+    }
+
+    #[test]
+    fn another_model_has_another_window() {
+        let other = choice("a", 1).with_model("b");
+        assert_eq!(
+            (other.window, other.preset.as_deref()),
+            (None, Some("refs"))
+        );
+        assert_eq!(choice("a", 1).with_model("a").window, Some(1));
+    }
+}

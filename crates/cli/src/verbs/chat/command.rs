@@ -1,0 +1,145 @@
+//! What can be typed in place of a message.
+
+use super::text::nearest;
+
+/// What is told of every command: its name, what it takes, what it does.
+const COMMANDS: [(&str, &str, &str); 9] = [
+    (
+        "context",
+        "",
+        "how the window is filled, and when it is compacted",
+    ),
+    (
+        "compact",
+        "[INSTRUCTIONS]",
+        "compact now; says what it saved",
+    ),
+    ("undo", "", "take the last compaction or trim back"),
+    (
+        "output",
+        "[REF]",
+        "page a stored output; without a ref, list them",
+    ),
+    ("model", "[NAME]", "show or change the model"),
+    (
+        "preset",
+        "[NAME]",
+        "show or change what decides about the window",
+    ),
+    ("retry", "", "ask again after an error or an interrupt"),
+    ("help", "", "this"),
+    ("quit", "", "leave; the session stays and can be resumed"),
+];
+
+/// What somebody typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Typed<'t> {
+    /// Something for the model.
+    Message(&'t str),
+    /// A command, and what stands behind it.
+    Command(Command, &'t str),
+    /// A command that there is not; the nearest that there is.
+    Unknown(&'t str, &'static str),
+    /// Nothing.
+    Nothing,
+}
+
+/// A command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Context,
+    Compact,
+    Undo,
+    Output,
+    Model,
+    Preset,
+    Retry,
+    Help,
+    Quit,
+}
+
+/// Reads a line.
+pub(super) fn read(line: &str) -> Typed<'_> {
+    let line = line.trim();
+    let Some(slashed) = line.strip_prefix('/') else {
+        return if line.is_empty() {
+            Typed::Nothing
+        } else {
+            Typed::Message(line)
+        };
+    };
+    let (name, behind) = match slashed.split_once(char::is_whitespace) {
+        Some((name, behind)) => (name, behind.trim()),
+        None => (slashed, ""),
+    };
+    if !name.chars().all(|c| c.is_ascii_alphabetic() || c == '-') {
+        // A path, for example.
+        return Typed::Message(line);
+    }
+    match named(&name.to_ascii_lowercase()) {
+        Some(command) => Typed::Command(command, behind),
+        None => Typed::Unknown(name, nearest(name, names()).unwrap_or("help")),
+    }
+}
+
+fn named(name: &str) -> Option<Command> {
+    Some(match name {
+        "context" => Command::Context,
+        "compact" => Command::Compact,
+        "undo" => Command::Undo,
+        "output" => Command::Output,
+        "model" => Command::Model,
+        "preset" => Command::Preset,
+        "retry" => Command::Retry,
+        "help" | "" => Command::Help,
+        "quit" | "exit" => Command::Quit,
+        _ => return None,
+    })
+}
+
+/// The names of all commands.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|(name, _, _)| *name)
+}
+
+/// Every command with what it takes and what it does.
+pub(super) fn help() -> Vec<[String; 2]> {
+    let row = |(name, takes, does): &(&str, &str, &str)| {
+        let typed = format!("/{name} {takes}");
+        [typed.trim_end().to_owned(), (*does).to_owned()]
+    };
+    COMMANDS.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_told_from_messages() {
+        for (line, expected) in [
+            ("  ", Typed::Nothing),
+            ("hello /undo", Typed::Message("hello /undo")),
+            (
+                "/etc/hosts: what is it?",
+                Typed::Message("/etc/hosts: what is it?"),
+            ),
+            (
+                "/compact  keep the numbers ",
+                Typed::Command(Command::Compact, "keep the numbers"),
+            ),
+            ("/QUIT", Typed::Command(Command::Quit, "")),
+            ("/exit", Typed::Command(Command::Quit, "")),
+            ("/", Typed::Command(Command::Help, "")),
+            ("/compcat x", Typed::Unknown("compcat", "compact")),
+            ("/ctx", Typed::Unknown("ctx", "context")),
+        ] {
+            assert_eq!(read(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_command_that_is_told_is_there() {
+        assert!(names().all(|name| named(name).is_some()));
+    }
+}

@@ -1,0 +1,397 @@
+//! `/context`: how the window is filled, by region, with the thresholds.
+
+use std::fmt::Write;
+
+use anstyle::Style;
+use trimtab::engine::compaction::rebuild::Placement;
+use trimtab::engine::policy::Policy;
+use trimtab::engine::trigger::{Metric, Trigger};
+use trimtab::session::Session;
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Kind, Message, Role, Usage};
+
+use super::text::{clipped, wrapped};
+use crate::exit::Failure;
+use crate::ui::bar::{self, Segment};
+use crate::ui::number::{counted, grouped, percent};
+use crate::ui::style;
+
+/// What fills a window.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Filled {
+    system: u64,
+    tools: u64,
+    summary: u64,
+    user: u64,
+    assistant: u64,
+    outputs: u64,
+    /// What is kept free for the answer.
+    answer: u64,
+    window: Option<u64>,
+    messages: usize,
+    output_count: usize,
+    thresholds: Vec<Threshold>,
+}
+
+/// Something that happens at a figure.
+#[derive(Clone, Debug)]
+struct Threshold {
+    /// What happens, and when.
+    text: String,
+    /// Where on the bar, in tokens; none if it is not about tokens of the window.
+    at: Option<u64>,
+}
+
+impl Filled {
+    /// Looks at the window of a session as it would be sent now.
+    pub(super) fn of(session: &mut Session) -> Result<Self, Failure> {
+        let mut filled = Self::default();
+        let mut measures = [Measure::default(); 5];
+        let window = session.window().map_err(|error| Failure::Stuck {
+            message: error.to_string(),
+            hint: None,
+        })?;
+        for message in window.messages() {
+            filled.messages += 1;
+            filled.output_count += message.outputs().count();
+            if let Some(measure) = measures.get_mut(region(message)) {
+                *measure += Measure::of(message);
+            }
+        }
+        let setup = session.setup();
+        let tokens = |measure: &Measure| setup.calibration.tokens(measure);
+        let figures = measures.map(|measure| tokens(&measure));
+        [
+            filled.system,
+            filled.summary,
+            filled.user,
+            filled.assistant,
+            filled.outputs,
+        ] = figures;
+        filled.tools = tokens(&setup.tools);
+        filled.window = setup.limits.window;
+        filled.answer = setup.limits.max_output.unwrap_or_default();
+        filled.thresholds = filled.thresholds(&setup.policy);
+        Ok(filled)
+    }
+
+    /// What is in the window.
+    fn taken(&self) -> u64 {
+        self.system + self.tools + self.summary + self.user + self.assistant + self.outputs
+    }
+
+    fn thresholds(&self, policy: &Policy) -> Vec<Threshold> {
+        let compaction = &policy.compaction;
+        let mut found = Vec::new();
+        if compaction.enabled && compaction.auto {
+            let triggers = compaction.when.iter();
+            found.extend(triggers.map(|trigger| self.compacts(trigger, policy)));
+        } else {
+            let text = if compaction.enabled {
+                "compacts by hand only"
+            } else {
+                "never compacts"
+            };
+            found.push(Threshold {
+                text: text.to_owned(),
+                at: None,
+            });
+        }
+        found.extend(self.ages(policy));
+        if let Some(window) = self.window {
+            found.push(Threshold {
+                text: "full: the rest is kept for the answer".to_owned(),
+                at: Some(window.saturating_sub(self.answer)),
+            });
+        }
+        found
+    }
+
+    /// When a trigger compacts, by what is in the window.
+    fn compacts(&self, trigger: &Trigger, policy: &Policy) -> Threshold {
+        let figure = trigger.value.figure(self.window);
+        let in_system = matches!(policy.compaction.placement, Placement::System { .. });
+        let summary = if in_system { self.summary } else { 0 };
+        let at = figure.and_then(|figure| match trigger.metric {
+            // The answer's reserve stands at the other end of the bar.
+            Metric::Call => Some(figure.saturating_sub(self.answer)),
+            Metric::Log => Some(figure + self.system + self.tools + summary),
+            Metric::UsageTotal | Metric::UsageInput => Some(figure),
+            Metric::Messages => None,
+        });
+        let text = match (figure, at) {
+            (None, _) => {
+                format!("compacts when {trigger}: cannot be told, the window is not known")
+            }
+            (Some(figure), None) => {
+                format!("compacts when {trigger}: {} of {figure}", self.messages)
+            }
+            (Some(_), Some(_)) => format!("compacts when {trigger}"),
+        };
+        Threshold { text, at }
+    }
+
+    /// When old outputs are shown shorter.
+    fn ages(&self, policy: &Policy) -> Vec<Threshold> {
+        let ageing = &policy.ageing;
+        let mut found = Vec::new();
+        if ageing.placeholder.enabled {
+            let budget = ageing.placeholder.budget.resolve(self.window);
+            found.push(format!(
+                "trims the oldest outputs above {} tokens of outputs: {} now",
+                grouped(budget),
+                grouped(self.outputs)
+            ));
+        }
+        if ageing.prefix.enabled {
+            let budget = grouped(ageing.prefix.input_budget);
+            found.push(format!("trims old outputs above {budget} tokens of input"));
+        }
+        if ageing.archive.enabled {
+            let cutoff = counted(ageing.archive.cutoff, "output");
+            found.push(format!(
+                "archives outputs above {cutoff}: {} now",
+                self.output_count
+            ));
+        }
+        let lines = found.into_iter();
+        let lines = lines.map(|text| Threshold { text, at: None });
+        lines.chain(self.cards(policy)).collect()
+    }
+
+    /// When old outputs become cards, and down to what.
+    fn cards(&self, policy: &Policy) -> Option<Threshold> {
+        let cards = &policy.ageing.cards;
+        let around = self.tools + self.answer;
+        let room = self
+            .window
+            .filter(|_| cards.enabled)?
+            .saturating_sub(around);
+        let low = grouped(self.tools + cards.low(room));
+        Some(Threshold {
+            text: format!("old outputs become cards, down to {low} tokens"),
+            at: Some(self.tools + cards.high(room)),
+        })
+    }
+
+    fn segments(&self) -> [Segment; 8] {
+        let free = self
+            .window
+            .unwrap_or(0)
+            .saturating_sub(self.taken() + self.answer);
+        [
+            ("system", 'S', style::SYSTEM, self.system),
+            ("tools", 'T', style::TOOLS, self.tools),
+            ("summary", 'Z', style::SUMMARY, self.summary),
+            ("user", 'U', style::USER, self.user),
+            ("assistant", 'A', style::ASSISTANT, self.assistant),
+            ("outputs", 'O', style::OUTPUT, self.outputs),
+            ("free", '.', style::FREE, free),
+            (
+                "answer",
+                'R',
+                style::STRONG,
+                self.window.map_or(0, |_| self.answer),
+            ),
+        ]
+        .map(segment)
+    }
+}
+
+fn segment((name, letter, style, amount): (&'static str, char, Style, u64)) -> Segment {
+    Segment {
+        name,
+        letter,
+        style,
+        amount,
+    }
+}
+
+/// Which figure a message counts for: system, summary, user, assistant, outputs.
+fn region(message: &Message) -> usize {
+    if matches!(
+        message.meta.kind,
+        Some(Kind::Summary | Kind::Retain | Kind::ToolSummary)
+    ) {
+        return 1;
+    }
+    match message.role {
+        Role::System => 0,
+        Role::User => 2,
+        Role::Assistant => 3,
+        Role::Tool => 4,
+    }
+}
+
+/// The picture, `width` characters wide.
+pub(super) fn render(
+    filled: &Filled,
+    (model, preset): (&str, &str),
+    usage: Option<&Usage>,
+    (width, colour): (usize, bool),
+) -> String {
+    let mut text = String::new();
+    let taken = filled.taken();
+    let of_window = match filled.window {
+        Some(window) => format!(
+            "{} of {} tokens ({})",
+            grouped(taken),
+            grouped(window),
+            percent(taken, window)
+        ),
+        None => format!("{} tokens, the window is not known", grouped(taken)),
+    };
+    let messages = counted(filled.messages, "message");
+    let heading = format!(
+        "{}, {preset}: {of_window}, {messages}",
+        clipped(model, width)
+    );
+    let _ = writeln!(text, "{}", wrapped(&heading, width, 2));
+    let segments = filled.segments();
+    let whole = bar::WIDTH.min(width.saturating_sub(2)).max(1);
+    let _ = writeln!(text, "{}", bar::render_in(&segments, colour, whole));
+    marks(&mut text, filled, whole, colour);
+    regions(&mut text, filled, &segments, colour);
+    thresholds(&mut text, filled, width);
+    if let Some(usage) = usage {
+        let told = format!(
+            "the provider last reported {} tokens",
+            grouped(usage.prompt())
+        );
+        let dim = style::DIM;
+        let _ = writeln!(text, "{dim}{}{dim:#}", wrapped(&told, width, 2));
+    }
+    text
+}
+
+/// A line below the bar with the numbers of the thresholds where they stand.
+fn marks(text: &mut String, filled: &Filled, whole: usize, colour: bool) {
+    let Some(window) = filled.window.filter(|window| *window > 0) else {
+        return;
+    };
+    let mut line = vec![' '; whole + 1];
+    for (number, threshold) in numbered(filled) {
+        let Some(at) = threshold.at else { continue };
+        let column = u128::from(at.min(window)) * whole as u128 / u128::from(window);
+        let column = usize::try_from(column)
+            .unwrap_or(whole)
+            .min(whole.saturating_sub(1));
+        let digit = char::from_digit(number % 10, 10).unwrap_or('^');
+        // Two at one place stand side by side where they can.
+        let free = line.iter().skip(column).position(|c| *c == ' ');
+        if let Some(place) = line.get_mut(column + free.unwrap_or(0)) {
+            *place = digit;
+        }
+    }
+    let line: String = line.into_iter().collect();
+    let line = line.trim_end();
+    if !line.is_empty() {
+        let edge = if colour { "" } else { " " };
+        let _ = writeln!(text, "{edge}{line}");
+    }
+}
+
+fn numbered(filled: &Filled) -> impl Iterator<Item = (u32, &Threshold)> {
+    (1..).zip(&filled.thresholds)
+}
+
+fn regions(text: &mut String, filled: &Filled, segments: &[Segment], colour: bool) {
+    let whole = filled.window.unwrap_or_else(|| filled.taken());
+    for segment in segments.iter().filter(|segment| segment.amount > 0) {
+        let style = segment.style;
+        let mark = match (colour, segment.letter) {
+            (true, '.') => '\u{2591}',
+            (true, _) => '\u{2588}',
+            (false, letter) => letter,
+        };
+        let _ = writeln!(
+            text,
+            "{style}{mark}{style:#} {:<10} {:>10} {:>6}",
+            segment.name,
+            grouped(segment.amount),
+            percent(segment.amount, whole),
+        );
+    }
+}
+
+fn thresholds(text: &mut String, filled: &Filled, width: usize) {
+    let taken = filled.taken();
+    for (number, threshold) in numbered(filled) {
+        let left = match threshold.at {
+            Some(at) if at > taken => {
+                format!(", at {}: {} to go", grouped(at), grouped(at - taken))
+            }
+            Some(at) => format!(", at {}: now", grouped(at)),
+            None => String::new(),
+        };
+        let line = format!("{number} {}{left}", threshold.text);
+        let _ = writeln!(text, "{}", wrapped(&line, width, 2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(preset: &str, window: Option<u64>) -> Filled {
+        let mut filled = Filled {
+            system: 100,
+            tools: 900,
+            user: 500,
+            assistant: 1_500,
+            outputs: 7_000,
+            answer: 4_000,
+            window,
+            messages: 12,
+            ..Filled::default()
+        };
+        let mut policy = Policy::preset(preset).unwrap();
+        if preset == "steady" {
+            policy.compaction.when = vec!["call > 85 % of window".parse().unwrap()];
+            (
+                policy.ageing.cards.high_percent,
+                policy.ageing.cards.low_percent,
+            ) = (90, 50);
+        }
+        filled.thresholds = filled.thresholds(&policy);
+        filled
+    }
+
+    fn drawn(filled: &Filled, width: usize) -> String {
+        let text = render(filled, ("gpt-4o", "steady"), None, (width, false));
+        // Where there is no colour, the terminal leaves it out.
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn regions_and_thresholds_stand_where_they_belong() {
+        let text = drawn(&filled("steady", Some(20_000)), 80);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[0],
+            "gpt-4o, steady: 10,000 of 20,000 tokens (50 %), 12 messages"
+        );
+        assert_eq!(lines[1].chars().count(), bar::WIDTH + 2);
+        // 85 % of 20,000 less the answer: 13,000, which is 65 % of the bar.
+        assert_eq!(lines[2].find('1'), Some(1 + bar::WIDTH * 65 / 100));
+        // Of the 15,100 that are left for messages 90 %, behind the tools: 14,490.
+        assert_eq!(lines[2].find('2'), Some(1 + bar::WIDTH * 14_490 / 20_000));
+        assert!(text.contains("2 old outputs become cards, down to 8,450 tokens, at 14,490"));
+        assert_eq!(lines[2].find('3'), Some(1 + bar::WIDTH * 80 / 100));
+        assert!(text.contains("1 compacts when call > 85 % of window, at 13,000: 3,000 to go"));
+        assert!(text.contains("O outputs         7,000   35 %"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_wider_than_the_terminal() {
+        for preset in trimtab::engine::policy::PRESETS {
+            for window in [None, Some(20_000), Some(9_000)] {
+                for width in [20, 40, 80] {
+                    let text = drawn(&filled(preset.name, window), width.max(31));
+                    let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+                    assert!(widest <= width.max(31), "{}\n{text}", preset.name);
+                }
+            }
+        }
+    }
+}

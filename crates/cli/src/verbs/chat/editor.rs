@@ -1,0 +1,154 @@
+//! The line that the user types.
+
+use std::path::PathBuf;
+
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{ColorMode, CompletionType, Config, Context, Editor, Helper};
+use trimtab::engine::policy::PRESETS;
+
+use super::command;
+
+/// How many lines are remembered.
+const REMEMBERED: usize = 1_000;
+
+/// What was typed.
+pub(super) enum Read {
+    /// A line.
+    Line(String),
+    /// Ctrl-C.
+    Interrupted,
+    /// Ctrl-D, or the end of what comes in.
+    End,
+}
+
+/// The line that the user types, with the lines typed before.
+pub(super) struct Prompt {
+    editor: Editor<Slashes, FileHistory>,
+    file: Option<PathBuf>,
+}
+
+impl Prompt {
+    /// With the lines that were typed in other sessions.
+    pub(super) fn new() -> rustyline::Result<Self> {
+        let config = Config::builder()
+            .max_history_size(REMEMBERED)?
+            .history_ignore_space(true)
+            .auto_add_history(false)
+            .completion_type(CompletionType::List)
+            .color_mode(ColorMode::Disabled)
+            .build();
+        let mut editor = Editor::with_config(config)?;
+        editor.set_helper(Some(Slashes));
+        let file = file().filter(|file| {
+            let folder = file.parent();
+            folder.is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
+        });
+        if let Some(file) = &file {
+            // Nothing was typed before, or it cannot be read: one begins anew.
+            let _ = editor.load_history(file);
+        }
+        Ok(Self { editor, file })
+    }
+
+    /// Reads what the user says, and remembers it.
+    pub(super) fn read(&mut self, prompt: &str) -> rustyline::Result<Read> {
+        let read = self.ask(prompt)?;
+        if let Read::Line(line) = &read
+            && !line.trim().is_empty()
+        {
+            self.editor.add_history_entry(line)?;
+            if let Some(file) = &self.file {
+                // A full disk must not end the conversation.
+                let _ = self.editor.append_history(file);
+            }
+        }
+        Ok(read)
+    }
+
+    /// Reads an answer that nobody has to remember.
+    pub(super) fn ask(&mut self, prompt: &str) -> rustyline::Result<Read> {
+        match self.editor.readline(prompt) {
+            Ok(line) => Ok(Read::Line(line.replace("\\\n", "\n"))),
+            Err(ReadlineError::Interrupted) => Ok(Read::Interrupted),
+            Err(ReadlineError::Eof) => Ok(Read::End),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Where the lines are kept that were typed.
+fn file() -> Option<PathBuf> {
+    let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let state = folder("XDG_STATE_HOME").map(PathBuf::from);
+    let state = state.filter(|path| path.is_absolute());
+    let state = state.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".local/state")));
+    Some(state?.join("trimtab").join("typed"))
+}
+
+/// Completes commands and presets; a line that ends with a backslash goes on.
+struct Slashes;
+
+impl Completer for Slashes {
+    type Candidate = String;
+
+    fn complete(
+        &self,
+        line: &str,
+        at: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        let typed = line.get(..at).unwrap_or(line);
+        Ok(candidates(typed))
+    }
+}
+
+/// Where the word begins that is being typed, and what it could become.
+fn candidates(typed: &str) -> (usize, Vec<String>) {
+    let (from, names): (_, Vec<String>) = if let Some(word) = typed.strip_prefix("/preset ") {
+        let names = PRESETS.iter().map(|preset| preset.name.to_owned());
+        (typed.len() - word.len(), names.collect())
+    } else if typed.starts_with('/') {
+        (0, command::names().map(|name| format!("/{name}")).collect())
+    } else {
+        return (0, Vec::new());
+    };
+    let word = typed.get(from..).unwrap_or_default();
+    let begins = |name: &String| name.starts_with(word);
+    (from, names.into_iter().filter(begins).collect())
+}
+
+impl Validator for Slashes {
+    fn validate(&self, typed: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(if typed.input().ends_with('\\') {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Valid(None)
+        })
+    }
+}
+
+impl Hinter for Slashes {
+    type Hint = String;
+}
+
+impl Highlighter for Slashes {}
+
+impl Helper for Slashes {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_and_presets_are_completed() {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        assert_eq!(candidates("/co"), (0, words(&["/context", "/compact"])));
+        assert_eq!(candidates("/preset re"), (8, words(&["refs", "retention"])));
+        assert_eq!(candidates("what is /co"), (0, Vec::new()));
+    }
+}

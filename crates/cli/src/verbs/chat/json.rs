@@ -1,0 +1,94 @@
+//! What happens, as lines of JSON.
+
+use serde_json::{Value, json};
+use trimtab_agent::{Event, Turn, TurnEnd};
+use trimtab_model::{Output, Usage};
+
+use super::opened::Opened;
+
+/// The first line: what answers, and where the session is kept.
+pub(super) fn start(chat: &Opened) -> Value {
+    let settings = chat.agent.settings();
+    json!({
+        "type": "start",
+        "session": chat.id().as_str(),
+        "model": settings.model.name,
+        "preset": settings.policy.preset,
+        "window": settings.limits.window,
+    })
+}
+
+/// An event; none for those that other lines tell.
+pub(super) fn event(event: &Event) -> Option<Value> {
+    Some(match event {
+        Event::Text(text) => json!({"type": "text", "text": text}),
+        Event::Reasoning(text) => json!({"type": "reasoning", "text": text}),
+        Event::Call(call) => json!({
+            "type": "call", "id": call.id, "tool": call.name, "arguments": call.arguments,
+        }),
+        Event::Output { tool, output } => of_output(tool, output),
+        Event::Usage(usage) => typed("usage", &of_usage(usage)),
+        Event::Retry { attempt, wait, why } => json!({
+            "type": "retry", "attempt": attempt, "wait_seconds": wait.as_secs_f64(), "why": why,
+        }),
+        Event::BrokeOff { why } => json!({"type": "broke_off", "why": why}),
+        Event::Summarising { background } => {
+            json!({"type": "summarising", "background": background})
+        }
+        Event::Session(event) => typed("session", &json!(event)),
+        _ => return None,
+    })
+}
+
+/// The last line of a turn that came to an end.
+pub(super) fn end(turn: &Turn) -> Value {
+    json!({
+        "type": "end",
+        "end": name(turn.end),
+        "text": turn.text,
+        "rounds": turn.rounds,
+        "usage": of_usage(&turn.usage),
+    })
+}
+
+/// The last line of a turn that did not.
+pub(super) fn error(message: &str, hint: Option<&str>) -> Value {
+    json!({"type": "error", "message": message, "hint": hint})
+}
+
+fn of_output(tool: &str, output: &Output) -> Value {
+    let stored = output.stored.as_ref();
+    json!({
+        "type": "output",
+        "id": output.call_id,
+        "tool": tool,
+        "is_error": output.is_error,
+        "view": output.text(),
+        "trimmed": output.trimmed,
+        "ref": stored.map(trimtab_model::Ref::id),
+        "byte_size": stored.and_then(trimtab_model::Ref::byte_size),
+        "line_count": stored.and_then(trimtab_model::Ref::line_count),
+    })
+}
+
+fn of_usage(usage: &Usage) -> Value {
+    json!(usage)
+}
+
+/// An object with its type.
+fn typed(name: &str, fields: &Value) -> Value {
+    let mut line = serde_json::Map::from_iter([("type".to_owned(), json!(name))]);
+    if let Value::Object(fields) = fields {
+        line.extend(fields.clone());
+    }
+    Value::Object(line)
+}
+
+fn name(end: TurnEnd) -> &'static str {
+    match end {
+        TurnEnd::Answered => "answered",
+        TurnEnd::CutOff => "cut_off",
+        TurnEnd::Interrupted => "interrupted",
+        TurnEnd::OutOfRounds => "out_of_rounds",
+    }
+}

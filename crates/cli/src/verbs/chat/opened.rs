@@ -1,0 +1,242 @@
+//! A chat that is open: the agent, and what was chosen for it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trimtab::config::{Config, Inputs};
+use trimtab::store::{SessionId, Store};
+use trimtab::wire::catalogue::Catalogue;
+use trimtab_agent::model::Model;
+use trimtab_agent::tools::{Confirm, Workspace};
+use trimtab_agent::{Agent, AgentError, Events, Settings};
+
+use super::choice::Choice;
+use super::text::with_hint;
+use super::{Args, model, sessions};
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::{catalogue, settings};
+
+/// What the model is told first unless --system says otherwise.
+const SYSTEM: &str = "\
+You are an agent in a terminal. You help with the files in the workspace, which is the folder \
+that your tools work in: read before you change, change as little as does the job, and check \
+what you did. Paths are relative to the workspace. Long outputs are shown to you in short, \
+with a ref by which you get the rest. Answer in plain text, briefly, and say what you did not \
+do or could not check.";
+
+/// The window of a model that is a script, unless it is said.
+const SCRIPTED_WINDOW: u64 = 200_000;
+/// The longest answer that room is kept for where nothing better is known, in tokens.
+const ANSWER: u64 = 16_384;
+
+/// A chat that is open.
+pub(super) struct Opened {
+    /// The agent.
+    pub(super) agent: Agent,
+    /// What was chosen for it.
+    pub(super) choice: Choice,
+    /// True if the session was there before.
+    pub(super) resumed: bool,
+    store: Arc<dyn Store>,
+    id: SessionId,
+    around: Around,
+}
+
+/// What stays as it is when another model or preset is chosen.
+struct Around {
+    catalogue: Catalogue,
+    confirm: Confirm,
+    system: String,
+    /// Where settings are looked for.
+    inputs: Inputs,
+}
+
+impl Opened {
+    /// Opens the chat that the flags ask for. `confirm` decides about commands.
+    pub(super) fn open(
+        args: &Args,
+        common: &Common,
+        confirm: Confirm,
+    ) -> Result<(Self, Events), Failure> {
+        let around = Around {
+            catalogue: catalogue::load()?,
+            confirm,
+            system: system(args)?,
+            inputs: settings::inputs(common, &[]),
+        };
+        let store: Arc<dyn Store> = Arc::new(common.store.make()?.store);
+        let (id, remembered) = whose(args, &*store)?;
+        let chosen = Choice::of_flags(args).or(remembered);
+        let config = around.config(chosen.preset.as_deref())?;
+        let choice = chosen.or(of_config(&config));
+        let answered = || sessions::answers(&*store, &id);
+        let model = model::open(&choice, &around.catalogue, answered)?;
+        let (settings, choice) = around.settings(model, choice, config)?;
+        let opened = Agent::open(Arc::clone(&store), id.clone(), settings);
+        let (agent, events) = opened.map_err(|error| failed(&error))?;
+        let chat = Self {
+            agent,
+            choice,
+            resumed: args.resume.is_some(),
+            store,
+            id,
+            around,
+        };
+        chat.remember()?;
+        Ok((chat, events))
+    }
+
+    /// Goes on with other choices. What the session decided stays.
+    pub(super) fn change(&mut self, choice: Choice) -> Result<Events, Failure> {
+        let around = &self.around;
+        let model = if choice.model == self.choice.model {
+            self.agent.settings().model.clone()
+        } else {
+            model::open(&choice, &around.catalogue, || Ok(0))?
+        };
+        let config = around.config(choice.preset.as_deref())?;
+        let (settings, choice) = around.settings(model, choice, config)?;
+        let opened = Agent::open(Arc::clone(&self.store), self.id.clone(), settings);
+        let (agent, events) = opened.map_err(|error| failed(&error))?;
+        (self.agent, self.choice) = (agent, choice);
+        self.remember()?;
+        Ok(events)
+    }
+
+    /// The name of the session.
+    pub(super) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The store that it is in.
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// True if the user has said something.
+    pub(super) fn has_begun(&self) -> bool {
+        let log = self.agent.session().projection().log().messages();
+        log.iter().any(|message| message.is_real_user())
+    }
+
+    /// Leaves nothing behind if nothing was said.
+    pub(super) fn close(self) -> Result<(), Failure> {
+        if self.resumed || self.has_begun() {
+            return Ok(());
+        }
+        let deleted = self.store.delete_session(&self.id);
+        deleted.map_err(|error| sessions::failed(&error))
+    }
+
+    fn remember(&self) -> Result<(), Failure> {
+        let choice = self.choice.clone().absolute();
+        let remembered = sessions::remember(&*self.store, &self.id, &choice);
+        remembered.map_err(|error| sessions::failed(&error))
+    }
+}
+
+/// What is told of an error of the agent.
+pub(super) fn failed(error: &AgentError) -> Failure {
+    let (message, hint) = with_hint(&error.to_string());
+    Failure::Stuck { message, hint }
+}
+
+/// The session that is meant, and what it remembers.
+fn whose(args: &Args, store: &dyn Store) -> Result<(SessionId, Choice), Failure> {
+    let found = match &args.resume {
+        Some(given) => {
+            let id = sessions::find(store, given.trim())?;
+            sessions::remembered(store, &id).map(|choice| (id, choice))
+        }
+        None => sessions::new_id().map(|id| (id, Choice::default())),
+    };
+    found.map_err(|error| sessions::failed(&error))
+}
+
+/// What the settings say.
+fn of_config(config: &Config) -> Choice {
+    Choice {
+        model: config.model.clone(),
+        window: config.window,
+        max_output: config.max_output,
+        ..Choice::default()
+    }
+}
+
+/// What the model is told first.
+fn system(args: &Args) -> Result<String, Failure> {
+    let Some(given) = &args.system else {
+        return Ok(SYSTEM.to_owned());
+    };
+    let path = Path::new(given);
+    if !path.is_file() {
+        return Ok(given.clone());
+    }
+    std::fs::read_to_string(path).map_err(|error| {
+        Failure::input(
+            format!("--system {given}: {error}"),
+            "give a text file, or the text itself",
+        )
+    })
+}
+
+impl Around {
+    /// The settings, with this preset where one was chosen.
+    fn config(&self, preset: Option<&str>) -> Result<Config, Failure> {
+        let mut inputs = self.inputs.clone();
+        if let Some(preset) = preset {
+            let flag = ("preset", preset, "--preset");
+            let flag = (flag.0.to_owned(), flag.1.to_owned(), flag.2.to_owned());
+            inputs.flags.push(flag);
+        }
+        Config::load(&inputs).map_err(|error| settings::failure(&error))
+    }
+
+    /// What the agent is made of, and the choices with everything that follows from them.
+    fn settings(
+        &self,
+        model: Model,
+        mut choice: Choice,
+        config: Config,
+    ) -> Result<(Settings, Choice), Failure> {
+        let folder = choice.workspace.as_deref().unwrap_or(Path::new("."));
+        let workspace = Workspace::new(folder, self.confirm.clone()).map_err(|error| {
+            Failure::input(
+                format!("workspace {}: {error}", folder.display()),
+                "give a folder that is there with --workspace DIR",
+            )
+        })?;
+        choice.workspace = Some(workspace.root().to_owned());
+        let mut made = Settings::new(model, workspace);
+        limit(&mut made, &choice, &self.catalogue)?;
+        let checked = config.check(made.limits.window);
+        checked.map_err(|error| settings::failure(&error))?;
+        made.policy = config.policy;
+        made.system.clone_from(&self.system);
+        Ok((made, choice))
+    }
+}
+
+/// What the model allows: what is said, else what the user's catalogue knows.
+fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Result<(), Failure> {
+    let name = &settings.model.name;
+    let scripted = model::is_scripted(name).then_some(SCRIPTED_WINDOW);
+    let known = catalogue.find(name).ok().map(|found| found.model);
+    let limits = &mut settings.limits;
+    let window = choice.window.or(known.as_ref().map(|known| known.window));
+    limits.window = window.or(scripted);
+    let most = limits.max_output.unwrap_or(ANSWER);
+    let fitting = limits.window.map(|window| most.min(window / 4));
+    limits.max_output = choice.max_output.or(fitting).or(limits.max_output);
+    if let Some(known) = known {
+        settings.prices = known.prices;
+    }
+    match (limits.window, limits.max_output) {
+        (Some(window), Some(answer)) if answer >= window => Err(Failure::input(
+            format!("an answer of {answer} tokens leaves no room in a window of {window}"),
+            "give a smaller --max-output or a larger --window",
+        )),
+        _ => Ok(()),
+    }
+}

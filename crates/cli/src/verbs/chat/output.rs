@@ -1,0 +1,169 @@
+//! `/output`: a stored output, paged.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::{Child, Command, Stdio};
+
+use terminal_size::{Height, terminal_size};
+use trimtab::retrieval::is_binary;
+use trimtab::store::{Error, Form, LineRange, Metadata, Stored};
+
+use super::opened::Opened;
+use super::screen::Screen;
+use super::sessions::{failed, is_choice};
+use super::text::{on_one_line, visible};
+use crate::exit::Failure;
+use crate::ui::columns::{Align, lined_up};
+use crate::ui::{number, units};
+
+/// How many outputs are listed.
+const LISTED: usize = 12;
+/// How many lines are read at a time.
+const BATCH: u64 = 500;
+
+/// Pages the output that is meant by the beginning of its ref; lists them if none is given.
+pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result<(), Failure> {
+    let mut outputs = chat
+        .store()
+        .list(chat.id())
+        .map_err(|error| failed(&error))?;
+    outputs.retain(|output| !is_choice(output));
+    if given.is_empty() {
+        list(&outputs, screen);
+        return Ok(());
+    }
+    let mut found = outputs
+        .iter()
+        .filter(|output| output.reference.id().starts_with(given));
+    let id = match (found.next(), found.next()) {
+        (Some(output), None) => output.reference.id(),
+        (Some(_), Some(_)) => {
+            return Err(Failure::input(
+                format!("more than one output begins with '{}'", visible(given)),
+                "/output lists them",
+            ));
+        }
+        // It may belong to a session above this one.
+        (None, _) => given,
+    };
+    let stored = chat
+        .store()
+        .open(chat.id(), id, Form::Text)
+        .map_err(|error| match error {
+            Error::NotFound => Failure::input(
+                format!("no output '{}' in this session", visible(given)),
+                "/output lists them",
+            ),
+            error => failed(&error),
+        })?;
+    if is_binary(&stored).map_err(|error| failed(&error))? {
+        return Err(Failure::input(
+            format!("output '{id}' is binary: it has no lines to show"),
+            format!(
+                "trimtab output read --session {} {id} --raw > FILE",
+                chat.id()
+            ),
+        ));
+    }
+    page(&stored, screen)
+}
+
+fn list(outputs: &[Metadata], screen: &mut Screen<'_>) {
+    if outputs.is_empty() {
+        screen.text("no outputs yet\n");
+        return;
+    }
+    let heading = ["REF", "LINES", "SIZE", "TOOL"].map(str::to_owned);
+    let row = |output: &Metadata| {
+        let labels = &output.labels;
+        let tool = if labels.tool.is_empty() {
+            &labels.call
+        } else {
+            &labels.tool
+        };
+        [
+            output.reference.id().to_owned(),
+            number::grouped(output.line_count),
+            units::size(output.byte_size),
+            on_one_line(tool),
+        ]
+    };
+    let older = outputs.len().saturating_sub(LISTED);
+    let rows: Vec<_> = [heading]
+        .into_iter()
+        .chain(outputs.iter().skip(older).map(row))
+        .collect();
+    let (left, right) = (Align::Left, Align::Right);
+    screen.text(&lined_up(&rows, [left, right, right, left]));
+    if older > 0 {
+        screen.text(&format!("and {older} older\n"));
+    }
+}
+
+/// Shows all lines, in a pager if there are more than the terminal has.
+fn page(stored: &Stored, screen: &mut Screen<'_>) -> Result<(), Failure> {
+    let rows = terminal_size().map_or(u64::MAX, |(_, Height(rows))| u64::from(rows));
+    let long = stored.line_count().saturating_add(2) > rows;
+    let pager = if long && io::stdout().is_terminal() {
+        pager()
+    } else {
+        None
+    };
+    let Some(mut pager) = pager else {
+        return lines(stored, |line| {
+            screen.text(line);
+            screen.check()
+        });
+    };
+    let mut input = pager.stdin.take();
+    let written = lines(stored, |line| {
+        let input = input.as_mut().ok_or_else(gone)?;
+        Ok(input.write_all(line.as_bytes())?)
+    });
+    drop(input);
+    pager.wait()?;
+    match written {
+        // Whoever leaves the pager has seen enough.
+        Err(Failure::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+fn gone() -> Failure {
+    io::Error::from(io::ErrorKind::BrokenPipe).into()
+}
+
+/// The user's pager, else less; none if there is none.
+fn pager() -> Option<Child> {
+    let wanted = std::env::var("PAGER").unwrap_or_default();
+    let mut words = wanted.split_whitespace();
+    let program = words.next().unwrap_or("less");
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        command.env("LESS", "RX");
+    }
+    command.spawn().ok()
+}
+
+fn lines(
+    stored: &Stored,
+    mut show: impl FnMut(&str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut next = (stored.line_count() > 0).then_some(0);
+    while let Some(from) = next {
+        let read = stored
+            .lines(LineRange::new(from, BATCH))
+            .map_err(|error| failed(&error))?;
+        for line in &read.lines {
+            let more = if line.is_clipped() { "\u{2026}" } else { "" };
+            let text = line.text();
+            show(&format!(
+                "{:>5}  {}{more}\n",
+                line.number + 1,
+                visible(&text)
+            ))?;
+        }
+        next = read.next.filter(|_| !read.lines.is_empty());
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! `trimtab chat --print`: one turn for scripts.
+
+use std::io::{self, IsTerminal, Read, Write};
+
+use serde_json::Value;
+use trimtab_agent::tools::{Confirm, Question};
+use trimtab_agent::{Event, Turn, TurnEnd};
+
+use super::drive::{Ears, Watcher};
+use super::opened::{Opened, failed};
+use super::{Args, json, shown, talk, text};
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::Terminal;
+
+/// Runs one turn.
+pub(super) fn run(
+    args: &Args,
+    said: &str,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let said = said_by(said)?;
+    // There is nobody to ask.
+    let confirm = if args.allow_shell {
+        Confirm::Always
+    } else {
+        Confirm::Never
+    };
+    let runtime = talk::runtime()?;
+    let (mut chat, events) = Opened::open(args, common, confirm)?;
+    talk::warn_of(&chat, args, terminal);
+    let mut printer = Printer {
+        json: common.json,
+        terminal,
+        failed: None,
+    };
+    if common.json {
+        printer.line(&json::start(&chat));
+    }
+    let ended = runtime.block_on(async {
+        let mut ears = Ears::new(events, None)?;
+        let interrupt = chat.agent.interrupt();
+        let turn = ears
+            .drive(chat.agent.turn(said), &interrupt, &mut printer)
+            .await;
+        if let Some(Ok(_)) = &turn {
+            // A summary in the background would be lost with the process.
+            let _ = ears
+                .drive(chat.agent.settle(), &interrupt, &mut printer)
+                .await;
+        }
+        Ok::<_, io::Error>(turn)
+    });
+    runtime.shutdown_background();
+    let told = match ended? {
+        Some(Ok(turn)) => printer.end(&turn, chat.agent.settings().limits.max_output),
+        Some(Err(error)) => Err(failed(&error)),
+        None => Err(stuck("interrupted", None)),
+    };
+    if let Some(error) = printer.failed.take() {
+        return Err(error.into());
+    }
+    if let (true, Err(Failure::Stuck { message, hint })) = (common.json, &told) {
+        printer.line(&json::error(message, hint.as_deref()));
+    }
+    told
+}
+
+/// What is said: the text itself, or what comes in.
+fn said_by(given: &str) -> Result<String, Failure> {
+    let mut said = given.to_owned();
+    if given == "-" {
+        said.clear();
+        io::stdin().read_to_string(&mut said).map_err(|error| {
+            Failure::input(
+                format!("standard input cannot be read: {error}"),
+                "give text in UTF-8",
+            )
+        })?;
+    }
+    if said.trim().is_empty() {
+        return Err(Failure::input(
+            "there is nothing to say to the model",
+            "trimtab chat --print 'what does this project do?'",
+        ));
+    }
+    Ok(said)
+}
+
+fn stuck(message: &str, hint: Option<&str>) -> Failure {
+    Failure::Stuck {
+        message: message.to_owned(),
+        hint: hint.map(str::to_owned),
+    }
+}
+
+/// The answer on standard output, everything else on standard error; or all of it as JSON.
+struct Printer<'t> {
+    json: bool,
+    terminal: &'t mut Terminal,
+    failed: Option<io::Error>,
+}
+
+impl Printer<'_> {
+    fn line(&mut self, value: &Value) {
+        self.write(&format!("{value}\n"));
+    }
+
+    /// Bytes go out as they are: not through anything that looks after colours.
+    fn write(&mut self, text: &str) {
+        let mut out = io::stdout().lock();
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        if let Err(error) = written {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn end(&mut self, turn: &Turn, most: Option<u64>) -> Result<(), Failure> {
+        if self.json {
+            self.line(&json::end(turn));
+        } else if !turn.text.is_empty() {
+            let end = if turn.text.ends_with('\n') { "" } else { "\n" };
+            let said = format!("{}{end}", turn.text);
+            if io::stdout().is_terminal() {
+                self.write(&text::visible(&said));
+            } else {
+                self.write(&said);
+            }
+        }
+        let most = most
+            .map(|most| format!(" at {most} tokens"))
+            .unwrap_or_default();
+        match turn.end {
+            TurnEnd::Answered => Ok(()),
+            TurnEnd::CutOff => Err(stuck(
+                &format!("the answer was cut off{most}"),
+                Some("allow a longer one with --max-output TOKENS"),
+            )),
+            TurnEnd::Interrupted => Err(stuck("interrupted", None)),
+            TurnEnd::OutOfRounds => Err(stuck(
+                &format!("no answer after {} rounds of calls", turn.rounds),
+                Some("go on with --resume, or give the model a smaller task"),
+            )),
+        }
+    }
+}
+
+impl Watcher for Printer<'_> {
+    fn event(&mut self, event: &Event) {
+        if self.json {
+            if let Some(line) = json::event(event) {
+                self.line(&line);
+            }
+            return;
+        }
+        match event {
+            Event::Call(call) => self.terminal.note(&shown::call(call, shown::WIDE)),
+            Event::Session(event) => {
+                if let Some(told) = shown::session(event) {
+                    self.terminal.note(&told);
+                }
+            }
+            Event::Retry { .. } | Event::BrokeOff { .. } => {
+                if let Some(told) = shown::trouble(event) {
+                    self.terminal.warn(&told);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn question(&mut self, question: Question) -> bool {
+        question.answer(false);
+        true
+    }
+
+    fn interrupted(&mut self) {}
+}

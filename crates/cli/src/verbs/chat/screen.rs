@@ -1,0 +1,247 @@
+//! The conversation on the terminal.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use anstyle::Style;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use terminal_size::{Width, terminal_size};
+use trimtab::session::EventKind;
+use trimtab_agent::Event;
+use trimtab_model::Output;
+
+use super::shown;
+use super::text::{visible, with_hint, wrapped};
+use crate::exit::Failure;
+use crate::ui::{Terminal, style};
+
+/// The width where nobody says how wide the terminal is.
+const USUAL: usize = 80;
+/// Narrower than this, lines are broken by the terminal.
+const NARROWEST: usize = 20;
+/// How often the sign that the model is waited for moves.
+const TICK: Duration = Duration::from_millis(120);
+
+/// Shown while the model is waited for.
+const MODEL: &str = "waiting for the model, Ctrl-C interrupts";
+
+/// What the cursor stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// The beginning of a line.
+    Start,
+    /// The answer.
+    Answer,
+    /// What the model thinks.
+    Thought,
+}
+
+/// The conversation on the terminal.
+pub(super) struct Screen<'t> {
+    terminal: &'t mut Terminal,
+    at: At,
+    waiting: Option<ProgressBar>,
+    /// The calls that are being carried out: their ids, and how they were shown.
+    calls: Vec<(String, String)>,
+    /// True if they are carried out at the same time: outputs then say whose they are.
+    several: bool,
+    /// The first thing that went wrong with the output.
+    failed: Option<io::Error>,
+}
+
+impl<'t> Screen<'t> {
+    /// An empty one.
+    pub(super) fn new(terminal: &'t mut Terminal) -> Self {
+        Self {
+            terminal,
+            at: At::Start,
+            waiting: None,
+            calls: Vec::new(),
+            several: false,
+            failed: None,
+        }
+    }
+
+    /// How many characters a line has.
+    pub(super) fn width() -> usize {
+        let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+        let seen = terminal_size().map(|(Width(width), _)| usize::from(width));
+        seen.or_else(columns).unwrap_or(USUAL).max(NARROWEST)
+    }
+
+    /// True if there is colour.
+    pub(super) fn has_colour(&self) -> bool {
+        self.terminal.has_colour()
+    }
+
+    /// What went wrong with the output, if something did.
+    pub(super) fn check(&mut self) -> Result<(), Failure> {
+        match self.failed.take() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// A turn begins.
+    pub(super) fn begin(&mut self) {
+        self.calls.clear();
+        self.wait(MODEL);
+    }
+
+    /// Shows that something is waited for, until the next thing is shown.
+    pub(super) fn wait(&mut self, what: &str) {
+        self.settle();
+        if !self.terminal.shows_progress() || !io::stdout().is_terminal() {
+            return;
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+            bar.set_style(style.tick_chars("|/-\\ "));
+        }
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(TICK);
+        self.waiting = Some(bar);
+    }
+
+    /// Text of ours, as it is.
+    pub(super) fn text(&mut self, text: &str) {
+        self.settle();
+        self.put(text);
+    }
+
+    /// A line of ours in a style, broken between words where it is too long.
+    pub(super) fn line(&mut self, style: Style, line: &str) {
+        self.settle();
+        for line in line.lines() {
+            let line = wrapped(line, Self::width(), 2);
+            self.put(&format!("{style}{line}{style:#}\n"));
+        }
+    }
+
+    /// Lines of ours, each broken between words where it is too long.
+    pub(super) fn lines(&mut self, text: &str) {
+        for line in text.lines() {
+            self.line(Style::new(), line);
+        }
+    }
+
+    /// Says that something went wrong, and the way out.
+    pub(super) fn error(&mut self, message: &str, hint: Option<&str>) {
+        self.settle();
+        self.terminal.error(&visible(message), hint);
+    }
+
+    /// Says what an operation failed on; the session lives on.
+    pub(super) fn failure(&mut self, failure: &Failure) {
+        let hint = match failure {
+            Failure::Input { hint, .. } | Failure::Stuck { hint, .. } => hint.as_deref(),
+            _ => None,
+        };
+        self.error(&failure.to_string(), hint);
+    }
+
+    /// Ends the line and takes the sign of waiting away.
+    pub(super) fn settle(&mut self) {
+        self.stop_waiting();
+        if std::mem::replace(&mut self.at, At::Start) != At::Start {
+            self.put("\n");
+        }
+    }
+
+    /// Something happened.
+    pub(super) fn event(&mut self, event: &Event) {
+        match event {
+            Event::Text(text) => self.stream(At::Answer, Style::new(), text),
+            Event::Reasoning(text) => self.stream(At::Thought, style::DIM, text),
+            Event::Call(call) => {
+                let told = shown::call(call, Self::width().saturating_sub(3));
+                let out = style::OUTPUT;
+                self.text(&format!("{out}* {told}{out:#}\n"));
+                self.several = !self.calls.is_empty();
+                self.calls.push((call.id.clone(), told));
+                self.wait("working, Ctrl-C interrupts");
+            }
+            Event::Output { output, .. } => {
+                self.output(output);
+                self.wait(MODEL);
+            }
+            Event::Summarising { background: true } => {
+                self.line(style::DIM, "a summary is being written in the background");
+            }
+            Event::Summarising { background: false } => {
+                self.wait("waiting for a summary, Ctrl-C interrupts");
+            }
+            Event::Session(event) => self.session(event),
+            event => {
+                if let Some(told) = shown::trouble(event) {
+                    self.line(style::WARN, &told);
+                    self.wait(MODEL);
+                }
+            }
+        }
+    }
+
+    /// The beginning of an output; below its call, or behind it where there are several.
+    fn output(&mut self, output: &Output) {
+        let place = self.calls.iter().position(|(id, _)| *id == output.call_id);
+        let call = place.map(|place| self.calls.remove(place).1);
+        if let Some(call) = call.filter(|_| self.several) {
+            let dim = style::DIM;
+            self.text(&format!("{dim}  {call}:{dim:#}\n"));
+        }
+        let style = if output.is_error {
+            style::BAD
+        } else {
+            style::DIM
+        };
+        for line in shown::output(output, Self::width().saturating_sub(4)) {
+            self.text(&format!("{style}  | {line}{style:#}\n"));
+        }
+    }
+
+    fn session(&mut self, event: &trimtab::session::Event) {
+        let Some(told) = shown::session(event) else {
+            return;
+        };
+        let style = match event.kind {
+            EventKind::Compacted | EventKind::Undone => style::GOOD,
+            EventKind::Warning | EventKind::Suspended | EventKind::Dropped => style::WARN,
+            _ => style::DIM,
+        };
+        let (told, hint) = with_hint(&told);
+        self.line(style, &told);
+        if let Some(hint) = hint {
+            self.line(style::DIM, &format!("hint: {hint}"));
+        }
+    }
+
+    /// More of something that comes piece by piece.
+    fn stream(&mut self, at: At, style: Style, text: &str) {
+        if self.at != at {
+            self.settle();
+            // White space before the first word is of no use to anybody.
+            if text.trim().is_empty() {
+                return;
+            }
+        }
+        self.at = at;
+        self.put(&format!("{style}{}{style:#}", visible(text)));
+        if text.ends_with('\n') {
+            self.at = At::Start;
+        }
+    }
+
+    fn stop_waiting(&mut self) {
+        if let Some(bar) = self.waiting.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn put(&mut self, text: &str) {
+        let out = self.terminal.out();
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        if let Err(error) = written {
+            self.failed.get_or_insert(error);
+        }
+    }
+}

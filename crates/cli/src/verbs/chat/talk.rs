@@ -1,0 +1,404 @@
+//! The conversation: a line, what it asks for, and so on until the user leaves.
+
+use std::io::{self, IsTerminal};
+
+use rustyline::error::ReadlineError;
+use tokio::runtime::{Builder, Runtime};
+use trimtab::session::{ByHand, EventKind};
+use trimtab_agent::tools::{Confirm, Question};
+use trimtab_agent::{AgentError, Event, Turn, TurnEnd};
+use trimtab_model::{Role, Usage};
+
+use super::command::{self, Command, Typed};
+use super::context::{self, Filled};
+use super::drive::{Ears, Watcher};
+use super::editor::{Prompt, Read};
+use super::opened::{Opened, failed};
+use super::screen::Screen;
+use super::text::{clipped, on_one_line, visible};
+use super::{Args, change, output, shown};
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::columns::{Align, lined_up};
+use crate::ui::number::counted;
+use crate::ui::{Terminal, style};
+
+/// What stands before the line that is typed.
+const PROMPT: &str = "> ";
+
+/// Runs the conversation.
+pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let (confirm, questions) = if args.allow_shell {
+        (Confirm::Always, None)
+    } else if io::stdin().is_terminal() {
+        let (confirm, questions) = Confirm::channel();
+        (confirm, Some(questions))
+    } else {
+        // What comes in is for the model: there is nobody to ask.
+        (Confirm::Never, None)
+    };
+    let runtime = runtime()?;
+    let prompt = Prompt::new().map_err(unreadable)?;
+    let (chat, events) = Opened::open(args, common, confirm)?;
+    warn_of(&chat, args, terminal);
+    let inside = runtime.enter();
+    let ears = Ears::new(events, questions)?;
+    drop(inside);
+    let mut talk = Talk {
+        chat,
+        ears,
+        prompt,
+        runtime,
+        screen: Screen::new(terminal),
+        usage: None,
+        allowed: false,
+        can_retry: false,
+    };
+    talk.greet();
+    let ended = talk.go_on();
+    talk.leave()?;
+    ended
+}
+
+/// Where the agent works while the user types.
+pub(super) fn runtime() -> Result<Runtime, Failure> {
+    let mut builder = Builder::new_multi_thread();
+    Ok(builder.worker_threads(2).enable_all().build()?)
+}
+
+/// Says what will not be as one may expect.
+pub(super) fn warn_of(chat: &Opened, args: &Args, terminal: &mut Terminal) {
+    let settings = chat.agent.settings();
+    if settings.limits.window.is_none() {
+        terminal.warn(&format!(
+            "the window of '{}' is not known: nothing is compacted by itself\n\
+             hint: say how large it is with --window TOKENS",
+            on_one_line(&settings.model.name)
+        ));
+    }
+    if chat.resumed && args.system.is_some() {
+        terminal.warn("--system is for new sessions: this one keeps what it began with");
+    }
+}
+
+fn unreadable(error: ReadlineError) -> Failure {
+    match error {
+        ReadlineError::Io(error) => error.into(),
+        error => io::Error::other(error).into(),
+    }
+}
+
+/// The conversation.
+struct Talk<'t> {
+    chat: Opened,
+    ears: Ears,
+    prompt: Prompt,
+    runtime: Runtime,
+    screen: Screen<'t>,
+    /// What the provider reported last, until an edit makes it stale.
+    usage: Option<Usage>,
+    /// True if the user allowed all commands.
+    allowed: bool,
+    /// True if the last turn did not come to its end.
+    can_retry: bool,
+}
+
+impl Talk<'_> {
+    fn greet(&mut self) {
+        let settings = self.chat.agent.settings();
+        let folder = settings.workspace.root().display().to_string();
+        let model = on_one_line(&settings.model.name);
+        let told = format!("{model}, {}, in {folder}", settings.policy.preset);
+        self.screen.line(style::STRONG, &told);
+        if self.chat.resumed {
+            self.recall();
+        }
+        self.screen
+            .line(style::DIM, "/help shows what can be typed, Ctrl-D leaves");
+    }
+
+    /// Shows where a session that is resumed stands.
+    fn recall(&mut self) {
+        let log = self.chat.agent.session().projection().log().messages();
+        let told = format!("{}: {}", self.chat.id(), counted(log.len(), "message"));
+        let width = Screen::width();
+        let user = log.iter().rev().find(|message| message.is_real_user());
+        let user = user.map(|message| on_one_line(&message.text()));
+        let last = log.last().filter(|message| message.role == Role::Assistant);
+        let last = last.map(|message| visible(message.text().trim()).into_owned());
+        self.screen.line(style::DIM, &told);
+        if let Some(user) = user {
+            self.screen
+                .line(style::DIM, &clipped(&format!("{PROMPT}{user}"), width));
+        }
+        match last {
+            Some(last) => self.screen.text(&format!("{last}\n")),
+            None => self.can_retry = true,
+        }
+    }
+
+    fn go_on(&mut self) -> Result<(), Failure> {
+        let mut pressed = false;
+        loop {
+            self.screen.settle();
+            self.screen.check()?;
+            match self.prompt.read(PROMPT).map_err(unreadable)? {
+                Read::End => return Ok(()),
+                Read::Interrupted if pressed => return Ok(()),
+                Read::Interrupted => {
+                    pressed = true;
+                    self.screen.line(style::DIM, "Ctrl-C again leaves");
+                }
+                Read::Line(line) => {
+                    pressed = false;
+                    if !self.line(&line) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does what a line asks for; false to leave.
+    fn line(&mut self, line: &str) -> bool {
+        match command::read(line) {
+            Typed::Nothing => {}
+            Typed::Message(said) => self.turn(Some(said)),
+            Typed::Unknown(typed, near) => {
+                let hint = format!("/{near} is the nearest; /help shows all");
+                self.screen
+                    .error(&format!("there is no /{typed}"), Some(&hint));
+            }
+            Typed::Command(Command::Quit, _) => return false,
+            Typed::Command(command, behind) => {
+                if let Err(failure) = self.command(command, behind) {
+                    self.screen.failure(&failure);
+                }
+            }
+        }
+        true
+    }
+
+    fn command(&mut self, command: Command, behind: &str) -> Result<(), Failure> {
+        match command {
+            Command::Context => self.context()?,
+            Command::Compact => self.compact(behind),
+            Command::Undo => self.undo()?,
+            Command::Output => output::run(&self.chat, behind, &mut self.screen)?,
+            Command::Model | Command::Preset => {
+                let changed = if command == Command::Model {
+                    change::model(&mut self.chat, behind, &mut self.screen)?
+                } else {
+                    change::preset(&mut self.chat, behind, &mut self.screen)?
+                };
+                if let Some(events) = changed {
+                    self.ears.events = events;
+                    self.usage = None;
+                }
+            }
+            Command::Retry if self.can_retry => self.turn(None),
+            Command::Retry => self.screen.text("there is nothing to ask again\n"),
+            Command::Help | Command::Quit => {
+                let help = lined_up(&command::help(), [Align::Left; 2]);
+                self.screen.lines(&help);
+                let more = "a line that ends with \\ goes on in the next; Tab completes commands";
+                self.screen.line(style::DIM, more);
+            }
+        }
+        Ok(())
+    }
+
+    fn context(&mut self) -> Result<(), Failure> {
+        let settings = self.chat.agent.settings().clone();
+        let filled = Filled::of(self.chat.agent.session_mut())?;
+        let model = on_one_line(&settings.model.name);
+        let look = (Screen::width(), self.screen.has_colour());
+        let about = (model.as_str(), settings.policy.preset.as_str());
+        let picture = context::render(&filled, about, self.usage.as_ref(), look);
+        self.screen.text(&picture);
+        Ok(())
+    }
+
+    fn undo(&mut self) -> Result<(), Failure> {
+        let undone = self.chat.agent.undo().map_err(|error| failed(&error))?;
+        if !undone {
+            self.screen.text("there is nothing to take back\n");
+        }
+        let Self {
+            ears,
+            screen,
+            prompt,
+            usage,
+            allowed,
+            ..
+        } = self;
+        ears.tell_rest(&mut Watching {
+            screen,
+            prompt,
+            usage,
+            allowed,
+        });
+        Ok(())
+    }
+
+    fn compact(&mut self, instructions: &str) {
+        let by_hand = ByHand {
+            instructions: instructions.to_owned(),
+            keep_turns: None,
+        };
+        let interrupt = self.chat.agent.interrupt();
+        let Self {
+            chat,
+            ears,
+            runtime,
+            screen,
+            prompt,
+            usage,
+            allowed,
+            ..
+        } = self;
+        let mut watching = Watching {
+            screen,
+            prompt,
+            usage,
+            allowed,
+        };
+        let work = chat.agent.compact(&by_hand);
+        let done = runtime.block_on(ears.drive(work, &interrupt, &mut watching));
+        match done {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => self.screen.failure(&failed(&error)),
+            None => self.screen.line(style::WARN, "interrupted"),
+        }
+    }
+
+    /// Takes what the user says, or goes on where the last turn stopped.
+    fn turn(&mut self, said: Option<&str>) {
+        self.screen.begin();
+        let interrupt = self.chat.agent.interrupt();
+        let Self {
+            chat,
+            ears,
+            runtime,
+            screen,
+            prompt,
+            usage,
+            allowed,
+            ..
+        } = self;
+        let mut watching = Watching {
+            screen,
+            prompt,
+            usage,
+            allowed,
+        };
+        let agent = &mut chat.agent;
+        let work = async {
+            match said {
+                Some(said) => agent.turn(said).await,
+                None => agent.go_on().await,
+            }
+        };
+        let ended = runtime.block_on(ears.drive(work, &interrupt, &mut watching));
+        self.screen.settle();
+        self.tell_end(ended);
+    }
+
+    fn tell_end(&mut self, ended: Option<Result<Turn, AgentError>>) {
+        self.can_retry = true;
+        let turn = match ended {
+            Some(Ok(turn)) => turn,
+            Some(Err(error)) => return self.screen.failure(&failed(&error)),
+            None => return self.screen.line(style::WARN, "broken off"),
+        };
+        let used = shown::used(&turn, self.chat.agent.settings().prices.as_ref());
+        match turn.end {
+            TurnEnd::Answered => {
+                self.can_retry = false;
+                self.screen.line(style::DIM, &format!("[{used}]"));
+            }
+            TurnEnd::Interrupted => {
+                self.screen
+                    .line(style::WARN, "interrupted; what was said stays");
+            }
+            TurnEnd::CutOff => {
+                let told = "the answer was cut off; --max-output allows longer ones";
+                self.screen.line(style::WARN, told);
+            }
+            TurnEnd::OutOfRounds => {
+                let rounds = turn.rounds;
+                let told = format!("no answer after {rounds} rounds; /retry lets it go on");
+                self.screen.line(style::WARN, &told);
+            }
+        }
+    }
+
+    /// Says how to come back.
+    fn leave(self) -> Result<(), Failure> {
+        let Self {
+            chat,
+            mut screen,
+            runtime,
+            ..
+        } = self;
+        screen.settle();
+        if chat.has_begun() {
+            let told = format!("go on with: trimtab chat --resume {}", chat.id());
+            screen.line(style::DIM, &told);
+        }
+        chat.close()?;
+        runtime.shutdown_background();
+        Ok(())
+    }
+}
+
+/// Shows what happens, and asks the user where the agent asks.
+struct Watching<'w, 't> {
+    screen: &'w mut Screen<'t>,
+    prompt: &'w mut Prompt,
+    usage: &'w mut Option<Usage>,
+    allowed: &'w mut bool,
+}
+
+impl Watcher for Watching<'_, '_> {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Usage(usage) => *self.usage = Some(*usage),
+            Event::Session(event) if event.kind != EventKind::Warning => *self.usage = None,
+            _ => {}
+        }
+        self.screen.event(event);
+    }
+
+    fn question(&mut self, question: Question) -> bool {
+        if *self.allowed {
+            question.answer(true);
+            return true;
+        }
+        let told = format!(
+            "{} wants to run: {}",
+            question.tool,
+            visible(&question.what)
+        );
+        self.screen.line(style::WARN, &told);
+        let prompt = "allow it? [y]es, [n]o, [a]lways: ";
+        let read = tokio::task::block_in_place(|| self.prompt.ask(prompt));
+        let answer = match read {
+            Ok(Read::Line(line)) => line.trim().to_ascii_lowercase(),
+            Ok(Read::Interrupted) => {
+                question.answer(false);
+                return false;
+            }
+            Ok(Read::End) | Err(_) => String::new(),
+        };
+        *self.allowed = matches!(answer.as_str(), "a" | "always");
+        question.answer(*self.allowed || matches!(answer.as_str(), "y" | "yes"));
+        self.screen.wait("working, Ctrl-C interrupts");
+        true
+    }
+
+    fn interrupted(&mut self) {
+        self.screen
+            .wait("interrupting; Ctrl-C again breaks off at once");
+    }
+}

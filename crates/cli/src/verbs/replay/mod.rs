@@ -1,0 +1,181 @@
+//! `trimtab replay`: recorded sessions through a preset.
+
+pub mod html;
+pub mod jobs;
+pub mod read;
+pub mod rows;
+pub mod svg;
+pub mod table;
+pub mod windows;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use trimtab::engine::policy::Policy;
+use trimtab::replay::Settings;
+use trimtab::replay::bill::USUAL;
+use trimtab_model::Dialect;
+
+use self::jobs::Job;
+use self::windows::Windows;
+use crate::args::Common;
+use crate::catalogue;
+use crate::exit::Failure;
+use crate::ui::progress::Progress;
+use crate::ui::{Terminal, number};
+
+/// What `trimtab replay` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Transcripts to replay; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The preset that decides
+    #[arg(long, short, value_name = "PRESET", default_value = "steady")]
+    pub preset: String,
+    /// Several presets, side by side
+    #[arg(
+        long,
+        value_name = "PRESETS",
+        value_delimiter = ',',
+        conflicts_with = "windows"
+    )]
+    pub compare: Vec<String>,
+    /// The model's window in tokens (40000, 40k, 1M)
+    #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
+    pub window: Option<u64>,
+    /// Take window and prices of this model
+    #[arg(long, short, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// The rules that every window must meet
+    #[arg(long, value_name = "DIALECT", default_value = "chat", value_parser = ["chat", "messages", "responses"])]
+    pub dialect: String,
+    /// Leave out conversations of fewer tokens (bytes / 4)
+    #[arg(long, value_name = "TOKENS", value_parser = number::parse_tokens)]
+    pub min: Option<u64>,
+    /// Leave out conversations of more tokens (bytes / 4)
+    #[arg(long, value_name = "TOKENS", value_parser = number::parse_tokens)]
+    pub max: Option<u64>,
+    /// Write every window to this file, a line for each call
+    #[arg(long, value_name = "OUT.jsonl")]
+    pub windows: Option<PathBuf>,
+    /// Write a page with plots to this file
+    #[arg(long, value_name = "OUT.html")]
+    pub html: Option<PathBuf>,
+    /// Show every conversation, not only the sums
+    #[arg(long, short)]
+    pub all: bool,
+}
+
+/// What `trimtab replay --help` says first.
+pub const ABOUT: &str = "\
+Replay recorded sessions call by call through a preset, as the proxy or an agent would do it.
+
+Tells what would have been sent at each call of the model, what that costs with a prompt cache, \
+and whether what the agent used next was still there: of the names that a call took from an old \
+output and from nowhere else, how many are in the window, how many in an output that the window \
+names a ref for, how many lost.
+
+Summaries are the deterministic ones: no model is asked.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab replay session.jsonl --window 40k                     one preset, in a few lines
+  trimtab replay runs/*.jsonl --window 40k --compare refs,archive,steady,none
+  trimtab replay runs/*.jsonl --model claude-opus-5-5 --html out.html
+  trimtab replay session.jsonl --window 40k --windows out.jsonl what is sent at each call
+  trimtab replay runs/*.jsonl --window 40k --json | jq .report.recall
+
+Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.
+The measures and the fields of --json and --windows are described in docs/replay.md.";
+
+/// The window where nobody says how large it is.
+const WINDOW: u64 = 128_000;
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let presets = presets(args)?;
+    let settings = settings(args)?;
+    let read = read::all(args, terminal)?;
+    if read.conversations.is_empty() {
+        let hint = "give other files, or wider --min and --max";
+        return Err(Failure::input("there is no conversation to replay", hint));
+    }
+    let jobs = jobs::jobs(&read.conversations, &presets);
+    let windows = args.windows.as_deref().map(create).transpose()?;
+    let windows = windows.map(Windows::new);
+    let progress = Progress::steps("replaying", jobs.len() as u64, terminal);
+    let done = jobs::run(&jobs, &settings, windows.as_ref(), &progress);
+    progress.finish();
+    if let Some(windows) = windows {
+        windows.finish()?;
+    }
+    let rows = rows::rows(&read.conversations, &presets, done);
+    if common.json {
+        for line in rows.json(&settings) {
+            writeln!(terminal.out(), "{line}")?;
+        }
+    } else {
+        let text = table::text(&rows, &settings, args.all);
+        terminal.out().write_all(text.as_bytes())?;
+    }
+    terminal.out().flush()?;
+    if let Some(path) = &args.html {
+        let mut file = create(path)?;
+        file.write_all(html::page(&rows, &settings).as_bytes())?;
+        file.flush()?;
+    }
+    if read.wrong {
+        Err(Failure::Told)
+    } else {
+        Ok(())
+    }
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
+    let file = File::create(path).map_err(|error| {
+        let hint = "give a path in a folder that you may write to";
+        Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
+    })?;
+    Ok(BufWriter::new(file))
+}
+
+/// The presets that are asked for.
+fn presets(args: &Args) -> Result<Vec<Policy>, Failure> {
+    let names = if args.compare.is_empty() {
+        std::slice::from_ref(&args.preset)
+    } else {
+        &args.compare
+    };
+    let preset = |name: &String| {
+        Policy::preset(name.trim()).map_err(|unknown| {
+            let text = unknown.to_string();
+            let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, "see --help"));
+            Failure::input(message, hint)
+        })
+    };
+    names.iter().map(preset).collect()
+}
+
+fn settings(args: &Args) -> Result<Settings, Failure> {
+    let mut settings = Settings::new(args.window.unwrap_or(WINDOW));
+    if let Some(name) = &args.model {
+        let catalogue = catalogue::load()?;
+        let hint = "give the size of its window in tokens instead: --window N";
+        let model = catalogue::find(&catalogue, name, hint)?.model;
+        settings.window = args.window.unwrap_or(model.max_input);
+        settings.prices = model.prices.unwrap_or(USUAL);
+    }
+    settings.dialect = match args.dialect.as_str() {
+        "messages" => Dialect::Messages,
+        "responses" => Dialect::Responses,
+        _ => Dialect::Chat,
+    };
+    if settings.window == 0 {
+        let hint = "give a window of at least some thousand tokens: --window 40k";
+        return Err(Failure::input("a window of 0 tokens holds nothing", hint));
+    }
+    Ok(settings)
+}

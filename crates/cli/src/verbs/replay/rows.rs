@@ -1,0 +1,150 @@
+//! What was found, by preset and conversation.
+
+use serde::Serialize;
+use trimtab::engine::policy::Policy;
+use trimtab::replay::{Report, Settings};
+
+use super::jobs::Done;
+use super::read::Recorded;
+
+/// What a preset made of a conversation, or of all of them.
+pub struct Row {
+    /// The conversation; none for the sum.
+    pub id: Option<String>,
+    /// What was found.
+    pub report: Report,
+    /// Tokens of the window at each call; empty for the sum.
+    pub sizes: Vec<u64>,
+    /// The same, with everything sent as it came.
+    pub all: Report,
+}
+
+/// One preset.
+pub struct Preset {
+    /// Its name.
+    pub name: String,
+    /// Each conversation.
+    pub rows: Vec<Row>,
+    /// All of them together.
+    pub sum: Row,
+}
+
+/// All presets.
+pub struct Rows {
+    /// In the order in which they were asked for.
+    pub presets: Vec<Preset>,
+    /// Tokens at each call with everything sent as it came, by conversation.
+    pub all_sizes: Vec<Vec<u64>>,
+}
+
+/// Puts together what the jobs gave, in the order of [`jobs`](super::jobs::jobs).
+pub fn rows(conversations: &[Recorded], presets: &[Policy], done: Vec<Done>) -> Rows {
+    let mut done = done.into_iter();
+    let all: Vec<Done> = done.by_ref().take(conversations.len()).collect();
+    let mut found = Vec::new();
+    for policy in presets {
+        let mine = done.by_ref().take(conversations.len());
+        let rows: Vec<Row> = mine
+            .zip(&all)
+            .zip(conversations)
+            .map(|((done, all), recorded)| Row {
+                id: Some(recorded.id.clone()),
+                report: done.report,
+                sizes: done.sizes,
+                all: all.report.clone(),
+            })
+            .collect();
+        found.push(Preset {
+            name: policy.preset.clone(),
+            sum: sum(&rows),
+            rows,
+        });
+    }
+    Rows {
+        presets: found,
+        all_sizes: all.into_iter().map(|done| done.sizes).collect(),
+    }
+}
+
+fn sum(rows: &[Row]) -> Row {
+    let (mut report, mut all) = (Report::default(), Report::default());
+    for row in rows {
+        report.add(&row.report);
+        all.add(&row.all);
+    }
+    Row {
+        id: None,
+        report,
+        sizes: Vec::new(),
+        all,
+    }
+}
+
+impl Row {
+    /// Tokens sent, as a multiple of sending everything.
+    pub fn tokens_ratio(&self) -> f64 {
+        ratio(self.report.tokens as f64, self.all.tokens as f64)
+    }
+
+    /// The bill with a prompt cache, as a multiple of sending everything.
+    pub fn billed_ratio(&self) -> f64 {
+        ratio(self.report.billed.dollars(), self.all.billed.dollars())
+    }
+
+    /// The bill without a cache, as a multiple of sending everything.
+    pub fn cold_ratio(&self) -> f64 {
+        ratio(self.report.cold.dollars(), self.all.cold.dollars())
+    }
+
+    /// The share of windows that only add to the one before.
+    pub fn extended_share(&self) -> f64 {
+        let breaks = self.report.breaks.len() as f64;
+        1.0 - ratio(breaks, breaks + self.report.extended as f64)
+    }
+
+    /// A share of what was needed.
+    pub fn share(&self, of: u64) -> Option<f64> {
+        let needed = self.report.recall.needed;
+        (needed > 0).then(|| of as f64 / needed as f64)
+    }
+}
+
+fn ratio(of: f64, whole: f64) -> f64 {
+    if whole > 0.0 { of / whole } else { 0.0 }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    preset: &'a str,
+    /// Null for the sum of all conversations.
+    id: Option<&'a str>,
+    window: u64,
+    report: &'a Report,
+    tokens_ratio: f64,
+    billed_ratio: f64,
+    cold_ratio: f64,
+    extended_share: f64,
+}
+
+impl Rows {
+    /// A line of JSON for each conversation and preset, and for each sum.
+    pub fn json(&self, settings: &Settings) -> Vec<String> {
+        let mut lines = Vec::new();
+        for preset in &self.presets {
+            for row in preset.rows.iter().chain([&preset.sum]) {
+                let line = Line {
+                    preset: &preset.name,
+                    id: row.id.as_deref(),
+                    window: settings.window,
+                    report: &row.report,
+                    tokens_ratio: row.tokens_ratio(),
+                    billed_ratio: row.billed_ratio(),
+                    cold_ratio: row.cold_ratio(),
+                    extended_share: row.extended_share(),
+                };
+                lines.push(serde_json::to_string(&line).unwrap_or_default());
+            }
+        }
+        lines
+    }
+}

@@ -1,0 +1,96 @@
+//! What is sent at each call, a line each.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::sync::Mutex;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use trimtab::replay::Step;
+use trimtab_wire::chat;
+
+/// Writes the windows of conversations in their order, whichever is done first.
+pub struct Windows(Mutex<State>);
+
+struct State {
+    file: BufWriter<File>,
+    /// The conversation whose turn it is.
+    next: usize,
+    /// Those that are done before their turn.
+    waiting: BTreeMap<usize, Vec<u8>>,
+    failed: Option<io::Error>,
+}
+
+impl Windows {
+    /// To a file.
+    pub fn new(file: BufWriter<File>) -> Self {
+        Self(Mutex::new(State {
+            file,
+            next: 0,
+            waiting: BTreeMap::new(),
+            failed: None,
+        }))
+    }
+
+    /// Takes the lines of the conversation at `place`.
+    pub fn write(&self, place: usize, lines: Vec<u8>) {
+        if let Ok(mut state) = self.0.lock() {
+            state.waiting.insert(place, lines);
+            state.write();
+        }
+    }
+
+    /// Ends the file; fails if any of it could not be written.
+    pub fn finish(self) -> io::Result<()> {
+        let mut state = self
+            .0
+            .into_inner()
+            .map_err(|_| io::Error::other("a writer failed"))?;
+        match state.failed.take() {
+            Some(error) => Err(error),
+            None => state.file.flush(),
+        }
+    }
+}
+
+impl State {
+    fn write(&mut self) {
+        while let Some(lines) = self.waiting.remove(&self.next) {
+            self.next += 1;
+            if let Err(error) = self.file.write_all(&lines) {
+                self.failed.get_or_insert(error);
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    id: &'a str,
+    call: usize,
+    messages: Vec<Box<RawValue>>,
+    tokens: u64,
+    refs: BTreeMap<&'a str, &'a str>,
+}
+
+/// The line of one call.
+pub fn line(id: &str, step: &Step<'_>) -> String {
+    let messages = step.sent.messages.iter();
+    let written = messages.flat_map(|message| chat::write_message(message));
+    let refs = step.sent.refs.iter();
+    let line = Line {
+        id,
+        call: step.call,
+        messages: written
+            .filter_map(|message| RawValue::from_string(message.as_str().to_owned()).ok())
+            .collect(),
+        tokens: step.tokens,
+        refs: refs
+            .map(|shown| (shown.call_id.as_str(), shown.stored.id()))
+            .collect(),
+    };
+    let mut text = serde_json::to_string(&line).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,91 @@
+//! The same over HTTP: a strict provider on loopback that plays the script.
+
+use tokio::runtime::Runtime;
+use trimtab_testkit::script::Script;
+use trimtab_testkit::upstream::{Options, Source, Upstream};
+
+use crate::run::{Outcome, Place, READS, finish};
+
+/// The key that the provider takes.
+const KEY: &str = "sk-the-right-key";
+
+/// Runs `trimtab chat` with `args` against a provider.
+fn chat(place: &Place, args: &[&str], key: &str) -> (Outcome, Vec<String>) {
+    let runtime = Runtime::new().unwrap();
+    let script = Script::parse(READS).unwrap();
+    let upstream = runtime.block_on(Upstream::start(Options {
+        key: Some(KEY.to_owned()),
+        window: Some(200_000),
+        ..Options::new(Source::script(script))
+    }));
+    let upstream = upstream.unwrap();
+    let base = format!("{}/v1", upstream.url().trim_end_matches('/'));
+    let mut command = place.command(&[args, &["--base-url", &base]].concat());
+    command
+        .env("OPENAI_API_KEY", key)
+        .env("ANTHROPIC_API_KEY", key);
+    let outcome = finish(command, "");
+    (outcome, upstream.violations())
+}
+
+#[test]
+fn every_dialect_is_spoken() {
+    for dialect in ["chat", "responses", "messages"] {
+        let place = Place::new();
+        let args = [
+            "--model",
+            "gpt-5",
+            "--dialect",
+            dialect,
+            "--print",
+            "what is 42?",
+        ];
+        let (outcome, violations) = chat(&place, &args, KEY);
+        assert_eq!(
+            outcome.stdout, "The answer to question 42 is 294.\n",
+            "{}",
+            outcome.stderr
+        );
+        assert_eq!((outcome.code, violations.len()), (0, 0), "{violations:?}");
+    }
+}
+
+#[test]
+fn a_wrong_key_is_told_and_not_shown() {
+    let place = Place::new();
+    for dialect in ["chat", "responses", "messages"] {
+        let args = [
+            "--model",
+            "gpt-4o",
+            "--dialect",
+            dialect,
+            "--print",
+            "hello",
+            "--json",
+        ];
+        let (outcome, _) = chat(&place, &args, "sk-of-somebody-else");
+        assert_eq!(outcome.code, 1);
+        assert!(
+            outcome.stderr.contains("refused the key"),
+            "{}",
+            outcome.stderr
+        );
+        assert!(outcome.stderr.contains("hint: "), "{}", outcome.stderr);
+        let all = outcome.stdout + &outcome.stderr;
+        assert!(!all.contains("sk-of-somebody-else"), "{all}");
+    }
+}
+
+#[test]
+fn an_address_that_is_no_model_is_told() {
+    let place = Place::new();
+    let args = ["--model", "gpt-4o", "--dialect", "chat", "--print", "hello"];
+    let runtime = Runtime::new().unwrap();
+    let upstream = runtime
+        .block_on(Upstream::start(Options::default()))
+        .unwrap();
+    let base = format!("{}/no/such/path", upstream.url().trim_end_matches('/'));
+    let outcome = place.chat(&[&args[..], &["--base-url", &base]].concat());
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("hint: check"), "{}", outcome.stderr);
+}

@@ -1,0 +1,10 @@
+//! `trimtab chat`, run as a user or a script runs it. The model is a script, here or behind
+//! loopback HTTP: no key, no network.
+
+mod bad_input;
+mod http;
+mod print;
+mod resume;
+mod run;
+mod terminal;
+mod tmux;

@@ -1,0 +1,331 @@
+//! `trimtab compact`: every form in, the same form out.
+
+use serde_json::Value;
+use trimtab_model::{Kind, Message, rounds};
+use trimtab_testkit::script::{Reply, Script};
+use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_wire::transcript::{Conversation, Reader};
+
+use crate::run::{Home, Outcome, finish, root};
+
+const FORMS: [&str; 9] = [
+    "chat.jsonl",
+    "chat-messages.jsonl",
+    "messages.json",
+    "responses.json",
+    "claude-code.jsonl",
+    "codex.jsonl",
+    "copilot-cli.jsonl",
+    "gemini-cli.jsonl",
+    "opencode.json",
+];
+
+const PRESETS: [&str; 7] = [
+    "steady",
+    "refs",
+    "checkpoint",
+    "turns",
+    "archive",
+    "retention",
+    "none",
+];
+
+fn read(bytes: &[u8]) -> Conversation {
+    let mut all: Vec<_> = Reader::new(bytes).map(Result::unwrap).collect();
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+fn json(outcome: &Outcome) -> Value {
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    serde_json::from_str(&outcome.stdout).unwrap()
+}
+
+/// Compacts an example; gives the report and what was written.
+fn compacted(home: &Home, example: &str, more: &[&str]) -> (Value, Vec<u8>) {
+    let out = home.path().join("out").display().to_string();
+    let example = format!("examples/{example}");
+    let args = ["compact", &example, "-o", &out, "--json"];
+    let report = json(&home.run(&[&args[..], more].concat()));
+    (report, std::fs::read(out).unwrap())
+}
+
+fn number(report: &Value, field: &str) -> u64 {
+    report[field].as_u64().unwrap()
+}
+
+#[test]
+fn every_form_comes_back_smaller_and_whole() {
+    for form in FORMS {
+        let home = Home::new();
+        let original = std::fs::read(root().join("examples/forms").join(form)).unwrap();
+        let before = read(&original);
+        let (report, written) = compacted(&home, &format!("forms/{form}"), &["--keep-turns", "1"]);
+        let after = read(&written);
+        assert_eq!(after.form, before.form, "{form}");
+        assert_eq!(after.id, before.id, "{form}");
+        assert!(
+            number(&report, "tokens_after") < number(&report, "tokens_before"),
+            "{form}"
+        );
+        assert!(written.len() < original.len(), "{form}");
+        let said = |message: &&Message| message.text().contains("Stop, not the slow ones");
+        assert!(
+            after.messages.iter().any(|message| said(&message)),
+            "{form}"
+        );
+        // Every call is answered, once.
+        let rounds = rounds::pair(&after.messages);
+        let open = rounds.rounds.iter().flat_map(|round| &round.calls);
+        assert_eq!(
+            open.filter(|call| call.output.is_none()).count(),
+            0,
+            "{form}"
+        );
+        // The transcript as it was is in the store.
+        let originals = &report["originals"];
+        let (session, transcript) = (&originals["session"], &originals["transcript"]);
+        let args = [
+            "output",
+            "read",
+            "--raw",
+            "--session",
+            session.as_str().unwrap(),
+            transcript.as_str().unwrap(),
+        ];
+        let back = home.run(&args);
+        assert!(
+            back.stdout.as_bytes() == original,
+            "{form}: {}",
+            back.stderr
+        );
+    }
+}
+
+#[test]
+fn every_preset_gives_a_transcript_that_can_be_read() {
+    for preset in PRESETS {
+        let home = Home::new();
+        let more = ["--preset", preset, "--window", "20k"];
+        let (report, written) = compacted(&home, "fix-failing-test.json", &more);
+        let after = read(&written);
+        assert_eq!(
+            number(&report, "messages_after") as usize,
+            after.messages.len(),
+            "{preset}"
+        );
+        let (before, now) = (
+            number(&report, "tokens_before"),
+            number(&report, "tokens_after"),
+        );
+        if preset == "none" {
+            assert_eq!(report["summary"], Value::Null);
+        } else {
+            assert!(now < before && now <= 20_000, "{preset}: {before} -> {now}");
+        }
+    }
+}
+
+#[test]
+fn compacting_again_knows_the_first_summary() {
+    let home = Home::new();
+    let (_, written) = compacted(&home, "forms/claude-code.jsonl", &["--keep-turns", "1"]);
+    let summary = |message: &Message| message.meta.kind == Some(Kind::Summary);
+    assert_eq!(
+        read(&written)
+            .messages
+            .iter()
+            .filter(|m| summary(m))
+            .count(),
+        1
+    );
+    let again = home.file("again.jsonl", &written);
+    let out = home.path().join("twice.jsonl").display().to_string();
+    home.run(&["compact", &again, "-o", &out, "--json"]);
+    let twice = read(&std::fs::read(out).unwrap());
+    assert!(twice.messages.iter().filter(|m| summary(m)).count() <= 1);
+}
+
+#[test]
+fn the_report_is_for_people_and_the_transcript_may_go_to_standard_output() {
+    let home = Home::new();
+    let out = home.path().join("o.json").display().to_string();
+    let done = home.run(&["compact", "examples/fix-failing-test.json", "-o", &out]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    for expected in [
+        "tokens ",
+        " less)",
+        "replaced",
+        "put together without a model",
+        "audit",
+        "the transcript as it was",
+    ] {
+        assert!(
+            done.stdout.contains(expected),
+            "{expected}: {}",
+            done.stdout
+        );
+    }
+    let done = home.run(&["compact", "examples/forms/chat.jsonl", "-o", "-"]);
+    assert_eq!(read(done.stdout.as_bytes()).id.as_deref(), Some("short"));
+    assert!(done.stderr.contains("tokens "), "{}", done.stderr);
+}
+
+#[test]
+fn each_conversation_of_a_file_is_compacted() {
+    let home = Home::new();
+    let one = std::fs::read_to_string(root().join("examples/forms/chat.jsonl")).unwrap();
+    let two = one.replacen("\"short\"", "\"other\"", 1);
+    let file = home.file("two.jsonl", format!("{one}{two}").as_bytes());
+    let out = home.path().join("o.jsonl").display().to_string();
+    let done = home.run(&["compact", &file, "-o", &out, "--json", "-k", "1"]);
+    let reports: Vec<Value> = done
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(reports.len(), 2);
+    assert_ne!(
+        reports[0]["originals"]["session"],
+        reports[1]["originals"]["session"]
+    );
+    let written = std::fs::read(out).unwrap();
+    let read: Vec<Conversation> = Reader::new(written.as_slice())
+        .map(Result::unwrap)
+        .collect();
+    let ids: Vec<_> = read.iter().map(|read| read.id.as_deref()).collect();
+    assert_eq!(ids, [Some("short"), Some("other")]);
+}
+
+#[test]
+fn the_transcript_itself_is_not_overwritten_by_mistake() {
+    let home = Home::new();
+    let original = std::fs::read(root().join("examples/forms/codex.jsonl")).unwrap();
+    let file = home.file("a.jsonl", &original);
+    let done = home.run(&["compact", &file, "-o", &file]);
+    assert_eq!(done.code, 2);
+    assert!(done.stderr.contains("is the transcript itself") && done.stderr.contains("--force"));
+    assert_eq!(std::fs::read(&file).unwrap(), original);
+    let done = home.run(&["compact", &file, "-o", &file, "--force", "-k", "1"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(std::fs::read(&file).unwrap().len() < original.len());
+}
+
+#[test]
+fn what_cannot_be_done_is_told() {
+    let home = Home::new();
+    let example = "examples/fix-failing-test.json";
+    let file = |name: &str| home.path().join(name).display().to_string();
+    let out = file("o");
+    let broken = home.file("broken.json", b"{\"messages\": [");
+    for (args, code, expected) in [
+        (
+            vec!["compact", "no/such/file", "-o", &out],
+            2,
+            "cannot read",
+        ),
+        (vec!["compact", &broken, "-o", &out], 2, "broken JSON"),
+        (
+            vec!["compact", example, "-o", "/no/such/folder/o"],
+            2,
+            "no such folder",
+        ),
+        (
+            vec!["compact", example, "-o", &out, "--preset", "tidy"],
+            2,
+            "allowed: one of steady",
+        ),
+        (
+            vec!["compact", example, "-o", &out, "--set", "compaction.atuo=1"],
+            2,
+            "did you mean compaction.auto?",
+        ),
+        (
+            vec!["compact", example, "-o", &out, "--window", "800"],
+            2,
+            "compaction.summary_tokens",
+        ),
+        (vec!["compact", example], 2, "--output"),
+    ] {
+        let done = home.run(&args);
+        assert_eq!(done.code, code, "{args:?}: {}", done.stderr);
+        assert!(done.stderr.contains(expected), "{args:?}: {}", done.stderr);
+        assert!(!std::path::Path::new(&out).exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_model_writes_the_summary() {
+    let home = Home::new();
+    let text = "<retain>tally/money.py</retain><summary>The money tests were mended.</summary>";
+    let options = Options::new(Source::script(Script::new([Reply::text(text)])));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let upstream = runtime.block_on(Upstream::start(options)).unwrap();
+    let out = home.path().join("o.json").display().to_string();
+    let args = [
+        "compact",
+        "examples/fix-failing-test.json",
+        "-o",
+        &out,
+        "--json",
+        "--model",
+        "chat:m",
+    ];
+    let mut command = home.command();
+    let base = format!("{}/v1", upstream.url());
+    let command = command
+        .args(args)
+        .env("OPENAI_API_KEY", "k")
+        .env("OPENAI_BASE_URL", base);
+    let report = json(&finish(command, b""));
+    assert_eq!(report["summary"], "model");
+    let after = read(&std::fs::read(out).unwrap());
+    assert!(
+        after
+            .messages
+            .iter()
+            .any(|message| message.text().contains("The money tests were mended."))
+    );
+}
+
+#[test]
+fn a_model_that_nobody_serves_is_told() {
+    let home = Home::new();
+    let out = home.path().join("o.json").display().to_string();
+    let mut command = home.command();
+    let command = command
+        .args([
+            "compact",
+            "examples/fix-failing-test.json",
+            "-o",
+            &out,
+            "--model",
+            "gpt-x",
+        ])
+        .env_remove("OPENAI_API_KEY")
+        .env_remove("OPENAI_BASE_URL");
+    let done = finish(command, b"");
+    assert_eq!(done.code, 2);
+    assert!(
+        done.stderr.contains("set OPENAI_API_KEY"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
+fn a_script_may_stand_in_for_the_model() {
+    let home = Home::new();
+    let text = "<retain>tally/money.py</retain><summary>As the script says.</summary>";
+    let script = serde_json::json!([{ "text": text }]).to_string();
+    let script = home.file("script.json", script.as_bytes());
+    let model = format!("scripted:{script}");
+    let (report, written) = compacted(&home, "fix-failing-test.json", &["--model", &model]);
+    assert_eq!(report["summary"], "model");
+    let texts = read(&written).messages;
+    assert!(
+        texts
+            .iter()
+            .any(|message| message.text().contains("As the script says."))
+    );
+}

@@ -1,0 +1,139 @@
+//! `trimtab config`.
+
+use serde_json::Value;
+
+use crate::run::Home;
+
+#[test]
+fn every_setting_is_shown_with_where_it_comes_from() {
+    let home = Home::new();
+    let file = home.file(
+        "trimtab.toml",
+        b"preset = 'refs'\n[recovery]\nretries = 1\n",
+    );
+    let mut command = home.command();
+    command.env("TRIMTAB_COMPACTION_AUTO", "false").args([
+        "config",
+        "show",
+        "--json",
+        "--config",
+        &file,
+        "--set",
+        "window=100000",
+    ]);
+    let done = crate::run::finish(&mut command, b"");
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let lines: Vec<Value> = done
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |key: &str| {
+        let found = lines.iter().find(|line| line["key"] == key).unwrap();
+        (
+            found["value"].clone(),
+            found["source"].as_str().unwrap().to_owned(),
+            found["from"].as_str().unwrap().to_owned(),
+        )
+    };
+    assert_eq!(
+        of("preset"),
+        (Value::from("refs"), "project".to_owned(), file.clone())
+    );
+    assert_eq!(
+        of("recovery.retries"),
+        (Value::from(1), "project".to_owned(), file)
+    );
+    assert_eq!(
+        of("window"),
+        (Value::from(100_000), "flag".to_owned(), "--set".to_owned())
+    );
+    let auto = (
+        Value::from(false),
+        "environment".to_owned(),
+        "TRIMTAB_COMPACTION_AUTO".to_owned(),
+    );
+    assert_eq!(of("compaction.auto"), auto);
+    assert_eq!(of("repair").1, "preset");
+}
+
+#[test]
+fn a_project_file_is_begun_once_and_found_from_below() {
+    let home = Home::new();
+    let below = home.path().join("a/b");
+    std::fs::create_dir_all(&below).unwrap();
+    let run = |args: &[&str], folder: &std::path::Path| {
+        let mut command = home.command();
+        crate::run::finish(command.args(args).current_dir(folder), b"")
+    };
+    let init = ["config", "init", "--preset", "archive"];
+    assert_eq!(run(&init, home.path()).code, 0);
+    let again = run(&init, home.path());
+    assert_eq!(again.code, 2);
+    assert!(again.stderr.contains("is there already") && again.stderr.contains("--force"));
+    assert_eq!(
+        run(
+            &["config", "init", "--force", "--preset", "turns"],
+            home.path()
+        )
+        .code,
+        0
+    );
+    let shown = run(&["config", "show", "preset"], &below);
+    assert!(
+        shown.stdout.contains("\"turns\"") && shown.stdout.contains("trimtab.toml"),
+        "{}",
+        shown.stdout
+    );
+}
+
+#[test]
+fn the_schema_is_json() {
+    let home = Home::new();
+    let done = home.run(&["config", "schema"]);
+    let schema: Value = serde_json::from_str(&done.stdout).unwrap();
+    let auto = &schema["properties"]["compaction"]["properties"]["auto"];
+    assert_eq!(auto["type"], "boolean");
+    assert_eq!(auto["x-environment"], "TRIMTAB_COMPACTION_AUTO");
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_value_and_what_is_allowed() {
+    let home = Home::new();
+    for (set, expected) in [
+        ("preset=tidy", "allowed: one of steady, refs"),
+        (
+            "compaction.when=usage >= 2 x window",
+            "compaction.when[0] = \"usage >= 2 x window\" cannot be right",
+        ),
+        (
+            "recovery.retries=99",
+            "recovery.retries = 99 cannot be right; allowed: 0 to 10",
+        ),
+        (
+            "compaction.auto=perhaps",
+            "compaction.auto = \"perhaps\" cannot be used",
+        ),
+        ("compactoin.auto=true", "did you mean compaction.auto?"),
+    ] {
+        let done = home.run(&["config", "show", "--set", set]);
+        assert_eq!(done.code, 2, "{set}");
+        assert!(done.stderr.contains(expected), "{set}: {}", done.stderr);
+    }
+    let none = home.run(&["config", "show", "zzz"]);
+    assert_eq!(none.code, 2);
+}
+
+#[test]
+fn the_store_may_be_named_in_a_file() {
+    let home = Home::new();
+    let store = home.path().join("elsewhere");
+    let text = format!("store = '{}'\n", store.display());
+    let file = home.file("own.toml", text.as_bytes());
+    let mut command = home.command();
+    command.env_remove("TRIMTAB_STORE");
+    command.args(["output", "put", "--session", "s", "-", "--config", &file]);
+    let done = crate::run::finish(&mut command, b"kept");
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(store.is_dir());
+}

@@ -1,0 +1,267 @@
+//! Our own policy: the four promises, over generated conversations and windows from 4k up.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use trimtab_engine::normalise::{Options, Source};
+use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::steady::{Rates, Room, Situation, Steady, Switch, weight};
+use trimtab_engine::verify::verify;
+use trimtab_engine::window::Projection;
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Call, Dialect, Message, Part, Ref};
+use trimtab_testkit::cases;
+
+/// What a tool prints: so many lines, of one of a few kinds.
+#[derive(Clone, Debug)]
+struct Printed {
+    lines: usize,
+    kind: usize,
+}
+
+fn printed() -> impl Strategy<Value = Printed> {
+    let lines = prop_oneof![4 => 0usize..12, 2 => 12usize..150, 1 => 150usize..900];
+    (lines, 0usize..5).prop_map(|(lines, kind)| Printed { lines, kind })
+}
+
+fn text(printed: &Printed, seed: usize) -> String {
+    let line = |n: usize| match printed.kind {
+        0 => format!("src/module_{seed}/file_{n}.rs:{n}: let value_{n} = state.next_token();\n"),
+        1 => format!("[{n}] step {n} of build {seed} finished without a word\n"),
+        2 => format!("{{\"id\": {n}, \"name\": \"entry-{seed}-{n}\", \"ok\": true}}\n"),
+        3 => format!("\u{6f22}\u{5b57} {n} \u{e9}t\u{e9} {seed}\n"),
+        _ => "the same line again and again\n".to_owned(),
+    };
+    (0..printed.lines).map(line).collect()
+}
+
+/// A conversation: rounds of one to three calls, now and then a word of the user.
+fn conversation() -> impl Strategy<Value = Vec<Message>> {
+    let round = (proptest::collection::vec(printed(), 1..4), 0usize..6);
+    proptest::collection::vec(round, 1..40).prop_map(|rounds| {
+        let mut messages = vec![Message::system("be brief"), Message::user("begin")];
+        for (number, (outputs, said)) in rounds.iter().enumerate() {
+            let id = |call: usize| format!("c{number}_{call}");
+            let mut asks = Message::assistant(format!("step {number}"));
+            for call in 0..outputs.len() {
+                let arguments = format!("{{\"path\":\"file_{}\"}}", number % 7);
+                asks = asks.with_call(Call::new(id(call), "read", arguments));
+            }
+            messages.push(asks);
+            for (call, output) in outputs.iter().enumerate() {
+                messages.push(Message::output(id(call), text(output, number % 5)));
+            }
+            if *said == 0 {
+                messages.push(Message::assistant("done"));
+                messages.push(Message::user(format!(
+                    "now the next thing, number {number}"
+                )));
+            }
+        }
+        messages
+    })
+}
+
+fn stored(id: &str) -> Ref {
+    serde_json::from_str(&format!("{{\"id\": \"{id}\"}}")).unwrap()
+}
+
+fn weigh(measure: &Measure) -> u64 {
+    weight(measure.tokens(), measure)
+}
+
+fn situation(room: u64) -> Situation<'static> {
+    Situation {
+        switch: Switch::HighWater,
+        room,
+        weigh: &weigh,
+        rates: Rates::default(),
+        calls: 10,
+        bound_reasoning: false,
+    }
+}
+
+/// A session as a caller would run it: admits, rewrites above the high-water mark.
+struct Run {
+    steady: Steady,
+    room: u64,
+    projection: Projection,
+    round: u64,
+    /// What was hidden so far is behind these.
+    archives: Vec<String>,
+    rewritten: bool,
+}
+
+impl Run {
+    fn new(room: u64, dialect: Dialect) -> Self {
+        Self {
+            steady: Steady::default(),
+            room,
+            projection: Projection::new(Options::for_dialect(dialect)),
+            round: 0,
+            archives: Vec::new(),
+            rewritten: false,
+        }
+    }
+
+    fn used(&mut self) -> u64 {
+        if self.projection.log().len() < 2 {
+            return 0;
+        }
+        weigh(&self.projection.window().unwrap().measures().total())
+    }
+
+    fn admit(&mut self, mut message: Message) {
+        if message.has_calls() {
+            self.round = 0;
+        }
+        let used = self.used();
+        let at = self.projection.log().len();
+        let mut edits = Vec::new();
+        for (part, content) in message.parts.iter_mut().enumerate() {
+            let Part::Output(output) = content else {
+                continue;
+            };
+            output.stored = Some(stored(&format!("ref-of-{}", output.call_id)));
+            let room = Room {
+                messages: self.room,
+                used,
+                round: self.round,
+            };
+            let view = self
+                .steady
+                .admit(self.projection.slots(), output, room, &weigh);
+            let shown = view.as_ref().unwrap_or(output).text().into_owned();
+            self.round += weigh(&Measure::of_text(&shown));
+            if let Some(output) = view {
+                edits.push(Edit::Show {
+                    message: at,
+                    part,
+                    output,
+                });
+            }
+        }
+        self.projection.admit(message);
+        self.projection
+            .carry_out(Plan::new(Reason::Admission, edits));
+    }
+
+    fn rewrite(&mut self) {
+        self.rewritten = false;
+        if self.used() <= self.steady.high(self.room) {
+            return;
+        }
+        let situation = situation(self.room);
+        let Some(rewrite) = self.steady.rewrite(self.projection.slots(), &situation) else {
+            return;
+        };
+        let again = self
+            .steady
+            .rewrite(self.projection.slots(), &situation)
+            .unwrap();
+        let id = format!("archive-{}", self.archives.len());
+        let archived = rewrite.archive().map(|_| stored(&id));
+        self.archives
+            .extend(archived.iter().map(ToString::to_string));
+        let edits = rewrite.finish(archived.as_ref());
+        assert_eq!(edits, again.finish(archived.as_ref()), "the same twice");
+        self.projection
+            .carry_out(Plan::new(Reason::OutputsOverBudget, edits));
+        self.rewritten = true;
+    }
+}
+
+/// Every output that is not whole in the window is named in it by its ref, or it is hidden and
+/// an archive is.
+fn is_lossless(run: &mut Run) -> Result<(), TestCaseError> {
+    let window = run.projection.window().unwrap();
+    let texts: Vec<String> = window
+        .messages()
+        .map(|message| message.text().into_owned())
+        .collect();
+    let shows = |id: &str| texts.iter().any(|text| text.contains(id));
+    let mut whole = HashSet::new();
+    for entry in window.entries() {
+        if let Source::Log(at) = entry.source {
+            let outputs = entry.message.outputs().filter(|output| !output.trimmed);
+            whole.extend(outputs.map(|output| (at, output.call_id.clone())));
+        }
+    }
+    let newest = run.archives.last().cloned();
+    for (at, message) in run.projection.log().messages().iter().enumerate() {
+        for output in message.outputs() {
+            if whole.contains(&(at, output.call_id.clone())) {
+                continue;
+            }
+            let own = output
+                .stored
+                .as_ref()
+                .is_some_and(|stored| shows(stored.id()));
+            let archived = newest.as_deref().is_some_and(shows);
+            prop_assert!(
+                own || archived,
+                "output {} is behind no ref",
+                output.call_id
+            );
+        }
+    }
+    Ok(())
+}
+
+fn rooms() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(4_000),
+        Just(8_000),
+        Just(20_000),
+        Just(40_000),
+        4_000u64..100_000
+    ]
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn the_four_promises_hold(
+        messages in conversation(),
+        room in rooms(),
+        dialect in prop::sample::select(Dialect::ALL.to_vec()),
+    ) {
+        let mut run = Run::new(room, dialect);
+        let mut before: Vec<Arc<Message>> = Vec::new();
+        for message in messages {
+            let calls = message.role == trimtab_model::Role::Assistant;
+            if calls {
+                run.rewrite();
+                let used = run.used();
+                let window = run.projection.window().unwrap();
+                let sent: Vec<Arc<Message>> = window.messages().cloned().collect();
+                prop_assert_eq!(verify(&sent, dialect), vec![]);
+                prop_assert!(used <= room, "{} of {} tokens", used, room);
+                if !run.rewritten {
+                    prop_assert!(sent.starts_with(&before), "the window changed between switch points");
+                }
+                is_lossless(&mut run)?;
+                before = sent;
+            }
+            run.admit(message);
+        }
+    }
+
+    #[test]
+    fn a_rewrite_comes_down_to_its_mark_or_says_what_is_left(
+        messages in conversation(),
+        room in 4_000u64..40_000,
+    ) {
+        let mut run = Run::new(room, Dialect::Chat);
+        for message in messages {
+            run.admit(message);
+            let used = run.used();
+            run.rewrite();
+            if run.rewritten {
+                prop_assert!(run.used() < used, "{} is not less than {}", run.used(), used);
+            }
+        }
+    }
+}

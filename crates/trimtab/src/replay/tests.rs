@@ -1,0 +1,175 @@
+//! The measures, on conversations made by hand.
+
+use std::sync::Arc;
+
+use trimtab_model::{Call, Message};
+
+use super::bill::USUAL;
+use super::manager::{Failed, Manager, Sent, ShownRef};
+use super::needs::{identifiers, needs};
+use super::plain::{Plain, Rule};
+use super::{Settings, replay};
+
+fn call(id: &str, arguments: &str) -> Message {
+    Message::assistant("").with_call(Call::new(id, "read", arguments))
+}
+
+fn log(messages: impl IntoIterator<Item = Message>) -> Vec<Arc<Message>> {
+    messages.into_iter().map(Arc::new).collect()
+}
+
+/// A listing, `between` rounds of nothing, and a call that uses a path of the listing.
+fn listing_then_use(between: usize) -> Vec<Arc<Message>> {
+    let mut messages = vec![
+        Message::user("tidy up"),
+        call("0", "{}"),
+        Message::output("0", "src/parser/lexer.rs\nsrc/parser/tokens.rs\n"),
+    ];
+    for round in 1..=between {
+        messages.push(call(&round.to_string(), "{}"));
+        messages.push(Message::output(round.to_string(), "nothing"));
+    }
+    messages.push(call("last", r#"{"path": "src/parser/lexer.rs"}"#));
+    log(messages)
+}
+
+#[test]
+fn identifiers_are_long_and_joined() {
+    let text = "see `src/parser/lexer.rs`, max_retries=3; tokenizer, a.b, /leading-only";
+    let found: Vec<&str> = identifiers(text).collect();
+    assert_eq!(
+        found,
+        ["src/parser/lexer.rs", "max_retries", "/leading-only"]
+    );
+}
+
+#[test]
+fn a_name_from_an_old_output_is_needed() {
+    let found = needs(&listing_then_use(2));
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].identifier, "src/parser/lexer.rs");
+    assert_eq!(
+        (found[0].call, found[0].sources.as_slice()),
+        (7, [2].as_slice())
+    );
+}
+
+#[test]
+fn a_name_from_the_two_newest_outputs_is_not() {
+    assert_eq!(needs(&listing_then_use(1)), []);
+}
+
+#[test]
+fn a_name_that_somebody_said_is_not() {
+    let mut said = listing_then_use(2);
+    said[0] = Arc::new(Message::user("tidy up src/parser/lexer.rs"));
+    assert_eq!(needs(&said), []);
+}
+
+#[test]
+fn a_name_is_needed_once() {
+    let mut twice = listing_then_use(2);
+    twice.push(Arc::new(Message::output("last", "text")));
+    twice.push(Arc::new(call(
+        "again",
+        r#"{"path": "src/parser/lexer.rs"}"#,
+    )));
+    assert_eq!(needs(&twice).len(), 1);
+}
+
+/// Shows the last message only, and names a ref or does not.
+struct Forgetful {
+    refs: Vec<ShownRef>,
+    text: String,
+}
+
+impl Manager for Forgetful {
+    fn admit(&mut self, _: &Arc<Message>) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<Sent, Failed> {
+        Ok(Sent {
+            messages: log([Message::user(&self.text)]),
+            refs: self.refs.clone(),
+        })
+    }
+}
+
+fn recalled(text: &str, position: usize) -> (u64, u64, u64) {
+    let stored = serde_json::from_str(r#"{"id": "abcdefghijklmnop"}"#).unwrap();
+    let mut manager = Forgetful {
+        refs: vec![ShownRef {
+            position,
+            call_id: "0".to_owned(),
+            stored,
+        }],
+        text: text.to_owned(),
+    };
+    let log = listing_then_use(2);
+    let report = replay(&log, &mut manager, &Settings::new(1_000), &mut |_| {});
+    let recall = report.recall;
+    assert_eq!(recall.needed, 1);
+    (recall.shown, recall.behind, recall.lost)
+}
+
+#[test]
+fn what_is_needed_is_shown_or_behind_a_ref_or_lost() {
+    assert_eq!(recalled("see src/parser/lexer.rs", 2), (1, 0, 0));
+    assert_eq!(recalled("an index card: abcdefghijklmnop", 2), (0, 1, 0));
+    assert_eq!(recalled("the ref is not in the window", 2), (0, 0, 1));
+    assert_eq!(
+        recalled("the ref of another output: abcdefghijklmnop", 4),
+        (0, 0, 1)
+    );
+}
+
+#[test]
+fn sending_all_reads_what_was_sent_and_writes_the_rest() {
+    // 400 bytes, then an answer and a question of 40 and 80.
+    let log = log([
+        Message::user("x".repeat(400)),
+        Message::assistant("y".repeat(40)),
+        Message::user("z".repeat(80)),
+        Message::assistant("done"),
+    ]);
+    let report = replay(&log, &mut Plain::all(), &Settings::new(1_000), &mut |_| {});
+    assert_eq!(
+        (report.calls, report.extended, report.breaks.len()),
+        (2, 2, 0)
+    );
+    // 100 tokens, then 130 of which 100 are read.
+    assert_eq!(report.tokens, 230);
+    let dollars = (100.0 * 1.25 + 100.0 * 0.1 + 30.0 * 1.25) / 1e6;
+    assert!((report.billed.dollars() - dollars).abs() < 1e-12);
+    assert_eq!(report.cold, USUAL.input.of(230));
+}
+
+#[test]
+fn a_break_is_found_where_it_is_and_costs_what_is_written_again() {
+    let mut messages = vec![Message::user("q".repeat(40))];
+    for round in 0..6 {
+        messages.push(call(&round.to_string(), "{}"));
+        messages.push(Message::output(round.to_string(), "o".repeat(400)));
+    }
+    messages.push(Message::assistant("done"));
+    let mut plain = Plain::new(Rule::Archive(2), Some(10_000));
+    let report = replay(
+        &log(messages),
+        &mut plain,
+        &Settings::new(10_000),
+        &mut |_| {},
+    );
+    // From the third output on, every new one archives an older one.
+    assert_eq!(report.breaks.len(), 4);
+    assert_eq!(report.breaks[0].message, 2);
+    assert!(report.breaks.iter().all(|found| found.tokens > 100));
+    assert_eq!(report.faults, 0);
+}
+
+#[test]
+fn windows_over_the_window_are_counted() {
+    let log = log([Message::user("x".repeat(4_000)), Message::assistant("done")]);
+    let report = replay(&log, &mut Plain::all(), &Settings::new(999), &mut |_| {});
+    assert_eq!((report.over, report.largest >= 1_000), (1, true));
+}
