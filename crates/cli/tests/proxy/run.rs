@@ -148,3 +148,8 @@ pub(crate) fn cache() -> Option<PathBuf> {
     let cache = folder("XDG_CACHE_HOME").map(PathBuf::from);
     cache.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".cache")))
 }
+
+/// Says something, where it is shown.
+pub(crate) fn say(text: &str) {
+    eprintln!("{text}");
+}
