@@ -55,7 +55,8 @@ pub(crate) fn texts(output: &Output) -> (String, String) {
 pub(crate) struct Served {
     child: Child,
     pub(crate) url: String,
-    pub(crate) folder: TempDir,
+    /// Kept until the end.
+    _folder: TempDir,
     lines: Receiver<String>,
 }
 
@@ -85,7 +86,7 @@ impl Served {
         let mut served = Self {
             child,
             url: String::new(),
-            folder,
+            _folder: folder,
             lines,
         };
         let line = served.wait_for("listening on ");
@@ -146,4 +147,9 @@ pub(crate) fn cache() -> Option<PathBuf> {
     let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = folder("XDG_CACHE_HOME").map(PathBuf::from);
     cache.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".cache")))
+}
+
+/// Says something, where it is shown.
+pub(crate) fn say(text: &str) {
+    eprintln!("{text}");
 }

@@ -16,7 +16,7 @@ const CLIENT: &str = r#"#!/bin/bash
 url=${ANTHROPIC_BASE_URL#http://}
 body=$(cat body.json)
 exec 3<>"/dev/tcp/${url%:*}/${url##*:}"
-printf 'POST /v1/messages HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s' "$url" "${#body}" "$body" >&3
+printf 'POST /v1/messages HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\nanthropic-version: 2023-06-01\r\nx-api-key: k\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s' "$url" "${#body}" "$body" >&3
 cat <&3 > answer.txt
 echo "said: $*"
 exit 7
