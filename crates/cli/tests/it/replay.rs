@@ -32,9 +32,10 @@ fn conversation() -> Value {
         "src/parser/unusual_lexer.rs\nsrc/parser/tokens.rs\n",
     );
     for number in 0..40 {
-        let lines: String = (0..60)
+        let lines: Vec<String> = (0..60)
             .map(|line| format!("{line}: a line of module {number} that says nothing much\n"))
             .collect();
+        let lines = lines.concat();
         round(&format!("c{number}"), &json!({"number": number}), &lines);
     }
     round(

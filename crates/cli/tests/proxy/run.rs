@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything may take before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Variables that would change what the command does.
 const CLEARED: [&str; 8] = [
@@ -91,7 +91,7 @@ impl Served {
         };
         let line = served.wait_for("listening on ");
         let url = line.split("listening on ").nth(1).unwrap();
-        served.url = url.split(' ').next().unwrap().to_owned();
+        served.url = String::from(url.split(' ').next().unwrap());
         served
     }
 
@@ -103,7 +103,7 @@ impl Served {
             match self.lines.recv_timeout(left) {
                 Ok(line) if line.contains(text) => return line,
                 Ok(_) => {}
-                Err(_) => panic!("no line with {text:?}"),
+                Err(error) => panic!("no line with {text:?}: {error}"),
             }
         }
     }

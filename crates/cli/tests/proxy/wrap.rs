@@ -61,7 +61,7 @@ async fn a_client_runs_through_the_proxy_and_keeps_its_exit_code() {
         stderr.starts_with("trimtab: 1 call, ") && stderr.contains("tokens saved"),
         "{stderr}"
     );
-    assert!(stderr.contains("$"), "{stderr}");
+    assert!(stderr.contains('$'), "{stderr}");
     assert!(upstream.violations().is_empty());
 }
 
