@@ -174,7 +174,8 @@ fn sending(to: SocketAddr, bodies: &[Bytes], key: &'static str) -> impl FnMut() 
     let mut tcp = HttpConnector::new();
     tcp.set_nodelay(true);
     let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(tcp);
-    let mut bodies = bodies.to_owned().into_iter().cycle();
+    let bodies: Vec<Bytes> = bodies.into();
+    let mut bodies = bodies.into_iter().cycle();
     move || {
         let body = bodies.next().expect("a body");
         let request = Request::post(format!("http://{to}/v1/chat/completions"))

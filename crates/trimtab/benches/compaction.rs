@@ -2,7 +2,8 @@
 
 #![expect(
     clippy::expect_used,
-    reason = "a benchmark may stop where a test would"
+    clippy::print_stdout,
+    reason = "a benchmark may stop where a test would, and its table is what it is for"
 )]
 
 use std::cell::RefCell;

@@ -148,6 +148,10 @@ pub(crate) fn calling(dialect: Dialect, id: &str, tool: &str, arguments: &Value)
 }
 
 /// A whole answer as a stream.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the events of three dialects, one after the other"
+)]
 pub(crate) fn streamed(dialect: Dialect, whole: &str) -> String {
     let whole: Value = serde_json::from_str(whole).unwrap();
     let mut events = Vec::new();
@@ -262,9 +266,9 @@ pub(crate) fn streamed(dialect: Dialect, whole: &str) -> String {
             data["sequence_number"] = json!(sequence);
         }
         if let Some(name) = name {
-            stream.push_str(&format!("event: {name}\n"));
+            stream.extend(["event: ", name, "\n"]);
         }
-        stream.push_str(&format!("data: {data}\n\n"));
+        stream.extend(["data: ", &data.to_string(), "\n\n"]);
     }
     if dialect == Dialect::Chat {
         stream.push_str("data: [DONE]\n\n");
