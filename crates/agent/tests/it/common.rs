@@ -71,9 +71,8 @@ pub(crate) fn output(n: usize, sizes: Sizes) -> String {
         2 => format!("fn part_{n}(input: &str) -> usize {{ input.len() + {n} }}\n"),
         _ => format!("wort {n} \u{e9}\u{1f600} "),
     };
-    let mut text = line.repeat(size / line.len() + 1);
-    text.push_str(&format!("\nend of output {n}"));
-    text
+    let text = line.repeat(size / line.len() + 1);
+    format!("{text}\nend of output {n}")
 }
 
 /// True if a request asks for a summary.

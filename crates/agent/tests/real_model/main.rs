@@ -1,5 +1,13 @@
 //! The agent with a real model, where one is served: see `run.sh` beside this file.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says what it saw"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 
