@@ -3,7 +3,12 @@
 //! Each request is one call of a conversation that grows: it has one more round than the one
 //! before, so that all the work on it is done, and done for what is new.
 
-#![expect(clippy::print_stdout, reason = "a benchmark's table is what it is for")]
+#![allow(
+    clippy::print_stdout,
+    clippy::expect_used,
+    clippy::pedantic,
+    reason = "a benchmark's table is what it is for, and it fails by panicking"
+)]
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

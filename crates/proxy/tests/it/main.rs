@@ -1,5 +1,18 @@
 //! The proxy as clients see it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::too_many_lines,
+    clippy::pedantic,
+    reason = "a test fails by panicking, and says what it saw"
+)]
+
 mod differential;
 mod fake;
 mod managed;
