@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trimtab::session::{Moment, Recovered};
+use trimtab::session::{Moment, Ready, Recovered};
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{Entry, Source};
 use trimtab_engine::window::Window;
@@ -218,7 +218,7 @@ impl Agent {
         Ok(Request {
             lost_thought: has_lost_thought(&window, log),
             tools: self.tools.definitions(),
-            max_output: ready.max_output,
+            max_output: answer_limit(&ready, self.session.setup().limits.window),
             window: self.session.setup().limits.window,
             estimate: Some(ready.tokens),
             conversation: Some(self.session.id().to_string()),
@@ -305,6 +305,17 @@ impl Agent {
         }
         Ok(())
     }
+}
+
+/// How long an answer to ask for. Where the window is all but full, the answer gives way to
+/// what may have been miscounted, by a hundredth of the window and half of itself at most.
+fn answer_limit(ready: &Ready, window: Option<u64>) -> Option<u64> {
+    let asked = ready.max_output?;
+    let Some(window) = window else {
+        return Some(asked);
+    };
+    let room = (window - window / 100).saturating_sub(ready.tokens);
+    Some(asked.min(room.max(asked / 2)))
 }
 
 /// True if the window ends with an open round whose sealed thought a plan took out.

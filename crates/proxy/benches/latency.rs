@@ -3,7 +3,11 @@
 //! Each request is one call of a conversation that grows: it has one more round than the one
 //! before, so that all the work on it is done, and done for what is new.
 
-#![expect(clippy::print_stdout, reason = "a benchmark's table is what it is for")]
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a benchmark's table is what it is for, and it may stop where a test would"
+)]
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -170,7 +174,7 @@ fn sending(to: SocketAddr, bodies: &[Bytes], key: &'static str) -> impl FnMut() 
     let mut tcp = HttpConnector::new();
     tcp.set_nodelay(true);
     let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(tcp);
-    let mut bodies = bodies.to_vec().into_iter().cycle();
+    let mut bodies = bodies.to_owned().into_iter().cycle();
     move || {
         let body = bodies.next().expect("a body");
         let request = Request::post(format!("http://{to}/v1/chat/completions"))

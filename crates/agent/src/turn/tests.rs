@@ -349,3 +349,19 @@ async fn a_sub_agent_shares_the_refs_and_not_the_window() {
     let redeemed = below.tools.call(&call, &below.settings.workspace).await;
     assert!(redeemed.text.contains("slept 0 ms"), "{redeemed:?}");
 }
+
+#[test]
+fn the_answer_gives_way_to_what_may_be_miscounted() {
+    let limit = |tokens| {
+        let ready = Ready {
+            max_output: Some(1_000),
+            tokens,
+        };
+        answer_limit(&ready, Some(20_000)).unwrap()
+    };
+    assert_eq!(
+        [limit(1_000), limit(18_800), limit(18_950)],
+        [1_000, 1_000, 850]
+    );
+    assert_eq!(limit(19_700), 500);
+}

@@ -204,15 +204,15 @@ pub(crate) fn all_is_redeemable(agent: &Agent, sizes: Sizes) -> usize {
 }
 
 /// The upstream saw nothing but good requests that fit.
-pub(crate) fn all_was_well(upstream: &Upstream, limit: u64) {
-    assert_eq!(upstream.violations(), Vec::<String>::new());
+pub(crate) fn all_was_well(upstream: &Upstream, limit: u64, who: &str) {
+    assert_eq!(upstream.violations(), Vec::<String>::new(), "{who}");
     for received in upstream.requests() {
         let answer = received.answer_limit.unwrap_or(0);
         let asked = received.tokens + answer;
         let (serial, outcome) = (received.serial, received.outcome);
         assert!(
             asked <= limit,
-            "request {serial}: {asked} tokens, {outcome:?}"
+            "{who}: request {serial}: {asked} tokens, {outcome:?}"
         );
     }
 }

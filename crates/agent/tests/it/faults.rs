@@ -45,7 +45,7 @@ async fn a_session_survives_a_bad_line() {
             let turn = turn.unwrap_or_else(|error| panic!("{dialect}: {error}"));
             assert_eq!(turn.end, TurnEnd::Answered);
         }
-        all_was_well(&upstream, WINDOW);
+        all_was_well(&upstream, WINDOW, "faults");
         let requests = upstream.requests();
         let spoiled = requests.iter().filter(|received| received.fault.is_some());
         assert!(spoiled.count() > 5);

@@ -115,7 +115,7 @@ async fn a_killed_session_goes_on_with_the_same_window() {
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        all_was_well(&upstream, WINDOW);
+        all_was_well(&upstream, WINDOW, name);
         let place = tempfile::tempdir().unwrap();
         let settings = settings_for(&upstream.url(), name, dialect, &place);
         let mut one = open(&store, settings.clone());
@@ -128,6 +128,6 @@ async fn a_killed_session_goes_on_with_the_same_window() {
         assert_eq!(turn.end, TurnEnd::Answered);
         assert!(two.session().projection().log().messages().len() > length);
         assert!(all_is_redeemable(&two, SIZES) > 3);
-        all_was_well(&upstream, WINDOW);
+        all_was_well(&upstream, WINDOW, name);
     }
 }

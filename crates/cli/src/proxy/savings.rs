@@ -6,6 +6,7 @@
 //! cache is in use at all, everything that a session had sent before is taken as cached.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use serde::Serialize;
 use trimtab_model::Usage;
@@ -152,15 +153,13 @@ impl Total {
     pub fn line(&self) -> String {
         let mut line = counted(usize::try_from(self.calls).unwrap_or(usize::MAX), "call");
         let saved = self.tokens_saved();
-        let share = percent(saved, self.tokens_before);
-        line.push_str(&format!(", {} tokens saved ({share})", short(saved)));
+        let (tokens, share) = (short(saved), percent(saved, self.tokens_before));
+        // Writing into a String cannot fail.
+        let _ = write!(line, ", {tokens} tokens saved ({share})");
         if self.spent > 0.0 {
             let word = if self.saved < 0.0 { "more" } else { "saved" };
-            let spent = dollars(self.spent);
-            line.push_str(&format!(
-                ", {spent} spent, {} {word}",
-                dollars(self.saved.abs())
-            ));
+            let (spent, saved) = (dollars(self.spent), dollars(self.saved.abs()));
+            let _ = write!(line, ", {spent} spent, {saved} {word}");
         }
         for (figure, what) in [
             (self.recovered, "overflow recovered"),
@@ -168,7 +167,7 @@ impl Total {
             (self.unpriced, "call of unknown price"),
         ] {
             if figure > 0 {
-                line.push_str(&format!(", {figure} {what}"));
+                let _ = write!(line, ", {figure} {what}");
             }
         }
         line

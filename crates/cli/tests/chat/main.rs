@@ -4,7 +4,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
-    reason = "helpers of tests fail as tests do, and say what they skipped"
+    reason = "a test fails by panicking, and says what it leaves out"
 )]
 
 mod bad_input;

@@ -110,8 +110,8 @@ fn every_preset_gives_a_transcript_that_can_be_read() {
         let (report, written) = compacted(&home, "fix-failing-test.json", &more);
         let after = read(&written);
         assert_eq!(
-            number(&report, "messages_after") as usize,
-            after.messages.len(),
+            number(&report, "messages_after"),
+            after.messages.len() as u64,
             "{preset}"
         );
         let (before, now) = (

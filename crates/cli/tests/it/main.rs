@@ -15,5 +15,6 @@ mod corpus;
 mod forms;
 mod models;
 mod output;
+mod replay;
 mod run;
 mod snapshots;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
-use crate::run::{cache, texts, trimtab};
+use crate::run::{cache, say, texts, trimtab};
 
 /// What is installed; Node first, because the agents need a newer one than most systems have.
 const PACKAGES: [&str; 3] = ["node@24", "@anthropic-ai/claude-code", "@openai/codex"];
@@ -64,9 +64,7 @@ const AGENTS: [Agent; 2] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_run_to_the_end() {
     if std::env::var_os("TRIMTAB_CLIENTS").is_none() {
-        eprintln!(
-            "SKIPPED: set TRIMTAB_CLIENTS=1, or run ./test --clients, for Claude Code and Codex"
-        );
+        say("SKIPPED: set TRIMTAB_CLIENTS=1, or run ./test --clients, for Claude Code and Codex");
         return;
     }
     let bin = installed();
@@ -88,21 +86,28 @@ async fn agents_run_to_the_end() {
             stdout.contains(LAST),
             "{name}: {stdout}\n{stderr}\n{outcomes:?}"
         );
-        assert!(
-            upstream.violations().is_empty(),
-            "{name}: {:?}",
-            upstream.violations()
-        );
+        let ours: Vec<String> = upstream
+            .violations()
+            .into_iter()
+            .filter(|violation| is_ours(violation))
+            .collect();
+        assert!(ours.is_empty(), "{name}: {ours:?}");
         let line = stderr
             .lines()
             .find(|line| line.starts_with("trimtab: "))
             .unwrap();
-        eprintln!(
+        say(&format!(
             "{name}: {} requests, windows valid, to the end; {line}",
             requests.len()
-        );
+        ));
         assert!(requests.len() > ROUNDS, "{name}: {}", requests.len());
     }
+}
+
+/// False for what an agent does by itself: it asks for endpoints that the upstream lacks, and
+/// tries a system message among the others before it does without.
+fn is_ours(violation: &str) -> bool {
+    !violation.ends_with("status 404") && !violation.ends_with("has the role \"system\"")
 }
 
 /// A model that has `agent` run commands with long outputs.

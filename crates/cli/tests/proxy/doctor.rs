@@ -135,9 +135,15 @@ fn settings_that_cannot_be_read_and_a_store_that_is_a_file() {
 #[test]
 fn a_damaged_output_is_found() {
     let folder = tempfile::tempdir().unwrap();
-    let text: String = (0..20_000)
-        .map(|line| format!("line {line} {}\n", line * 7919 % 10_007))
-        .collect();
+    // Large and hardly compressible, so that it is a file of its own.
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        format!("{state:016x}\n")
+    };
+    let text: String = (0..250_000).map(|_| next()).collect();
     fs::write(folder.path().join("log"), text).unwrap();
     let put = ["output", "put", "--store", "kept", "--session", "s", "log"];
     assert!(finished(folder.path(), &put).status.success());
@@ -175,14 +181,11 @@ fn largest_file(folder: &std::path::Path) -> std::path::PathBuf {
             }
         }
     }
-    let no_index = |path: &std::path::Path| {
-        path.extension()
-            .is_none_or(|end| end != "db" && end != "db-wal")
+    // The index is not meant, nor the room that is kept for bad times.
+    let is_blob = |path: &std::path::Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name != "reserve" && !name.starts_with("trimtab.db"))
     };
-    files
-        .into_iter()
-        .filter(|(_, path)| no_index(path))
-        .max()
-        .unwrap()
-        .1
+    let blobs = files.into_iter().filter(|(_, path)| is_blob(path));
+    blobs.max().unwrap().1
 }

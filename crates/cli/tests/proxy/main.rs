@@ -4,8 +4,6 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::string_slice,
     reason = "helpers of tests fail and report as tests do"
 )]
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything may take before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Variables that would change what the command does.
 const CLEARED: [&str; 8] = [
@@ -55,7 +55,8 @@ pub(crate) fn texts(output: &Output) -> (String, String) {
 pub(crate) struct Served {
     child: Child,
     pub(crate) url: String,
-    pub(crate) folder: TempDir,
+    /// Kept until the end.
+    _folder: TempDir,
     lines: Receiver<String>,
 }
 
@@ -85,12 +86,12 @@ impl Served {
         let mut served = Self {
             child,
             url: String::new(),
-            folder,
+            _folder: folder,
             lines,
         };
         let line = served.wait_for("listening on ");
         let url = line.split("listening on ").nth(1).unwrap();
-        served.url = url.split(' ').next().unwrap().to_owned();
+        served.url = String::from(url.split(' ').next().unwrap());
         served
     }
 
@@ -102,7 +103,7 @@ impl Served {
             match self.lines.recv_timeout(left) {
                 Ok(line) if line.contains(text) => return line,
                 Ok(_) => {}
-                Err(_) => panic!("no line with {text:?}"),
+                Err(error) => panic!("no line with {text:?}: {error}"),
             }
         }
     }
@@ -146,4 +147,9 @@ pub(crate) fn cache() -> Option<PathBuf> {
     let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = folder("XDG_CACHE_HOME").map(PathBuf::from);
     cache.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".cache")))
+}
+
+/// Says something, where it is shown.
+pub(crate) fn say(text: &str) {
+    eprintln!("{text}");
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::model::{LAST, ROUNDS, upstream};
-use crate::run::{Served, cache};
+use crate::run::{Served, cache, say};
 
 /// Bytes of every output: a window takes three of them.
 const OUTPUT: usize = 60_000;
@@ -28,9 +28,7 @@ const FLOWS: [&str; 6] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn sdks_run_to_the_end() {
     let Some(python) = python() else {
-        eprintln!(
-            "SKIPPED: no Python with the openai and anthropic packages, and none could be made"
-        );
+        say("SKIPPED: no Python with the openai and anthropic packages, and none could be made");
         return;
     };
     for flow in FLOWS {
@@ -54,7 +52,9 @@ async fn sdks_run_to_the_end() {
         );
         let answered = upstream.requests().len();
         assert!(answered > ROUNDS, "{flow}: {answered} requests");
-        eprintln!("{flow}: {answered} requests, windows valid, to the end");
+        say(&format!(
+            "{flow}: {answered} requests, windows valid, to the end"
+        ));
     }
 }
 

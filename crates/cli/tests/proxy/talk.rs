@@ -11,7 +11,11 @@ use crate::run::PATIENCE;
 
 /// Sends a body to a path of `url`.
 pub(crate) async fn post(url: &str, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
-    let mut all = vec![("content-type", "application/json"), ("x-api-key", "k")];
+    let mut all = vec![
+        ("content-type", "application/json"),
+        ("anthropic-version", "2023-06-01"),
+        ("x-api-key", "k"),
+    ];
     all.extend(headers);
     let url = format!("{url}{path}");
     let body = body.to_string().into_bytes();

@@ -16,7 +16,7 @@ const CLIENT: &str = r#"#!/bin/bash
 url=${ANTHROPIC_BASE_URL#http://}
 body=$(cat body.json)
 exec 3<>"/dev/tcp/${url%:*}/${url##*:}"
-printf 'POST /v1/messages HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s' "$url" "${#body}" "$body" >&3
+printf 'POST /v1/messages HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\nanthropic-version: 2023-06-01\r\nx-api-key: k\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s' "$url" "${#body}" "$body" >&3
 cat <&3 > answer.txt
 echo "said: $*"
 exit 7
@@ -61,7 +61,7 @@ async fn a_client_runs_through_the_proxy_and_keeps_its_exit_code() {
         stderr.starts_with("trimtab: 1 call, ") && stderr.contains("tokens saved"),
         "{stderr}"
     );
-    assert!(stderr.contains("$"), "{stderr}");
+    assert!(stderr.contains('$'), "{stderr}");
     assert!(upstream.violations().is_empty());
 }
 

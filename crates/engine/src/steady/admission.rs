@@ -34,7 +34,7 @@ impl Steady {
     /// let steady = Steady::default();
     /// let cap = |used, round| steady.cap(Room { messages: 40_000, used, round });
     /// assert!(cap(30_000, 0) < cap(5_000, 0));
-    /// assert!(cap(30_000, 15_000) < cap(30_000, 0));
+    /// assert!(cap(30_000, 23_000) < cap(30_000, 0));
     /// ```
     pub fn cap(&self, room: Room) -> u64 {
         let most = percent(room.messages, self.cap_percent).min(self.cap_tokens);
@@ -102,11 +102,19 @@ impl Steady {
         known.add(&shown);
         let bytes = usize::try_from(names.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
         let listed = card::chosen(text, bytes, &known);
-        let both = format!("{shown}{}{listed}", card::NAMES);
-        if listed.is_empty() || measure(&both) > cap {
+        if listed.is_empty() {
             return Some(view.text.into_owned());
         }
-        Some(both)
+        let listed = format!("{}{listed}", card::NAMES);
+        // Names that did not take their share leave it to the lines.
+        let left = cap.saturating_sub(measure(&listed) + 1);
+        let longer = cut_to(left.max(cap - names)).text.into_owned();
+        let fits = |shown: String| {
+            let both = format!("{shown}{listed}");
+            (measure(&both) <= cap).then_some(both)
+        };
+        let both = fits(longer).or_else(|| fits(shown));
+        Some(both.unwrap_or_else(|| view.text.into_owned()))
     }
 
     /// The back-reference that an output becomes whose text is whole in the window already.

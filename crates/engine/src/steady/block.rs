@@ -1,8 +1,10 @@
 //! The block of facts that stands for the oldest rounds.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use serde_json::Value;
 use trimtab_model::{Call, Kind, Message, Output, Part, Ref};
 
 use super::card;
@@ -15,8 +17,11 @@ use crate::view::placeholder::read_call;
 const HEAD: &str = "[trimtab: earlier rounds left out; everything in them: ";
 /// What its lines begin with.
 const LINES: &str = "outputs in them, with names they hold:";
-/// Bytes of a call's arguments on a line.
-const ARGUMENTS: usize = 60;
+/// Bytes of a call's arguments on a line, and of each of them.
+const ARGUMENTS: usize = 90;
+const VALUE: usize = 60;
+/// Stands where something is missing.
+const CUT: &str = "\u{2026}";
 
 /// One hidden output: a line of the block.
 #[derive(Clone, Debug)]
@@ -33,8 +38,11 @@ impl Line {
         let stored = output.stored.as_ref()?;
         let text = output.text();
         let names = match text.split_once(card::NAMES) {
-            Some((_, names)) if output.trimmed => names.to_owned(),
-            _ => card::chosen(&text, settings.names(text.len()), known),
+            Some((_, names)) if output.trimmed => first_names(names, settings.line_bytes),
+            _ => {
+                let allowed = settings.names(text.len()).min(settings.line_bytes);
+                card::chosen(&text, allowed, known)
+            }
         };
         let tool = call.map_or("output", |call| call.name.as_str());
         let arguments = call.map(|call| short(&call.arguments)).unwrap_or_default();
@@ -42,16 +50,70 @@ impl Line {
     }
 }
 
-/// The start of a call's arguments, on one line.
+/// What a call was given, on one line: its values, of long ones the end.
 fn short(arguments: &str) -> String {
-    let mut words = String::new();
-    for word in arguments.split_whitespace() {
-        if words.len() + word.len() > ARGUMENTS {
+    let mut values = Vec::new();
+    match serde_json::from_str(arguments) {
+        Ok(value) => collect(&value, &mut values),
+        Err(_) => values.push(ending(arguments, VALUE)),
+    }
+    ending(&values.join(" "), ARGUMENTS)
+}
+
+fn collect(value: &Value, values: &mut Vec<String>) {
+    match value {
+        Value::String(text) => values.push(ending(text, VALUE)),
+        Value::Number(number) => values.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, values)),
+        Value::Object(members) => members.values().for_each(|member| collect(member, values)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// The last `bytes` of a text, without line breaks; a mark says that something is missing.
+fn ending(text: &str, bytes: usize) -> String {
+    let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let least = flat.len().saturating_sub(bytes);
+    if least == 0 {
+        return flat;
+    }
+    let from = (least..=flat.len()).find(|at| flat.is_char_boundary(*at));
+    let end = from.and_then(|from| flat.get(from..)).unwrap_or_default();
+    format!("{CUT}{end}")
+}
+
+/// The names of a line within `bytes`: the first ones, which are the most useful.
+fn first_names(names: &str, bytes: usize) -> String {
+    let mut kept = String::new();
+    for name in names.split(' ') {
+        if kept.len() + name.len() + 1 > bytes {
             break;
         }
-        words.push_str(word);
+        kept.push_str(name);
+        kept.push(' ');
     }
-    words
+    kept.truncate(kept.trim_end().len());
+    kept
+}
+
+impl Line {
+    /// The call whose output it is.
+    fn call(&self) -> &str {
+        let call = self.0.split_once(' ').map_or("", |(_, rest)| rest);
+        call.split_once(": ").map_or(call, |(call, _)| call)
+    }
+}
+
+/// The lines without those of calls that were made again later: the newest is what holds.
+fn newest(lines: &[Line]) -> Vec<&Line> {
+    let mut seen = HashSet::new();
+    let mut newest = Vec::new();
+    for line in lines.iter().rev() {
+        if line.call().contains(CUT) || seen.insert(line.call()) {
+            newest.push(line);
+        }
+    }
+    newest
 }
 
 /// The text of the block that an earlier rewrite put in, if there is one.
@@ -86,7 +148,7 @@ pub(super) fn block(archived: &Ref, lines: &[Line], bytes: usize) -> Arc<Message
         left = left.saturating_sub(takes);
         fits
     };
-    let mut kept: Vec<&Line> = lines.iter().rev().take_while(fits).collect();
+    let mut kept: Vec<&Line> = newest(lines).into_iter().take_while(fits).collect();
     kept.reverse();
     if !kept.is_empty() {
         let _ = write!(text, "\n{LINES}");

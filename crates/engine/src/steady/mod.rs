@@ -17,6 +17,8 @@ mod admission;
 mod arithmetic;
 mod block;
 mod card;
+mod draft;
+mod edits;
 mod names;
 mod rewrite;
 mod settings;

@@ -30,6 +30,8 @@ pub struct Steady {
     pub card_percent: u64,
     /// The most they may take, in bytes.
     pub card_bytes: usize,
+    /// The most the names of one hidden output may take in the block, in bytes.
+    pub line_bytes: usize,
     /// Outputs of fewer bytes stay as they are.
     pub small_bytes: usize,
     /// What the user's messages before the block may take.
@@ -42,17 +44,18 @@ impl Default for Steady {
     fn default() -> Self {
         Self {
             enabled: false,
-            high_percent: 96,
-            low_percent: 33,
+            high_percent: 97,
+            low_percent: 36,
             tail_percent: 8,
-            cap_percent: 18,
-            near_percent: 7,
-            names_percent: 25,
+            cap_percent: 8,
+            near_percent: 2,
+            names_percent: 45,
             cap_tokens: 20_000,
-            block_percent: 14,
+            block_percent: 18,
             block_tokens: 15_000,
             card_percent: 30,
             card_bytes: 3_000,
+            line_bytes: 2_400,
             small_bytes: 600,
             user_percent: 10,
             user_tokens: 8_000,

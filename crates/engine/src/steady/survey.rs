@@ -56,8 +56,10 @@ impl<'a> Survey<'a> {
         let pairing = rounds::pair(slots);
         // What is archived is not sent.
         let weigh = |slot: &Slot| {
-            if slot.message.agent_visible() {
-                (situation.weigh)(&Measure::of(&slot.message))
+            let sent = slot.message.agent_visible();
+            let measure = || Measure::of(&slot.message);
+            if sent {
+                (situation.weigh)(&measure())
             } else {
                 0
             }

@@ -7,7 +7,9 @@ const AROUND_MESSAGE: u64 = 34;
 const AROUND_CALL: u64 = 84;
 const AROUND_OUTPUT: u64 = 22;
 /// One byte in so many of a text is escaped in JSON, and takes two.
-const ESCAPED: u64 = 16;
+const ESCAPED: u64 = 14;
+/// The same of arguments, which are JSON themselves.
+const ESCAPED_ARGUMENTS: u64 = 6;
 
 /// The tokens of a measure that was estimated at `tokens`: that, or a quarter of the bytes that
 /// it takes in a request, whichever is more.
@@ -29,5 +31,7 @@ pub fn weight(tokens: u64, measure: &Measure) -> u64 {
         + u64::from(sizes.outputs) * AROUND_OUTPUT
         + u64::from(sizes.call_ids)
         + u64::from(sizes.output_ids);
-    tokens.max((text + text / ESCAPED + around).div_ceil(4))
+    let arguments = u64::from(sizes.arguments.bytes);
+    let escaped = (text - arguments) / ESCAPED + arguments / ESCAPED_ARGUMENTS;
+    tokens.max((text + escaped + around).div_ceil(4))
 }

@@ -1,5 +1,7 @@
 //! Our own policy: the four promises, over generated conversations and windows from 4k up.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -74,7 +74,6 @@ struct Case {
     number: usize,
     dialect: Dialect,
     body: String,
-    stream: bool,
     encoding: Option<&'static str>,
 }
 
@@ -218,7 +217,6 @@ fn cases(count: usize) -> Vec<Case> {
                 number,
                 dialect,
                 body,
-                stream,
                 encoding,
             }
         })

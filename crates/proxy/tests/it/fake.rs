@@ -126,7 +126,7 @@ async fn serve(
     let body = body
         .collect()
         .await
-        .map(|body| body.to_bytes())
+        .map(http_body_util::Collected::to_bytes)
         .unwrap_or_default();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let asked = Asked {
@@ -214,13 +214,11 @@ pub(crate) async fn send(request: Request<Full<Bytes>>) -> Option<Got> {
     let (parts, mut body) = response.into_parts();
     let (mut bytes, mut broken) = (Vec::new(), false);
     while let Some(frame) = body.frame().await {
-        match frame {
-            Ok(frame) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
-            Err(_) => {
-                broken = true;
-                break;
-            }
-        }
+        let Ok(frame) = frame else {
+            broken = true;
+            break;
+        };
+        bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
     }
     Some(Got {
         status: parts.status,

@@ -1,5 +1,14 @@
 //! The proxy as clients see it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a test fails by panicking"
+)]
+
 mod differential;
 mod fake;
 mod managed;

@@ -302,3 +302,14 @@ async fn bypassed_requests_are_not_looked_into() {
     assert_eq!(got.header("x-trimtab-reason"), "bypass");
     assert!(upstream.seen().iter().all(|asked| asked.text() == body));
 }
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_breaks_off_for_the_client() {
+    let events = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
+    let upstream = Upstream::start(move |_, _| Reply::stream(events).cut()).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let body = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"q"}]}"#;
+    let got = post(&base, "/v1/chat/completions", &[], body).await;
+    assert_eq!((got.status.as_u16(), got.broken), (200, true));
+    assert_eq!(got.text(), events);
+}

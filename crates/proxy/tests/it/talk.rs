@@ -106,9 +106,9 @@ impl Talk {
 
 /// Lines that differ.
 pub(crate) fn lines(count: usize) -> String {
-    (0..count)
-        .map(|at| format!("line {at}: the value is {}\n", at * 7919 % 1000))
-        .collect()
+    let line = |at: usize| format!("line {at}: the value is {}", at * 7919 % 1000);
+    let lines: Vec<String> = (0..count).map(line).collect();
+    lines.join("\n") + "\n"
 }
 
 /// A whole answer that is a text.

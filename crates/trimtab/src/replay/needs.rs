@@ -1,6 +1,6 @@
 //! What each call of the real agent took from an old output.
 //!
-//! An identifier is a run of letters, digits and `_ . / @ : -`, ten or more of them, with one of
+//! An identifier is a run of letters, digits and `_ . / @ : -`, eleven or more of them, with one of
 //! `/ . _ -` inside: a path, a qualified name, a URL, an id. A call needs one if it stands in
 //! the call's arguments and was found before that call in outputs older than the two newest,
 //! and nowhere else: not in the two newest, not in anything that the user or the model said.
@@ -15,7 +15,7 @@ use serde_json::Value;
 use trimtab_model::{Message, Part};
 
 /// An identifier has at least so many bytes.
-const LENGTH: usize = 10;
+const LENGTH: usize = 11;
 /// So many of the newest outputs are not old.
 const NEWEST: usize = 2;
 

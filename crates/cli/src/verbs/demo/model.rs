@@ -1,6 +1,7 @@
 //! The model of the demo: it answers as the session says, looks stored outputs up, and writes
 //! summaries.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -97,7 +98,8 @@ fn summary(rounds: &[Round], until: usize) -> String {
             .iter()
             .map(|call| format!("{} {}", call.tool, call.arguments))
             .collect();
-        text.push_str(&format!("- {} {}\n", round.text, calls.join(", ")));
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "- {} {}", round.text, calls.join(", "));
     }
     text.push_str("</summary>");
     text

@@ -12,9 +12,8 @@ use crate::proxy::http::Http;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) async fn check(http: &Http, address: SocketAddr) -> Check {
-    let error = match tokio::net::TcpListener::bind(address).await {
-        Ok(_) => return Check::ok("port", format!("{address} is free")),
-        Err(error) => error,
+    let Err(error) = tokio::net::TcpListener::bind(address).await else {
+        return Check::ok("port", format!("{address} is free"));
     };
     let url = format!("http://{address}/trimtab/status");
     let asked = http

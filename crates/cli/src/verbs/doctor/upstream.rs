@@ -12,7 +12,7 @@ use crate::proxy::http::{Answer, Http};
 /// How long an upstream may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Clocks that differ by more make signatures, tokens and cache lifetimes go wrong.
-const SKEW: Duration = Duration::from_secs(60);
+const SKEW: Duration = Duration::from_mins(1);
 /// The version of its interface that one provider wants to hear.
 const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 

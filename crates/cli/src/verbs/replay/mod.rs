@@ -17,7 +17,6 @@ use trimtab::replay::Settings;
 use trimtab::replay::bill::USUAL;
 use trimtab_model::Dialect;
 
-use self::jobs::Job;
 use self::windows::Windows;
 use crate::args::Common;
 use crate::catalogue;

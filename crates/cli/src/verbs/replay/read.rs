@@ -6,12 +6,13 @@ use std::sync::Arc;
 use trimtab::replay::needs::{Need, needs};
 use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
-use trimtab_wire::transcript::{Conversation, ReadError, Reader};
+use trimtab_wire::transcript::{Conversation, Reader};
 
 use super::Args;
 use crate::exit::Failure;
 use crate::source;
 use crate::ui::Terminal;
+use crate::verbs::inspect::unreadable;
 
 /// A conversation, ready to be replayed.
 pub struct Recorded {
@@ -116,12 +117,4 @@ fn tokens(log: &[Arc<Message>]) -> u64 {
     let sizes = all.sizes();
     let texts = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
     texts.iter().map(|text| u64::from(text.bytes)).sum::<u64>() / 4
-}
-
-fn unreadable(name: &str, error: &ReadError) -> Failure {
-    let place = error
-        .position()
-        .map(|(line, column)| format!(":{line}:{column}"))
-        .unwrap_or_default();
-    Failure::input(format!("{name}{place}: {error}"), error.hint())
 }

@@ -1,6 +1,6 @@
 //! The client as a child: it has the terminal, and signals are for it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::ExitStatus;
 
@@ -15,7 +15,7 @@ const BY_SIGNAL: i32 = 128;
 
 /// Runs a command in the foreground, and gives its exit code.
 pub(super) async fn run(
-    name: &OsString,
+    name: &OsStr,
     args: impl Iterator<Item = OsString>,
     env: Vec<(String, String)>,
 ) -> Result<u8, Failure> {
@@ -31,7 +31,7 @@ pub(super) async fn run(
     }
 }
 
-fn failed(name: &OsString, error: &io::Error) -> Failure {
+fn failed(name: &OsStr, error: &io::Error) -> Failure {
     let name = name.display();
     if error.kind() == io::ErrorKind::NotFound {
         let _ = io::Write::write_fmt(

@@ -1,0 +1,182 @@
+//! `trimtab replay`, on a conversation made for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::run::{Outcome, trimtab};
+
+/// A folder of the test's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A conversation of many rounds whose last call uses a path from the first output.
+fn conversation() -> Value {
+    let mut messages = vec![
+        json!({"role": "system", "content": "be brief"}),
+        json!({"role": "user", "content": "tidy the parser"}),
+    ];
+    let mut round = |id: &str, arguments: &Value, output: &str| {
+        let function = json!({"name": "read", "arguments": arguments.to_string()});
+        let call = json!({"id": id, "type": "function", "function": function});
+        messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+        messages.push(json!({"role": "tool", "tool_call_id": id, "content": output}));
+    };
+    round(
+        "first",
+        &json!({}),
+        "src/parser/unusual_lexer.rs\nsrc/parser/tokens.rs\n",
+    );
+    for number in 0..40 {
+        let lines: Vec<String> = (0..60)
+            .map(|line| format!("{line}: a line of module {number} that says nothing much\n"))
+            .collect();
+        let lines = lines.concat();
+        round(&format!("c{number}"), &json!({"number": number}), &lines);
+    }
+    round(
+        "last",
+        &json!({"path": "src/parser/unusual_lexer.rs"}),
+        "fn lex() {}",
+    );
+    messages.push(json!({"role": "assistant", "content": "done"}));
+    json!({"id": "made", "messages": messages})
+}
+
+fn file(folder: &Path) -> String {
+    let path = folder.join("made.jsonl");
+    fs::write(&path, format!("{}\n", conversation())).unwrap();
+    path.display().to_string()
+}
+
+fn sums(outcome: &Outcome) -> Vec<Value> {
+    let lines = outcome.stdout.lines();
+    let lines = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line["id"].is_null()).collect()
+}
+
+#[test]
+fn presets_are_compared_and_steady_loses_nothing() {
+    let file = file(&folder("compare"));
+    let presets = "refs,checkpoint,turns,archive,retention,steady,none";
+    let outcome = trimtab(&[
+        "replay",
+        &file,
+        "--window",
+        "12k",
+        "--compare",
+        presets,
+        "--json",
+    ]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let sums = sums(&outcome);
+    assert_eq!(sums.len(), 7);
+    for sum in &sums {
+        assert_eq!(sum["report"]["calls"], 43, "{sum}");
+        assert_eq!(sum["report"]["recall"]["needed"], 1, "{sum}");
+    }
+    let steady = sums.iter().find(|sum| sum["preset"] == "steady").unwrap();
+    let report = &steady["report"];
+    let figures = [
+        &report["faults"],
+        &report["over"],
+        &report["recall"]["lost"],
+    ];
+    assert!(figures.iter().all(|figure| **figure == 0), "{report}");
+    let none = sums.iter().find(|sum| sum["preset"] == "none").unwrap();
+    assert!(none["report"]["over"].as_u64() > Some(0), "{none}");
+    assert!(
+        (none["billed_ratio"].as_f64().unwrap() - 1.0).abs() < 1e-9,
+        "{none}"
+    );
+}
+
+#[test]
+fn every_window_is_written_with_the_refs_it_shows() {
+    let folder = folder("windows");
+    let (file, out) = (file(&folder), folder.join("out.jsonl"));
+    let out = out.display().to_string();
+    let outcome = trimtab(&["replay", &file, "--window", "12k", "--windows", &out]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let written = fs::read_to_string(&out).unwrap();
+    let lines: Vec<Value> = written
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 43);
+    for line in &lines {
+        assert_eq!(line["id"], "made");
+        let call = usize::try_from(line["call"].as_u64().unwrap()).unwrap();
+        assert_eq!(conversation()["messages"][call]["role"], "assistant");
+        assert!(
+            line["tokens"].as_u64() <= Some(12_000),
+            "{}",
+            line["tokens"]
+        );
+        let window = line["messages"].to_string();
+        assert!(window.len() / 4 <= 12_000);
+        for stored in line["refs"].as_object().unwrap().values() {
+            assert!(
+                window.contains(stored.as_str().unwrap()),
+                "{stored} is not in the window"
+            );
+        }
+    }
+    let last = lines.last().unwrap();
+    assert!(!last["refs"].as_object().unwrap().is_empty());
+}
+
+#[test]
+fn the_page_stands_alone() {
+    let folder = folder("page");
+    let (file, out) = (file(&folder), folder.join("out.html").display().to_string());
+    let args = [
+        "replay",
+        &file,
+        "--window",
+        "12k",
+        "--compare",
+        "steady,none",
+        "--html",
+        &out,
+    ];
+    let outcome = trimtab(&args);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(
+        outcome.stdout.contains("1 conversation, 43 calls"),
+        "{}",
+        outcome.stdout
+    );
+    let page = fs::read_to_string(&out).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("<polyline"));
+    assert!(
+        !page.contains("http") && !page.contains("<script"),
+        "something is fetched"
+    );
+}
+
+#[test]
+fn wrong_arguments_are_told() {
+    let file = file(&folder("wrong"));
+    let outcome = trimtab(&["replay", &file, "--preset", "tidy"]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("tidy") && outcome.stderr.contains("steady"));
+    let outcome = trimtab(&["replay", "no-such-file.jsonl", "--window", "12k"]);
+    assert_eq!(outcome.code, 2);
+    assert!(
+        outcome.stderr.contains("no-such-file.jsonl"),
+        "{}",
+        outcome.stderr
+    );
+    let none = trimtab(&["replay", &file, "--window", "12k", "--min", "1M"]);
+    assert_eq!(none.code, 2);
+    assert!(
+        none.stderr.contains("no conversation to replay"),
+        "{}",
+        none.stderr
+    );
+}

@@ -1,0 +1,244 @@
+//! What to reduce: cards first, then whole rounds, then what just came.
+
+use std::collections::{BTreeSet, HashMap};
+
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Output, Part};
+
+use super::block;
+use super::card::BYTES_PER_TOKEN;
+use super::settings::Steady;
+use super::situation::Situation;
+use super::survey::{Piece, Seen, Segment, Survey};
+use crate::view::structure::{Cut, cut};
+
+/// A rewrite while it is being decided.
+pub(super) struct Draft<'s, 'a> {
+    pub(super) settings: &'s Steady,
+    pub(super) survey: &'s Survey<'a>,
+    pub(super) situation: &'s Situation<'s>,
+    /// Tokens of the window as it would be.
+    pub(super) now: u64,
+    pub(super) low: u64,
+    /// The room beside what always stays.
+    pub(super) flexible: u64,
+    /// The first segment that stays as it is.
+    pub(super) tail: usize,
+    /// Outputs to show as cards, by index in the survey, with their share of names.
+    pub(super) carded: HashMap<usize, u64>,
+    /// Outputs of the tail that are shortened, with what they are shown as.
+    pub(super) shortened: Vec<(usize, Output)>,
+    /// Segments that are hidden.
+    pub(super) hidden: BTreeSet<usize>,
+}
+
+impl<'s, 'a> Draft<'s, 'a> {
+    pub(super) fn new(
+        settings: &'s Steady,
+        survey: &'s Survey<'a>,
+        situation: &'s Situation<'s>,
+        fixed: u64,
+        flexible: u64,
+    ) -> Self {
+        Self {
+            settings,
+            survey,
+            situation,
+            now: survey.total,
+            low: fixed + settings.low(flexible),
+            flexible,
+            tail: tail(&survey.segments, settings.tail(flexible)),
+            carded: HashMap::new(),
+            shortened: Vec::new(),
+            hidden: BTreeSet::new(),
+        }
+    }
+
+    fn old(&self) -> impl Iterator<Item = (usize, &'s Segment)> + use<'s, 'a> {
+        self.survey.segments.iter().enumerate().take(self.tail)
+    }
+
+    /// What a card would save of an output, in tokens.
+    fn card_saves(&self, seen: &Seen<'_>, share: u64) -> u64 {
+        let text = seen.output.text().len();
+        if seen.output.stored.is_none() || text < self.settings.small_bytes {
+            return 0;
+        }
+        let already =
+            seen.output.trimmed && seen.output.text().starts_with("[trimtab: output left out");
+        if already {
+            return 0;
+        }
+        let names = self.settings.names(text) as u64 * share / 100;
+        seen.tokens
+            .saturating_sub((names + 110).div_ceil(BYTES_PER_TOKEN))
+    }
+
+    /// An older output of a call that was made again, with the same arguments, later.
+    pub(super) fn supersede(&mut self) {
+        let mut newest: HashMap<(&str, &str), usize> = HashMap::new();
+        for (index, seen) in self.survey.outputs.iter().enumerate() {
+            if let Some(call) = seen.call {
+                newest.insert((&call.name, &call.arguments), index);
+            }
+        }
+        let end = self
+            .survey
+            .segments
+            .get(self.tail)
+            .map_or(0, |segment| segment.start);
+        for (index, seen) in self.survey.outputs.iter().enumerate() {
+            let Some(call) = seen.call.filter(|_| seen.slot < end) else {
+                continue;
+            };
+            let again = newest.get(&(call.name.as_str(), call.arguments.as_str()));
+            if again.is_some_and(|again| *again > index) {
+                self.take_card(index, 0);
+            }
+        }
+    }
+
+    fn take_card(&mut self, index: usize, share: u64) {
+        let Some(seen) = self.survey.outputs.get(index) else {
+            return;
+        };
+        let saves = self.card_saves(seen, share);
+        if saves > 0 && !self.carded.contains_key(&index) {
+            self.now = self.now.saturating_sub(saves);
+            self.carded.insert(index, share);
+        }
+    }
+
+    /// Oldest first, outputs become cards until the low-water mark is reached.
+    pub(super) fn cards(&mut self) {
+        let end = self
+            .survey
+            .segments
+            .get(self.tail)
+            .map_or(usize::MAX, |segment| segment.start);
+        for (index, seen) in self.survey.outputs.iter().enumerate() {
+            if self.now <= self.low || seen.slot >= end {
+                break;
+            }
+            self.take_card(index, 100);
+        }
+    }
+
+    pub(super) fn is_block(&self, segment: &Segment) -> bool {
+        let slot = self.survey.slots.get(segment.start);
+        slot.is_some_and(|slot| block::is_block(&slot.message))
+    }
+
+    /// What is left of a segment, in tokens.
+    fn left(&self, segment: &Segment) -> u64 {
+        let outputs = self.survey.outputs.iter().enumerate();
+        let saved: u64 = outputs
+            .filter(|(_, seen)| (segment.start..segment.end).contains(&seen.slot))
+            .filter_map(|(index, seen)| Some(self.card_saves(seen, *self.carded.get(&index)?)))
+            .sum();
+        segment.tokens.saturating_sub(saved)
+    }
+
+    /// Oldest first, rounds are hidden until the low-water mark is reached.
+    pub(super) fn hide(&mut self) {
+        if self.now <= self.low {
+            return;
+        }
+        let block = self.settings.block(self.flexible);
+        let earlier: u64 = self
+            .old()
+            .filter(|(_, segment)| segment.piece == Piece::Ours && self.is_block(segment))
+            .map(|(_, segment)| segment.tokens)
+            .sum();
+        self.now = self.now.saturating_sub(earlier) + block;
+        let mut users = self.settings.user(self.situation.room);
+        let old: Vec<(usize, &Segment)> = self.old().collect();
+        let mut cut = 0;
+        for (index, segment) in &old {
+            if self.now <= self.low {
+                break;
+            }
+            if segment.piece == Piece::Round {
+                self.now = self.now.saturating_sub(self.left(segment));
+                self.hidden.insert(*index);
+            }
+            cut = index + 1;
+        }
+        let is_user = |segment: &Segment| segment.piece == Piece::User;
+        let question = self.survey.segments.iter().rposition(is_user);
+        // What the user said stays, the newest first; the newest always.
+        for (index, segment) in old.iter().take(cut).rev() {
+            if segment.piece != Piece::User || Some(*index) == question {
+                continue;
+            }
+            if let Some(left) = users.checked_sub(segment.tokens) {
+                users = left;
+            } else {
+                users = 0;
+                self.now = self.now.saturating_sub(segment.tokens);
+                self.hidden.insert(*index);
+            }
+        }
+    }
+
+    /// The newest outputs are shortened if nothing else brings the window below its high-water
+    /// mark.
+    pub(super) fn shorten(&mut self) {
+        let high = self.settings.high(self.situation.room);
+        if self.now <= high {
+            return;
+        }
+        let start = self
+            .survey
+            .segments
+            .get(self.tail)
+            .map_or(0, |segment| segment.start);
+        let outputs = self.survey.outputs.iter().enumerate();
+        let tail: Vec<(usize, &Seen<'_>)> =
+            outputs.filter(|(_, seen)| seen.slot >= start).collect();
+        let all: u64 = tail.iter().map(|(_, seen)| seen.tokens).sum();
+        let allowed = all.saturating_sub(self.now - high);
+        for (index, seen) in tail {
+            let cap = allowed
+                .saturating_mul(seen.tokens)
+                .checked_div(all)
+                .unwrap_or(0);
+            let measure = |text: &str| (self.situation.weigh)(&Measure::of_text(text));
+            let text = seen.output.text();
+            let how = Cut {
+                cap,
+                measure: &measure,
+                stored: seen.output.stored.as_ref(),
+            };
+            let view = cut(&text, &how);
+            if view.trimmed && seen.output.stored.is_some() {
+                let shown = Output {
+                    content: vec![Part::text(view.text)],
+                    trimmed: true,
+                    ..seen.output.clone()
+                };
+                self.shortened.push((index, shown));
+            }
+        }
+    }
+}
+
+/// The first segment of the newest ones that take no more than `tokens`; the last round is
+/// always among them.
+fn tail(segments: &[Segment], tokens: u64) -> usize {
+    let mut left = tokens;
+    let mut tail = segments.len();
+    for (index, segment) in segments.iter().enumerate().rev() {
+        let newest = !segments
+            .iter()
+            .skip(index + 1)
+            .any(|later| later.piece == Piece::Round);
+        match left.checked_sub(segment.tokens) {
+            Some(rest) => left = rest,
+            None if newest => left = 0,
+            None => break,
+        }
+        tail = index;
+    }
+    tail
+}
