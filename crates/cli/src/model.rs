@@ -32,7 +32,7 @@ pub fn find(name: &str) -> Result<Model, Failure> {
     Ok(Model::new(Client::http(dialect, endpoint), name))
 }
 
-/// The model that a script plays.
+/// The summariser that a script plays.
 fn scripted(file: &str) -> Result<Model, Failure> {
     let played = Scripted::from_file(file).map_err(|error| {
         let text = error.to_string();
@@ -41,7 +41,7 @@ fn scripted(file: &str) -> Result<Model, Failure> {
             .unwrap_or((&text, "see docs/script.md"));
         Failure::input(message, hint)
     })?;
-    Ok(Model::new(Client::new(played), file))
+    Ok(Model::new(Client::new(played.writes_summaries()), file))
 }
 
 /// The dialect that `name` says, or that its maker speaks; and the name without it.

@@ -20,6 +20,8 @@ use super::{Answer, Backend, ModelError, Piece, Reply, Request};
 pub struct Scripted {
     player: Arc<Mutex<Player>>,
     dialect: Dialect,
+    /// True if the script is for summaries, and not for a conversation.
+    summaries: bool,
 }
 
 impl Scripted {
@@ -28,6 +30,7 @@ impl Scripted {
         Self {
             player: Arc::new(Mutex::new(Player::new(script))),
             dialect: Dialect::default(),
+            summaries: false,
         }
     }
 
@@ -44,6 +47,14 @@ impl Scripted {
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
+        self
+    }
+
+    /// The script is for summaries. Otherwise it answers a conversation only, so that a
+    /// compaction in between does not take its replies.
+    #[must_use]
+    pub fn writes_summaries(mut self) -> Self {
+        self.summaries = true;
         self
     }
 
@@ -66,7 +77,7 @@ impl Backend for Scripted {
     }
 
     fn call(&self, request: Request) -> Reply {
-        let next = request.conversation.is_some().then(|| {
+        let next = (request.conversation.is_some() != self.summaries).then(|| {
             let mut player = self.player();
             let position = player.position();
             (position, player.next_reply())

@@ -72,7 +72,8 @@ impl Got {
             Event::Stop(stop) => said.stop = stop,
             Event::Error(error) => said.error = error.message,
             Event::End => said.ended = true,
-            Event::Start => {}
+            // Its text has come as reasoning already.
+            Event::Start | Event::Thought(_) => {}
             other => panic!("{other:?}"),
         });
         said

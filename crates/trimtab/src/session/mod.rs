@@ -208,7 +208,9 @@ impl Session {
         message: &Message,
         shown: &mut Vec<(usize, Output)>,
     ) -> Result<(), SessionError> {
-        if !self.setup.policy.ageing.cards.enabled {
+        let window = self.setup.limits.window;
+        if !self.setup.policy.ageing.cards.enabled || window.is_none() {
+            // Without a window there is no share of it; the views of the policy stay.
             return Ok(());
         }
         let mut round = 0;
