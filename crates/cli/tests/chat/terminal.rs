@@ -66,8 +66,7 @@ fn ctrl_c_interrupts_the_turn_and_twice_leaves() {
     pane.press(&["C-c"]);
     pane.wait_for("Ctrl-C again leaves");
     pane.wait_for_prompt();
-    pane.press(&["C-c"]);
-    assert_eq!(pane.wait_for_end(), "0");
+    assert_eq!(pane.press_until_end("C-c"), "0");
     // What was said until the interrupt is in the log, and so is the interrupt.
     let list = pane.place().chat(&["--list", "--json"]);
     assert!(list.stdout.contains(r#""messages":6"#), "{}", list.stdout);

@@ -129,6 +129,21 @@ impl Pane {
         })
     }
 
+    /// Presses a key until the command ends, and gives its exit code: a key that comes before
+    /// the prompt reads again goes nowhere.
+    #[track_caller]
+    pub(crate) fn press_until_end(&self, key: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            self.press(&[key]);
+            std::thread::sleep(GLANCE * 5);
+            let dead = self.tmux(&["display-message", "-p", "#{pane_dead}"]);
+            if dead.trim() == "1" || begun.elapsed() > PATIENCE {
+                return self.wait_for_end();
+            }
+        }
+    }
+
     /// Waits for the end of the command and gives its exit code.
     #[track_caller]
     pub(crate) fn wait_for_end(&self) -> String {

@@ -291,7 +291,10 @@ async fn a_summary_is_written_in_the_background() {
             }
         })
         .await;
-        let (_running, base) = proxy(windowed(config(&upstream.url()), 40_000)).await;
+        // Under the default preset no model is asked before everything else was done.
+        let mut settings = windowed(config(&upstream.url()), 40_000);
+        settings.preset = "checkpoint".to_owned();
+        let (_running, base) = proxy(settings).await;
         let mut talk = Talk::new(dialect, "read all files");
         talk.stream = true;
         let mut found = false;
@@ -346,6 +349,7 @@ async fn a_request_can_wait_for_its_summary() {
     .await;
     let mut settings = windowed(config(&upstream.url()), 40_000);
     settings.compaction = trimtab_proxy::Compaction::Wait;
+    settings.preset = "checkpoint".to_owned();
     let (_running, base) = proxy(settings).await;
     let mut talk = Talk::new(dialect, "read all files");
     talk.stream = true;
