@@ -88,8 +88,7 @@ fn one_ctrl_c_at_the_prompt_does_not_leave() {
     pane.wait_until("the second warning", |screen| {
         count(screen, "Ctrl-C again leaves") == 2
     });
-    pane.press(&["C-d"]);
-    assert_eq!(pane.wait_for_end(), "0");
+    assert_eq!(pane.press_until_end("C-d"), "0");
     assert!(pane.screen().contains("trimtab chat --resume chat-"));
 }
 
