@@ -10,7 +10,7 @@ use crate::facts::{self, Fact, FactKind};
 
 /// Bytes of all outputs together that are read: looking for facts must cost less than reading
 /// the conversation did. What is not read is behind a ref.
-const READ_IN_ALL: usize = 256 << 10;
+const READ_IN_ALL: usize = 128 << 10;
 /// Bytes at either end of one output that are read: at least, and at most.
 const READ: (usize, usize) = (256, 64 << 10);
 /// An output with more facts than this is a listing; that something is in it means little.
