@@ -11,6 +11,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often the screen is looked at.
 const GLANCE: Duration = Duration::from_millis(25);
 
+/// The file that the exit code is written to.
+const END: &str = "exit-code";
+/// Runs a command and writes its exit code to a file: tmux 3.3 may miss the end of its child.
+const TELLS_ITS_END: &str =
+    r#"end=$1; shift; trap : INT; "$@"; code=$?; echo $code >"$end.new"; mv "$end.new" "$end""#;
+
 /// A pane in which the command runs.
 pub(crate) struct Pane {
     socket: PathBuf,
@@ -42,6 +48,8 @@ impl Pane {
         tmux.args(["new-session", "-d", "-x", &width.to_string()]);
         tmux.args(["-y", &height.to_string(), "-c"])
             .arg(place.workspace());
+        tmux.args(["sh", "-c", TELLS_ITS_END, "sh"]);
+        tmux.arg(place.path().join(END));
         tmux.arg(env!("CARGO_BIN_EXE_trimtab"))
             .arg("chat")
             .args(args);
@@ -81,9 +89,13 @@ impl Pane {
         self.tmux(&["send-keys", "-l", text]);
     }
 
-    /// Types a line.
+    /// Types a line, and sends it once it shows: the prompt that is waited for next is then
+    /// never the one that the line was typed at.
+    #[track_caller]
     pub(crate) fn line(&self, text: &str) {
         self.type_in(text);
+        let solid = |text: &str| text.split_whitespace().collect::<String>();
+        self.wait_until(text, |screen| solid(screen).ends_with(&solid(text)));
         self.press(&["Enter"]);
     }
 
@@ -134,14 +146,11 @@ impl Pane {
     #[track_caller]
     pub(crate) fn press_until_end(&self, key: &str) -> String {
         let begun = Instant::now();
-        loop {
+        while self.exit_code().is_none() && begun.elapsed() < PATIENCE {
             self.press(&[key]);
             std::thread::sleep(GLANCE * 5);
-            let dead = self.tmux(&["display-message", "-p", "#{pane_dead}"]);
-            if dead.trim() == "1" || begun.elapsed() > PATIENCE {
-                return self.wait_for_end();
-            }
         }
+        self.wait_for_end()
     }
 
     /// Waits for the end of the command and gives its exit code.
@@ -149,10 +158,8 @@ impl Pane {
     pub(crate) fn wait_for_end(&self) -> String {
         let begun = Instant::now();
         loop {
-            let state = "#{pane_dead} #{pane_dead_status}";
-            let state = self.tmux(&["display-message", "-p", state]);
-            if let Some(code) = state.trim().strip_prefix("1 ") {
-                return code.to_owned();
+            if let Some(code) = self.exit_code() {
+                return code;
             }
             assert!(
                 begun.elapsed() < PATIENCE,
@@ -161,6 +168,12 @@ impl Pane {
             );
             std::thread::sleep(GLANCE);
         }
+    }
+
+    /// The exit code, once the command has ended.
+    fn exit_code(&self) -> Option<String> {
+        let code = std::fs::read_to_string(self.place.path().join(END)).ok()?;
+        Some(code.trim().to_owned())
     }
 }
 
