@@ -103,28 +103,32 @@ impl Agent {
 
     /// From now on another model answers. What the session decided stays.
     pub fn set_model(&mut self, model: Model) -> Result<(), AgentError> {
-        self.set(self.settings.clone().with_model(model))
+        self.change(self.settings.clone().with_model(model))
     }
 
     /// From now on another policy decides. What was decided stays.
     pub fn set_policy(&mut self, policy: Policy) -> Result<(), AgentError> {
         let settings = self.settings.clone();
-        self.set(Settings { policy, ..settings })
+        self.change(Settings { policy, ..settings })
     }
 
-    /// Opens the session anew: another dialect has other rules for what is sent.
-    fn set(&mut self, settings: Settings) -> Result<(), AgentError> {
-        self.background = None;
+    /// From now on the agent is made of other things. What the session decided stays, and a
+    /// summary that is being written is still wanted.
+    pub fn change(&mut self, settings: Settings) -> Result<(), AgentError> {
         let (store, id) = (self.session.store(), self.session.id());
-        let setup = settings.setup(&self.tools);
+        let [read, grep] = Redeem::both(store, id);
+        let tools = settings.tools.clone().with(read).with(grep);
+        let setup = settings.setup(&tools);
+        // Opened anew: another dialect has other rules for what is sent.
         self.session = Session::open(Arc::clone(store), id.clone(), setup)?;
         self.settings = settings;
+        self.tools = tools;
         Ok(())
     }
 
-    /// Takes the last plan back; false if there is none.
+    /// Takes the last plan back; false if there is none. A summary that is being written comes
+    /// too late then, which is told when it comes.
     pub fn undo(&mut self) -> Result<bool, AgentError> {
-        self.background = None;
         let undone = self.session.undo()?;
         self.tell_session();
         Ok(undone)

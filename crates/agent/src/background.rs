@@ -1,7 +1,7 @@
 //! Compaction points, and summaries that are written while the agent goes on.
 
 use tokio::task::JoinHandle;
-use trimtab::session::{ByHand, Moment, Pending};
+use trimtab::session::{Answered, ByHand, Moment, Pending};
 
 use crate::summary::Summariser;
 use crate::{Agent, AgentError, Event};
@@ -12,26 +12,37 @@ const PLANS: usize = 3;
 
 /// A summary that is being written while the agent goes on. Dropping it breaks it off.
 #[derive(Debug)]
-pub(crate) struct Background(JoinHandle<Pending>);
+pub(crate) struct Background {
+    writing: JoinHandle<Pending>,
+    /// What is wanted, in case the summariser breaks down.
+    wanted: Pending,
+}
 
 impl Background {
     fn start(pending: Pending, summariser: Summariser) -> Self {
-        Self(tokio::spawn(
-            async move { summariser.answer(pending).await },
-        ))
+        let wanted = pending.clone();
+        let writing = tokio::spawn(async move { summariser.answer(pending).await });
+        Self { writing, wanted }
+    }
+
+    /// The plan without a summary, because whoever wrote it broke down.
+    fn unwritten(&self) -> Pending {
+        let mut pending = self.wanted.clone();
+        pending.answer(Answered::Failed("it broke down".to_owned()));
+        pending
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        self.0.abort();
+        self.writing.abort();
     }
 }
 
 impl Agent {
     /// Passes a moment at which the policy may want something done, and does it.
     pub(crate) async fn pass(&mut self, moment: Moment) -> Result<(), AgentError> {
-        if self.background.as_ref().is_some_and(|b| b.0.is_finished()) {
+        if self.has_late_summary() {
             self.take_background().await?;
         }
         for _ in 0..PLANS {
@@ -43,7 +54,9 @@ impl Agent {
                 if moment != Moment::BeforeCall {
                     break;
                 }
-                self.take_background().await?;
+                if !self.take_background().await? {
+                    break;
+                }
                 continue;
             }
             if moment == Moment::AfterTurn && self.settings.policy.compaction.background {
@@ -73,11 +86,13 @@ impl Agent {
         Ok(done)
     }
 
-    /// Compacts because somebody asked for it. False if there was nothing to do; the events
-    /// tell what was saved, or why nothing was.
+    /// Compacts because somebody asked for it. False if there was nothing to do, or if it was
+    /// interrupted; the events tell what was saved, or why nothing was.
     pub async fn compact(&mut self, by_hand: &ByHand) -> Result<bool, AgentError> {
         self.interrupt.clear();
-        self.take_background().await?;
+        if !self.take_background().await? {
+            return Ok(false);
+        }
         let pending = self.session.compact(by_hand)?;
         let done = match pending {
             Some(pending) => self.summarise(pending).await?,
@@ -90,25 +105,34 @@ impl Agent {
     /// Waits for a summary that is being written in the background, if there is one.
     pub async fn settle(&mut self) -> Result<(), AgentError> {
         self.interrupt.clear();
-        self.take_background().await
+        self.take_background().await?;
+        Ok(())
     }
 
-    /// Waits for the summary in the background and takes it in. An interrupt drops it.
-    async fn take_background(&mut self) -> Result<(), AgentError> {
+    /// True if the summary in the background is written.
+    fn has_late_summary(&self) -> bool {
+        let background = self.background.as_ref();
+        background.is_some_and(|background| background.writing.is_finished())
+    }
+
+    /// Waits for the summary in the background and takes it in. An interrupt ends the waiting,
+    /// not the writing, and gives false.
+    async fn take_background(&mut self) -> Result<bool, AgentError> {
         let Some(mut background) = self.background.take() else {
-            return Ok(());
+            return Ok(true);
         };
         let answered = tokio::select! {
             biased;
-            () = self.interrupt.interrupted() => return Ok(()),
-            answered = &mut background.0 => answered,
+            () = self.interrupt.interrupted() => {
+                self.background = Some(background);
+                return Ok(false);
+            }
+            answered = &mut background.writing => answered,
         };
-        // A summariser that broke down leaves everything as it was.
-        if let Ok(pending) = answered {
-            self.session.finish(pending)?;
-            self.tell_session();
-        }
-        Ok(())
+        let pending = answered.unwrap_or_else(|_| background.unwritten());
+        self.session.finish(pending)?;
+        self.tell_session();
+        Ok(true)
     }
 
     fn summariser(&self) -> Summariser {

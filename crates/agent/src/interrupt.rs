@@ -22,8 +22,8 @@ impl Interrupt {
         self.0.waiting.notify_waiters();
     }
 
-    /// True if the turn shall end.
-    pub(crate) fn is_set(&self) -> bool {
+    /// True if the turn shall end, or if the last one was broken off.
+    pub fn is_set(&self) -> bool {
         self.0.set.load(Ordering::SeqCst)
     }
 

@@ -7,7 +7,7 @@ use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::view::policy::Views;
 use trimtab_engine::view::{Given, Shape, Spill, view};
 use trimtab_engine::window::Projection;
-use trimtab_model::{Message, Output, Part, RawJson, Role};
+use trimtab_model::{Message, Output, Part, RawJson, Ref, Role};
 use trimtab_store::{Put, Result, SessionId, Spilled, Store};
 
 /// Media type of an output that is more than text: its parts as JSON.
@@ -60,6 +60,8 @@ pub struct Admitted {
     pub message: Message,
     /// For each output whose view leaves something out: its part, and what is shown.
     pub shown: Vec<(usize, Output)>,
+    /// What the views want and the store could not do, in words.
+    pub warnings: Vec<String>,
 }
 
 impl Admission {
@@ -74,7 +76,7 @@ impl Admission {
 
     /// Lets a message in and gives its position in the log.
     pub fn admit(&self, projection: &mut Projection, message: Message) -> Result<usize> {
-        let Admitted { message, shown } = self.prepare(projection, message)?;
+        let Admitted { message, shown, .. } = self.prepare(projection, message)?;
         let at = projection.admit(message);
         let show = |(part, output)| Edit::Show {
             message: at,
@@ -90,7 +92,7 @@ impl Admission {
     pub fn prepare(&self, projection: &Projection, message: Message) -> Result<Admitted> {
         let tools = called_tools(projection, &message);
         let mut message = message;
-        let mut shown = Vec::new();
+        let (mut shown, mut warnings) = (Vec::new(), Vec::new());
         for (part, found) in message.parts.iter_mut().enumerate() {
             let Part::Output(output) = found else {
                 continue;
@@ -101,9 +103,14 @@ impl Admission {
                 .or_else(|| tools.get(part).cloned().flatten());
             let tool = named.unwrap_or_default();
             self.keep(output, &tool)?;
-            shown.extend(self.short(output, &tool)?.map(|output| (part, output)));
+            let short = self.short(output, &tool, &mut warnings);
+            shown.extend(short.map(|output| (part, output)));
         }
-        Ok(Admitted { message, shown })
+        Ok(Admitted {
+            message,
+            shown,
+            warnings,
+        })
     }
 
     /// True if an output is never shortened, because its tool is protected.
@@ -145,37 +152,46 @@ impl Admission {
     }
 
     /// The output as it is shown, if that is not all of it. One with media is shown as it is.
-    fn short(&self, output: &Output, tool: &str) -> Result<Option<Output>> {
+    fn short(&self, output: &Output, tool: &str, warnings: &mut Vec<String>) -> Option<Output> {
         let (shape, stored) = (self.views.shape(tool), output.stored.as_ref());
-        let Some(text) = plain_text(output) else {
-            return Ok(None);
-        };
+        let text = plain_text(output)?;
         let spilled = match (shape, stored) {
             (Shape::Limits(limits), Some(stored)) if limits.spills(text) => {
-                Some(self.store.spill(&self.session, stored.id())?)
+                Some(self.spill(stored))
             }
             _ => None,
         };
-        let path = spilled.as_ref().map(spill_path);
-        let spill = spilled.as_ref().zip(path.as_deref());
-        let spill = spill.map(|(spilled, path)| Spill::Saved {
-            path,
-            sha256: &spilled.sha256,
-        });
-        let shown = view(
-            text,
-            shape,
-            &Given {
-                stored,
-                spill,
-                ..Given::default()
+        if let Some(Err(why)) = &spilled {
+            warnings.push(format!("an output has no file of its own: {why}"));
+        }
+        let path = spilled.as_ref().and_then(|spilled| spilled.as_ref().ok());
+        let path = path.map(spill_path).unwrap_or_default();
+        let spill = spilled.as_ref().map(|spilled| match spilled {
+            Ok(spilled) => Spill::Saved {
+                path: &path,
+                sha256: &spilled.sha256,
             },
-        );
-        Ok(shown.trimmed.then(|| Output {
+            Err(why) => Spill::Failed(why),
+        });
+        let given = Given {
+            stored,
+            spill,
+            ..Given::default()
+        };
+        let shown = view(text, shape, &given);
+        shown.trimmed.then(|| Output {
             content: vec![Part::text(shown.text)],
             trimmed: true,
             ..output.clone()
-        }))
+        })
+    }
+
+    /// Writes a stored output to a file. Where that cannot be, nothing is lost: the reason
+    /// names the ref that it is behind all the same.
+    fn spill(&self, stored: &Ref) -> std::result::Result<Spilled, String> {
+        self.store
+            .spill(&self.session, stored.id())
+            .map_err(|error| format!("{error}; it is whole behind ref {}", stored.id()))
     }
 }
 

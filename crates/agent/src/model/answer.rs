@@ -1,6 +1,6 @@
 //! An answer, put together from the pieces that it came in.
 
-use trimtab_model::{Call, Dialect, Message, Part, Reasoning, Usage};
+use trimtab_model::{Call, Dialect, Message, Part, RawJson, Reasoning, Usage};
 
 /// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,23 @@ impl Answer {
     pub fn usage(&self) -> Option<Usage> {
         self.message.meta.usage
     }
+}
+
+/// The field in which an answer in the log says what dialect it came in. The names of fields
+/// that are only for us begin like this; no dialect writes them.
+const CAME_IN: &str = "trimtab:dialect";
+
+/// Notes the dialect that an answer came in: what only that dialect has is of no use to another.
+pub(super) fn note_dialect(message: &mut Message, dialect: Dialect) {
+    let noted = (CAME_IN.to_owned(), RawJson::of(&dialect));
+    message.meta.extra.push(noted);
+}
+
+/// The dialect that an answer came in, where that was noted.
+pub(super) fn came_in(message: &Message) -> Option<Dialect> {
+    let mut fields = message.meta.extra.iter();
+    let (_, noted) = fields.find(|(name, _)| name == CAME_IN)?;
+    serde_json::from_str(noted.as_str()).ok()
 }
 
 /// The words of all dialects for an answer that was not finished.
@@ -104,6 +121,7 @@ impl Draft {
         message.parts.retain(|part| !part.is_blank());
         message.meta.usage = self.usage;
         message.meta.stop_reason = self.stop;
+        note_dialect(&mut message, self.dialect);
         name_calls(&mut message);
         Answer::new(message)
     }

@@ -4,6 +4,8 @@ use trimtab_model::{Dialect, Message, Metadata, Part, RawJson, Role};
 use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::{chat, messages, responses};
 
+use super::answer::came_in;
+use super::quirks::Quirks;
 use super::sent::Sent;
 use super::{Endpoint, Request, marks};
 use crate::tools::Definition;
@@ -20,6 +22,7 @@ pub(super) struct Writer<'a> {
     pub(super) dialect: Dialect,
     pub(super) endpoint: &'a Endpoint,
     pub(super) sent: &'a Sent,
+    pub(super) quirks: &'a Quirks,
     pub(super) stream: bool,
     /// Fields of the caller's own.
     pub(super) fields: &'a [(String, RawJson)],
@@ -44,11 +47,16 @@ impl Writer<'_> {
             body.raw("thinking", r#"{"type":"disabled"}"#);
         }
         for (name, value) in self.fields {
-            if !without_thinking || name != "thinking" {
+            let given = !without_thinking || name != "thinking";
+            if given && self.takes(request, name) {
                 body.raw(name, value.as_str());
             }
         }
         body.end()
+    }
+
+    fn takes(&self, request: &Request, field: &str) -> bool {
+        self.quirks.takes(&request.model, field)
     }
 
     fn chat(&self, request: &Request, body: &mut Body) {
@@ -56,13 +64,15 @@ impl Writer<'_> {
         let conversation = request.conversation.as_deref();
         let entries = self.sent.entries(conversation, &request.messages, write);
         body.list("messages", &entries);
-        let limit = if self.endpoint.is_openai() {
+        let usual = if self.endpoint.is_openai() {
             "max_completion_tokens"
         } else {
             "max_tokens"
         };
-        body.maybe(limit, request.max_output.as_ref());
-        if self.stream {
+        if let Some(limit) = self.quirks.limit(&request.model, usual) {
+            body.maybe(limit, request.max_output.as_ref());
+        }
+        if self.stream && self.takes(request, "stream_options") {
             body.raw("stream_options", r#"{"include_usage":true}"#);
         }
     }
@@ -79,13 +89,20 @@ impl Writer<'_> {
         };
         let conversation = request.conversation.as_deref();
         body.list("input", &self.sent.entries(conversation, rest, write));
-        body.maybe("max_output_tokens", request.max_output.as_ref());
-        body.raw("store", "false");
-        if thinks(&request.model) {
+        if self.takes(request, "max_output_tokens") {
+            body.maybe("max_output_tokens", request.max_output.as_ref());
+        }
+        if self.takes(request, "store") {
+            body.raw("store", "false");
+        }
+        if may_think(&request.model) && self.takes(request, "include") {
             body.raw("include", r#"["reasoning.encrypted_content"]"#);
         }
         let key = conversation.filter(|key| key.len() <= LONGEST_KEY && self.endpoint.is_openai());
-        body.maybe("prompt_cache_key", key);
+        body.maybe(
+            "prompt_cache_key",
+            key.filter(|_| self.takes(request, "prompt_cache_key")),
+        );
     }
 
     fn tools(&self, request: &Request, body: &mut Body) {
@@ -137,10 +154,11 @@ fn leading_system<M: std::ops::Deref<Target = Message>>(messages: &[M]) -> usize
         .count()
 }
 
-/// Whether a model reasons; only such a model may be asked for its sealed thoughts.
-fn thinks(model: &str) -> bool {
+/// Whether a model may reason: then it is asked for its sealed thoughts, without which the next
+/// request could not name them. One that nobody knows may, and says so if it does not.
+fn may_think(model: &str) -> bool {
     let found = Catalogue::embedded().find(model);
-    found.is_ok_and(|found| found.model.reasons)
+    found.map_or(true, |found| found.model.reasons)
 }
 
 /// The message without what only we know of it: providers refuse fields that are not theirs.
@@ -153,6 +171,15 @@ fn bare(message: &Message, dialect: Dialect) -> Message {
         extra: meta.extra,
         ..Metadata::default()
     };
+    if came_in(message).is_some_and(|other| other != dialect) {
+        forget_dialect(&mut bare, dialect);
+    }
+    if dialect == Dialect::Responses {
+        // What the provider does not store and did not seal cannot be given back.
+        let unsealed =
+            |part: &Part| matches!(part, Part::Reasoning(thought) if !thought.is_sealed());
+        bare.parts.retain(|part| !unsealed(part));
+    }
     for part in &mut bare.parts {
         if let Part::Output(output) = part {
             output.stored = None;
@@ -162,6 +189,25 @@ fn bare(message: &Message, dialect: Dialect) -> Message {
         }
     }
     bare
+}
+
+/// Leaves out what only the dialect has in which an answer came: its unknown fields, and
+/// thoughts that its provider sealed.
+fn forget_dialect(message: &mut Message, dialect: Dialect) {
+    message.meta.extra.clear();
+    if dialect != Dialect::Chat {
+        message
+            .parts
+            .retain(|part| !matches!(part, Part::Reasoning(_)));
+    }
+    for part in &mut message.parts {
+        match part {
+            Part::Text(text) => text.extra.clear(),
+            Part::Call(call) => call.extra.clear(),
+            Part::Reasoning(thought) => thought.extra.clear(),
+            Part::Media(_) | Part::Output(_) | Part::Opaque(_) => {}
+        }
+    }
 }
 
 /// A JSON object being written.

@@ -4,20 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, PROXY_AUTHORIZATION};
 use http::{HeaderName, HeaderValue, Method, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{sleep, timeout};
 use trimtab_model::{Dialect, RawJson};
 
 use super::body::Writer;
 use super::failure::{Failed, Place};
+use super::quirks::{Quirks, refused_field};
 use super::reply::Sink;
+use super::route::Route;
 use super::sent::Sent;
 use super::stream::{self, Reader};
 use super::unpack::Unpacker;
@@ -52,6 +53,9 @@ impl Default for Timeouts {
 }
 
 /// A model over HTTP, in any of the three dialects.
+///
+/// The proxies of the environment are used: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and, for
+/// those that need none, `NO_PROXY`. This machine itself is always reached straight.
 #[derive(Clone)]
 pub struct Http(Arc<Shared>);
 
@@ -59,36 +63,52 @@ pub struct Http(Arc<Shared>);
 struct Shared {
     dialect: Dialect,
     endpoint: Endpoint,
-    client: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    route: Route,
+    client: HttpClient,
     timeouts: Timeouts,
     retries: Retries,
     stream: bool,
     fields: Vec<(String, RawJson)>,
     sent: Arc<Sent>,
+    quirks: Arc<Quirks>,
 }
 
 impl Http {
     /// A model that speaks `dialect` at `endpoint`.
     pub fn new(dialect: Dialect, endpoint: Endpoint) -> Self {
         let timeouts = Timeouts::default();
+        let route = Route::from_env(timeouts.connect);
         Self(Arc::new(Shared {
             dialect,
             endpoint,
-            client: connector(timeouts.connect),
+            client: client(route.clone()),
+            route,
             timeouts,
             retries: Retries::default(),
             stream: true,
             fields: Vec::new(),
             sent: Arc::default(),
+            quirks: Arc::default(),
         }))
     }
 
     /// The same with other time limits.
     #[must_use]
     pub fn timeouts(self, timeouts: Timeouts) -> Self {
+        let route = Route::from_env(timeouts.connect);
         self.with(|shared| {
-            shared.client = connector(timeouts.connect);
+            shared.client = client(route.clone());
+            shared.route = route;
             shared.timeouts = timeouts;
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn proxies(self, proxies: hyper_util::client::proxy::matcher::Matcher) -> Self {
+        let route = Route::new(self.0.timeouts.connect, proxies);
+        self.with(|shared| {
+            shared.client = client(route.clone());
+            shared.route = route;
         })
     }
 
@@ -129,17 +149,15 @@ impl Backend for Http {
     }
 }
 
-fn connector(wait: Duration) -> legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_connect_timeout(Some(wait));
-    tcp.set_nodelay(true);
+type HttpClient = legacy::Client<HttpsConnector<Route>, Full<Bytes>>;
+
+fn client(route: Route) -> HttpClient {
     let https = HttpsConnectorBuilder::new()
         .with_webpki_roots()
         .https_or_http()
         .enable_http1()
         .enable_http2()
-        .wrap_connector(tcp);
+        .wrap_connector(route);
     legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .build(https)
@@ -147,14 +165,7 @@ fn connector(wait: Duration) -> legacy::Client<HttpsConnector<HttpConnector>, Fu
 
 impl Shared {
     async fn answer(&self, request: &Request, sink: &Sink) -> Result<Answer, ModelError> {
-        let writer = Writer {
-            dialect: self.dialect,
-            endpoint: &self.endpoint,
-            sent: &self.sent,
-            stream: self.stream,
-            fields: &self.fields,
-        };
-        let body = Bytes::from(writer.body(request));
+        let mut body = self.body(request);
         let mut attempt = 1;
         loop {
             let mut call = Call {
@@ -162,11 +173,19 @@ impl Shared {
                 request,
                 sink,
                 delivered: false,
+                refused: None,
             };
             let error = match call.attempt(body.clone()).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
+            // Each field is refused once: what was learned is left out from then on.
+            if let Some(field) = call.refused
+                && self.quirks.learn(&request.model, field)
+            {
+                body = self.body(request);
+                continue;
+            }
             let wait = self.retries.wait(attempt, &error);
             // What was delivered is not repeated: the caller has to go on from there.
             let Some(wait) = wait.filter(|_| !call.delivered) else {
@@ -177,6 +196,18 @@ impl Shared {
             sleep(wait).await;
             attempt += 1;
         }
+    }
+
+    fn body(&self, request: &Request) -> Bytes {
+        let writer = Writer {
+            dialect: self.dialect,
+            endpoint: &self.endpoint,
+            sent: &self.sent,
+            quirks: &self.quirks,
+            stream: self.stream,
+            fields: &self.fields,
+        };
+        Bytes::from(writer.body(request))
     }
 
     fn place<'a>(&'a self, request: &'a Request) -> Place<'a> {
@@ -213,6 +244,10 @@ impl Shared {
         for (name, value) in self.endpoint.headers() {
             request = request.header(name, value);
         }
+        let shown = request.uri_ref().and_then(|to| self.route.credentials(to));
+        if let Some(credentials) = shown {
+            request = request.header(PROXY_AUTHORIZATION, credentials);
+        }
         request.body(Full::new(body))
     }
 }
@@ -230,6 +265,8 @@ struct Call<'a> {
     sink: &'a Sink,
     /// True once the reader was given something of the answer.
     delivered: bool,
+    /// The field that was refused, where the request can do without it.
+    refused: Option<&'static str>,
 }
 
 impl Call<'_> {
@@ -249,6 +286,7 @@ impl Call<'_> {
         let bytes = self.collect(body).await?;
         if !parts.status.is_success() {
             let status = parts.status.as_u16();
+            self.refused = refused_field(status, &bytes);
             return Err(Failed::new(status, &parts.headers, &bytes).at(&place));
         }
         let answer = self.whole(&bytes).await?;
@@ -382,7 +420,7 @@ fn is_cut(bytes: &[u8]) -> bool {
 }
 
 /// What lies at the bottom of an error: the words of the system or of the TLS library.
-fn innermost(error: &dyn std::error::Error) -> String {
+pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut deepest = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {

@@ -7,7 +7,7 @@ use trimtab_wire::overflow::{Response, Verdict, classify};
 use trimtab_wire::sse::{Event, StreamError, Watcher};
 use trimtab_wire::{chat, messages, responses};
 
-use super::answer::{Draft, name_calls};
+use super::answer::{Draft, name_calls, note_dialect};
 use super::{Answer, Piece};
 
 /// Reads a streamed answer.
@@ -135,6 +135,7 @@ pub(super) fn whole(dialect: Dialect, body: &str) -> Option<Answer> {
     };
     message.meta.stop_reason = stop.and_then(Value::as_str).map(str::to_owned);
     message.parts.retain(|part| !part.is_blank());
+    note_dialect(&mut message, dialect);
     name_calls(&mut message);
     Some(Answer::new(message))
 }
@@ -214,7 +215,8 @@ mod tests {
             assert_eq!(answer.message.calls().next().unwrap().name, "look");
             let usage = answer.usage().unwrap();
             assert_eq!((usage.prompt(), usage.output), (10, 2));
-            assert!(answer.message.meta.extra.is_empty());
+            let noted = crate::model::answer::came_in(&answer.message);
+            assert_eq!((noted, answer.message.meta.extra.len()), (Some(dialect), 1));
         }
     }
 

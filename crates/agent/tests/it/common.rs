@@ -21,8 +21,20 @@ pub(crate) const WINDOW: u64 = 24_000;
 /// What an output of the workload is like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// The largest output, in bytes.
+    /// The largest output of every fifty, in bytes.
     pub(crate) largest: usize,
+    /// The others are this large at most.
+    pub(crate) large: usize,
+}
+
+impl Sizes {
+    /// None is larger than this.
+    pub(crate) fn up_to(large: usize) -> Self {
+        Self {
+            largest: large,
+            large,
+        }
+    }
 }
 
 /// A tool whose output depends on nothing but its number.
@@ -56,10 +68,10 @@ impl Tool for Produce {
 /// Output number `n`: lines, JSON, code or a long line, short mostly and very long at times.
 pub(crate) fn output(n: usize, sizes: Sizes) -> String {
     let size = match n % 10 {
-        3 => sizes.largest / 20,
+        3 => sizes.large / 20,
         7 if n % 50 == 7 => sizes.largest,
-        7 => sizes.largest / 10,
-        9 => sizes.largest / 100,
+        7 => sizes.large / 10,
+        9 => sizes.large / 100,
         at => 40 + at * 300,
     };
     let line = match n % 4 {
@@ -144,7 +156,7 @@ pub(crate) fn settings(client: impl Backend + 'static, folder: &TempDir) -> Sett
     settings.system = String::from("You work in a test. Be brief.");
     settings.limits.window = Some(WINDOW);
     settings.limits.max_output = Some(1_000);
-    settings.tools = Tools::none().with(Produce(Sizes { largest: 60_000 }));
+    settings.tools = Tools::none().with(Produce(Sizes::up_to(60_000)));
     settings
 }
 

@@ -19,7 +19,10 @@ use super::common::{
 /// Tells the child where to work: folder, base URL, preset, dialect.
 const WHERE: &str = "TRIMTAB_AGENT_CHILD";
 
-const SIZES: Sizes = Sizes { largest: 60_000 };
+const SIZES: Sizes = Sizes {
+    largest: 60_000,
+    large: 60_000,
+};
 
 fn dialect(name: &str) -> Dialect {
     let named = Dialect::ALL

@@ -7,9 +7,11 @@
     reason = "a test fails by panicking"
 )]
 
+mod background;
 mod bad_input;
 mod common;
 mod faults;
 mod kill;
+mod models;
 mod overflow;
 mod sessions;

@@ -20,8 +20,10 @@ fn rounds() -> usize {
 }
 
 fn sizes() -> Sizes {
-    let largest = if is_long() { 10_000_000 } else { 200_000 };
-    Sizes { largest }
+    Sizes {
+        largest: 10_000_000,
+        large: if is_long() { 10_000_000 } else { 200_000 },
+    }
 }
 
 /// One session: as many turns as it takes, then everything is looked at.
@@ -89,9 +91,8 @@ fn refs_of_events_are_redeemable(events: &mut trimtab_agent::Events, agent: &Age
 
 async fn every_preset(dialect: Dialect) {
     for preset in PRESETS.iter().filter(|preset| preset.fit()) {
-        // Only a store on disk can give very long outputs a file of their own.
         let folder = tempfile::tempdir().unwrap();
-        let store: Arc<dyn Store> = if is_long() || preset.name == "archive" {
+        let store: Arc<dyn Store> = if is_long() {
             Arc::new(FolderStore::open(folder.path()).unwrap())
         } else {
             Arc::new(MemoryStore::new())

@@ -3,12 +3,14 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::print_stderr,
     reason = "a test fails by panicking, and says what it leaves out"
 )]
 
 mod bad_input;
 mod http;
+mod kill;
 mod print;
 mod resume;
 mod run;

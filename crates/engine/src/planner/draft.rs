@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Kind, Message, Ref};
 
 use super::rungs::said_before;
@@ -15,7 +16,7 @@ use crate::compaction::rebuild::{Replacement, rebuild};
 use crate::compaction::room::Room;
 use crate::compaction::{archive, fallback};
 use crate::plan::{Edit, Plan, Reason};
-use crate::policy::Policy;
+use crate::policy::{Form, Policy};
 use crate::trigger::{Trigger, WindowUnknown};
 use crate::view::placeholder::read_call;
 
@@ -31,6 +32,9 @@ pub fn time_to_compact(
     triggers.check(&situation)?;
     Ok(triggers.fired(&situation))
 }
+
+/// Our estimate of what was measured, in tokens.
+pub type Tokens<'t> = &'t dyn Fn(&Measure) -> u64;
 
 /// What is asked of a compaction.
 #[derive(Clone, Debug)]
@@ -121,8 +125,10 @@ impl Draft {
         self.length
     }
 
-    /// What to ask a summariser that is spoken to in `dialect`, within its own window.
-    pub fn requests(&self, dialect: Dialect) -> Requests {
+    /// What to ask a summariser that is spoken to in `dialect`, within its own window. `tokens`
+    /// is our estimate; `tools` is what the definitions of the tools take, which stand beside
+    /// messages that call them.
+    pub fn requests(&self, dialect: Dialect, tokens: Tokens<'_>, tools: u64) -> Requests {
         let compaction = &self.policy.compaction;
         let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
         let mut prompt = compaction.prompt.clone();
@@ -130,12 +136,17 @@ impl Draft {
             .summary_directives
             .extend(self.asked.instructions.iter().cloned());
         let own = Some(compaction.model_window).filter(|window| *window > 0);
+        let tools = match compaction.form {
+            Form::Messages => tools,
+            Form::Text | Form::Turns => 0,
+        };
+        let window = own.or(self.window);
         let summariser = Summariser {
-            window: own.or(self.window),
+            window: window.map(|window| window.saturating_sub(tools)),
             max_output: self.summary_tokens(),
             dialect,
         };
-        let weigh = |message: &Message| self.policy.estimate.message(message);
+        let weigh = |message: &Message| self.weigh_in(message, tokens);
         if self.survivors.summary {
             chunks::requests(&replaced, compaction.form, &prompt, summariser, &weigh)
         } else {
@@ -148,8 +159,16 @@ impl Draft {
         &self,
         requests: &Requests,
         answers: &[Option<&str>],
+        tokens: Tokens<'_>,
     ) -> Option<SummaryRequest> {
-        requests.next(answers, &|message| self.policy.estimate.message(message))
+        requests.next(answers, &|message| self.weigh_in(message, tokens))
+    }
+
+    /// What a message takes in a request: a design that counts less than the provider does
+    /// would ask for more than fits.
+    fn weigh_in(&self, message: &Message, tokens: Tokens<'_>) -> u64 {
+        let ours = tokens(&Measure::of(message));
+        ours.max(self.policy.estimate.message(message))
     }
 
     /// Says where the replaced messages are stored, so that the window can name it.

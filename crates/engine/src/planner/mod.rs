@@ -17,7 +17,7 @@ mod rungs;
 mod survivors;
 
 pub use ageing::{Aged, age};
-pub use draft::{Asked, Draft, Finished, draft, time_to_compact};
+pub use draft::{Asked, Draft, Finished, Tokens, draft, time_to_compact};
 pub use media::{MediaPlace, media_to_shed};
 pub use now::{Now, State};
 pub use rungs::{Need, Step, rung};

@@ -157,6 +157,12 @@ impl Exchange {
             received.outcome = Outcome::Refused(first.refusal.status);
             return Parcel::json(first.refusal.status, &first.refusal.body);
         }
+        let mut unsupported = self.options.unsupported.iter();
+        if let Some(field) = unsupported.find(|field| prompt.body.get(*field).is_some()) {
+            let refusal = Refusal::unsupported(dialect, field);
+            received.outcome = Outcome::Refused(refusal.status);
+            return Parcel::json(refusal.status, &refusal.body);
+        }
         if route == Route::CountTokens {
             received.outcome = Outcome::Counted;
             return Parcel::json(200, &json!({"input_tokens": received.tokens}));

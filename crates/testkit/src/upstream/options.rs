@@ -30,6 +30,9 @@ pub struct Options {
     pub key: Option<String>,
     /// Whether a Messages request may end with words put into the model's mouth.
     pub prefill: bool,
+    /// Fields of a request that the model does not take: it refuses them as unsupported, which
+    /// is no fault of the client.
+    pub unsupported: Vec<String>,
     /// Whether the bodies of requests are kept for [`Upstream::requests`](super::Upstream::requests).
     pub keep_bodies: bool,
     /// The models that are listed.
@@ -50,6 +53,7 @@ impl Options {
             faults: Schedule::none(),
             key: None,
             prefill: false,
+            unsupported: Vec::new(),
             keep_bodies: true,
             models: vec!["scripted".to_owned()],
         }

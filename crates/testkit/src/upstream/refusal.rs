@@ -35,6 +35,15 @@ impl Refusal {
         }
     }
 
+    /// A field that the model does not take.
+    pub(super) fn unsupported(dialect: Dialect, field: &str) -> Self {
+        if dialect == Dialect::Messages {
+            return Self::anthropic(format!("{field}: Extra inputs are not permitted"));
+        }
+        let message = format!("Unsupported parameter: '{field}' is not supported with this model.");
+        Self::openai(message, Some(field), Some("unsupported_parameter"))
+    }
+
     /// The same error with another status and type.
     pub(super) fn with(mut self, status: u16, kind: &str) -> Self {
         self.status = status;

@@ -12,7 +12,7 @@ use trimtab_store::Put;
 
 use super::pending::{Wants, texts};
 use super::readable::readable;
-use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError};
+use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError, Setup};
 
 /// Media type of messages that a compaction replaced.
 const ROUNDS: &str = "application/vnd.trimtab.messages+json";
@@ -246,7 +246,14 @@ impl Session {
             return Ok(None);
         };
         self.keep_replaced(&mut draft)?;
-        let requests = draft.requests(self.setup.dialect);
+        let Setup {
+            dialect,
+            calibration,
+            tools,
+            ..
+        } = &self.setup;
+        let tokens = |measure: &Measure| calibration.tokens(measure);
+        let requests = draft.requests(*dialect, &tokens, tokens(tools));
         Ok(Some(
             self.pending(Wants::Compaction(Box::new(draft), requests)),
         ))
@@ -268,6 +275,7 @@ impl Session {
         Pending {
             wants,
             journal: self.journal_position,
+            calibration: Box::new(self.setup.calibration.clone()),
             answers: Vec::new(),
         }
     }

@@ -185,7 +185,16 @@ impl Session {
     /// Appends a message: outputs are stored whole and get their view. Gives its position.
     pub fn admit(&mut self, message: Message) -> Result<usize, SessionError> {
         let repeats = self.steady_repeats(&message);
-        let Admitted { message, mut shown } = self.admission.prepare(&self.projection, message)?;
+        let Admitted {
+            message,
+            mut shown,
+            warnings,
+        } = self.admission.prepare(&self.projection, message)?;
+        for warning in warnings {
+            let mut event = Event::new(EventKind::Warning, Reason::Admission);
+            event.note = Some(warning);
+            self.events.push(event);
+        }
         self.show_steadily(&message, &mut shown)?;
         let mut entry = Entry {
             message,

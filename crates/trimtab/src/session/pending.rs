@@ -5,6 +5,7 @@ use trimtab_engine::compaction::archive;
 use trimtab_engine::compaction::chunks::Requests;
 use trimtab_engine::planner::{Aged, Draft};
 use trimtab_model::Usage;
+use trimtab_model::estimate::{Calibration, Measure};
 
 pub use trimtab_engine::compaction::chunks::SummaryRequest;
 
@@ -44,6 +45,8 @@ pub struct Pending {
     pub(super) wants: Wants,
     /// How many lines the journal had: another plan since makes it stale.
     pub(super) journal: u64,
+    /// How the model counts, as far as that was known.
+    pub(super) calibration: Box<Calibration>,
     /// What was asked so far came to this, in order.
     pub(super) answers: Vec<Answered>,
 }
@@ -62,7 +65,8 @@ impl Pending {
     pub fn request(&self) -> Option<SummaryRequest> {
         match &self.wants {
             Wants::Compaction(draft, requests) => {
-                draft.next_request(requests, &texts(&self.answers))
+                let tokens = |measure: &Measure| self.calibration.tokens(measure);
+                draft.next_request(requests, &texts(&self.answers), &tokens)
             }
             Wants::ToolSummaries(aged) => {
                 let output = aged.to_summarise.get(self.answers.len())?;

@@ -154,3 +154,44 @@ fn undo_gives_the_window_of_before_and_survives() {
     assert_eq!(session.window().unwrap(), &before);
     assert_eq!(open(&store).window().unwrap(), &before);
 }
+
+#[test]
+fn a_store_without_files_keeps_the_largest_outputs_behind_their_refs() {
+    let store = Arc::new(MemoryStore::new());
+    let id = SessionId::new("s").unwrap();
+    let setup = Setup::new(Policy::preset("archive").unwrap());
+    let mut session = Session::open(Arc::clone(&store) as _, id.clone(), setup).unwrap();
+    session.admit(Message::user("go")).unwrap();
+    let call = trimtab::model::Call::new("c", "read", "{}");
+    session
+        .admit(Message::assistant("").with_call(call))
+        .unwrap();
+    let whole = "a line of a very long output\n".repeat(10_000);
+    session.admit(Message::output("c", &whole)).unwrap();
+
+    let window = session.window().unwrap();
+    let shown = window.messages().last().unwrap().outputs().next().unwrap();
+    let stored = shown.stored.clone().unwrap();
+    let text = shown.text().into_owned();
+    assert!(text.len() < 60_000, "{}", text.len());
+    let (first, _) = text.split_once('\n').unwrap();
+    assert_eq!(
+        first,
+        format!(
+            "[tool output spill failed: this store cannot write an output to a file: it has no \
+             folder; it is whole behind ref {}]",
+            stored.id()
+        )
+    );
+    assert_eq!(store.get(&id, stored.id()).unwrap(), whole.as_bytes());
+    let warnings = session.events();
+    let notes: Vec<_> = warnings
+        .iter()
+        .filter_map(|event| event.note.as_deref())
+        .collect();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(
+        notes[0].starts_with("an output has no file of its own: "),
+        "{notes:?}"
+    );
+}

@@ -1,10 +1,11 @@
 //! The events of Chat Completions.
 
-use trimtab_model::Usage;
+use serde_json::value::RawValue;
+use trimtab_model::{Call, Usage};
 
 use super::event::{Delta, Event};
 use super::watcher::{State, error, number, some, text};
-use crate::json::{elements, pick};
+use crate::json::{Fields, elements, pick};
 
 /// Reads one event; none if it is not an object.
 pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
@@ -61,19 +62,40 @@ fn say<'a>(
     }
 }
 
+/// Takes in a piece of a call. Its fields that we do not know are kept: some providers seal
+/// their thoughts in one, and want it back.
 fn add_call(state: &mut State, json: &str) -> Option<()> {
-    let [index, id, function] = pick(json, ["index", "id", "function"])?;
-    let index = number(index).unwrap_or(0);
+    let mut fields: Fields<'_> = serde_json::from_str(json).ok()?;
+    let index = number(fields.take("index").map(RawValue::get)).unwrap_or(0);
+    let id = fields.take_string("id").filter(|id| !id.is_empty());
+    let function = fields.take("function").map(RawValue::get);
+    let function = function.and_then(|json| pick(json, ["name", "arguments"]));
+    let [name, arguments] = function.unwrap_or_default();
+    let name = text(name).filter(|name| !name.is_empty());
+    if begins_another(state.call(index)?, id.as_deref(), name.as_deref()) {
+        state.open.push((index, Call::new("", "", "")));
+    }
     let call = state.call(index)?;
-    if let Some(id) = text(id).filter(|id| !id.is_empty()) {
-        call.id = id;
-    }
-    let [name, arguments] = pick(function?, ["name", "arguments"])?;
-    if let Some(name) = text(name).filter(|name| !name.is_empty()) {
-        call.name = name;
-    }
+    call.id = id.unwrap_or_else(|| std::mem::take(&mut call.id));
+    call.name = name.unwrap_or_else(|| std::mem::take(&mut call.name));
+    fields.take_if("type", |kind| (kind.get() == "\"function\"").then_some(()));
+    keep_unknown(call, fields);
     if let Some(more) = text(arguments) {
         state.add_arguments(index, &more);
     }
     Some(())
+}
+
+/// True if a piece belongs to no call before it: some servers give all calls the same index.
+fn begins_another(open: &Call, id: Option<&str>, name: Option<&str>) -> bool {
+    name.is_some() && !open.id.is_empty() && id.is_some_and(|id| id != open.id)
+}
+
+fn keep_unknown(call: &mut Call, fields: Fields<'_>) {
+    for (name, value) in fields.into_extra() {
+        if value.as_str() != "null" {
+            call.extra.retain(|(known, _)| *known != name);
+            call.extra.push((name, value));
+        }
+    }
 }

@@ -414,3 +414,64 @@ fn a_thought_comes_whole_with_its_seal() {
         assert_eq!(thoughts, [(expected.0.to_owned(), expected.1.to_owned())]);
     }
 }
+
+fn calls_of(dialect: Dialect, events: &[&str]) -> Vec<Call> {
+    let mut calls = Vec::new();
+    let mut watcher = Watcher::new(dialect);
+    for event in events {
+        watcher.push(format!("data: {event}\n\n").as_bytes(), |event| {
+            if let Event::Call(call) = event {
+                calls.push(call);
+            }
+        });
+    }
+    watcher.finish(|event| {
+        if let Event::Call(call) = event {
+            calls.push(call);
+        }
+    });
+    calls
+}
+
+#[test]
+fn unknown_fields_of_a_call_are_kept_and_written_again() {
+    let calls = calls_of(
+        Dialect::Chat,
+        &[
+            r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"look","arguments":"{\"p\""},"extra_content":{"google":{"thought_signature":"old"}}}]}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":null,"function":{"arguments":":1}"},"extra_content":{"google":{"thought_signature":"c2ln"}},"other":null}]}}]}"#,
+        ],
+    );
+    let [call] = calls.as_slice() else {
+        panic!("{calls:?}");
+    };
+    assert_eq!(call.arguments, "{\"p\":1}");
+    let message = trimtab_model::Message::assistant("").with_call(call.clone());
+    let written = crate::chat::write_message(&message);
+    let written: String = written.iter().map(trimtab_model::RawJson::as_str).collect();
+    assert!(
+        written.contains(r#""extra_content":{"google":{"thought_signature":"c2ln"}}"#),
+        "{written}"
+    );
+    assert!(
+        !written.contains("old") && !written.contains("other"),
+        "{written}"
+    );
+}
+
+#[test]
+fn calls_that_share_an_index_are_told_apart() {
+    let calls = calls_of(
+        Dialect::Chat,
+        &[
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{}"}}]}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"look","arguments":"{\"p\""}}]}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"b","function":{"arguments":":1}"}}]}}]}"#,
+        ],
+    );
+    let expected = [
+        Call::new("a", "look", "{}"),
+        Call::new("b", "look", "{\"p\":1}"),
+    ];
+    assert_eq!(calls, expected);
+}

@@ -114,9 +114,9 @@ impl State {
         }
     }
 
-    /// The call at `index`, which may be new.
+    /// The newest call at `index`, which may be new.
     pub(super) fn call(&mut self, index: u64) -> Option<&mut Call> {
-        let at = self.open.iter().position(|(open, _)| *open == index);
+        let at = self.open.iter().rposition(|(open, _)| *open == index);
         let at = at.unwrap_or_else(|| {
             self.open.push((index, Call::new("", "", "")));
             self.open.len() - 1

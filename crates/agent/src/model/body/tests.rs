@@ -4,12 +4,14 @@ use serde_json::{Value, json};
 use trimtab_model::{Call, Kind, Output, Usage};
 
 use super::*;
+use crate::model::answer::note_dialect;
 
 fn body(dialect: Dialect, base: &str, request: &Request) -> Value {
     let writer = Writer {
         dialect,
         endpoint: &Endpoint::new(base).unwrap(),
         sent: &Sent::default(),
+        quirks: &Quirks::default(),
         stream: true,
         fields: &[("temperature".to_owned(), RawJson::of(&0))],
     };
@@ -82,15 +84,43 @@ fn responses_keep_nothing_at_the_provider() {
         body["input"][2],
         json!({"type": "function_call_output", "call_id": "c1", "output": "no such file"})
     );
-    assert!(body.get("include").is_none());
 }
 
 #[test]
-fn a_reasoning_model_is_asked_for_its_sealed_thoughts() {
+fn a_model_that_may_reason_is_asked_for_its_sealed_thoughts() {
     let mut request = request();
-    request.model = "gpt-5".to_owned();
-    let body = body(Dialect::Responses, "https://api.openai.com/v1", &request);
-    assert_eq!(body["include"][0], "reasoning.encrypted_content");
+    for (model, asked) in [
+        ("gpt-5", true),
+        ("gpt-4o", false),
+        ("a-model-of-mine", true),
+    ] {
+        request.model = model.to_owned();
+        let body = body(Dialect::Responses, "https://api.openai.com/v1", &request);
+        assert_eq!(body.get("include").is_some(), asked, "{model}");
+    }
+}
+
+#[test]
+fn an_answer_in_another_dialect_loses_what_only_that_one_has() {
+    let mut call = Call::new("c1", "look", "{}");
+    call.extra
+        .push(("extra_content".to_owned(), RawJson::of(&"x")));
+    let mut asks = Message::assistant("").with_call(call);
+    asks.parts.insert(0, Part::reasoning("hm"));
+    note_dialect(&mut asks, Dialect::Chat);
+    let messages = vec![Message::user("look"), asks, Message::output("c1", "seen")];
+    let request = Request::new("m", messages.into_iter().map(Arc::new).collect());
+    let text = |dialect| body(dialect, "https://h/v1", &request).to_string();
+    let own = text(Dialect::Chat);
+    assert!(own.contains("extra_content") && own.contains("hm"), "{own}");
+    for dialect in [Dialect::Responses, Dialect::Messages] {
+        let other = text(dialect);
+        assert!(
+            !other.contains("extra_content") && !other.contains("hm"),
+            "{other}"
+        );
+    }
+    assert!(!own.contains("trimtab"), "{own}");
 }
 
 #[test]

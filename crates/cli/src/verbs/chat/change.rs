@@ -1,7 +1,6 @@
 //! `/model` and `/preset`: what is used, and something else instead.
 
 use trimtab::engine::policy::PRESETS;
-use trimtab_agent::Events;
 
 use super::choice::Choice;
 use super::opened::Opened;
@@ -12,17 +11,11 @@ use crate::ui::columns::{Align, lined_up};
 use crate::ui::number::grouped;
 use crate::ui::style;
 
-/// Shows the model, or changes it. Gives the new events if it did.
-pub(super) fn model(
-    chat: &mut Opened,
-    name: &str,
-    screen: &mut Screen<'_>,
-) -> Result<Option<Events>, Failure> {
-    let events = if name.is_empty() {
-        None
-    } else {
-        Some(chat.change(chat.choice.clone().with_model(name))?)
-    };
+/// Shows the model, or changes it.
+pub(super) fn model(chat: &mut Opened, name: &str, screen: &mut Screen<'_>) -> Result<(), Failure> {
+    if !name.is_empty() {
+        chat.change(chat.choice.clone().with_model(name))?;
+    }
     let settings = chat.agent.settings();
     let window = settings.limits.window.map_or_else(
         || "window not known".to_owned(),
@@ -35,15 +28,15 @@ pub(super) fn model(
         let told = "nothing is compacted by itself; --window TOKENS says how large it is";
         screen.line(style::WARN, told);
     }
-    Ok(events)
+    Ok(())
 }
 
-/// Shows the presets, or changes to one. Gives the new events if it did.
+/// Shows the presets, or changes to one.
 pub(super) fn preset(
     chat: &mut Opened,
     name: &str,
     screen: &mut Screen<'_>,
-) -> Result<Option<Events>, Failure> {
+) -> Result<(), Failure> {
     if name.is_empty() {
         let now = &chat.agent.settings().policy.preset;
         let row = |preset: &trimtab::engine::policy::Preset| {
@@ -56,7 +49,7 @@ pub(super) fn preset(
         };
         let rows: Vec<_> = PRESETS.iter().map(row).collect();
         screen.lines(&lined_up(&rows, [Align::Left; 3]));
-        return Ok(None);
+        return Ok(());
     }
     let names = || PRESETS.iter().map(|preset| preset.name);
     if !names().any(|known| known == name) {
@@ -70,8 +63,8 @@ pub(super) fn preset(
         preset: Some(name.to_owned()),
         ..chat.choice.clone()
     };
-    let events = chat.change(choice)?;
+    chat.change(choice)?;
     let told = format!("from now on {name} decides; what was decided stays");
     screen.line(style::STRONG, &told);
-    Ok(Some(events))
+    Ok(())
 }

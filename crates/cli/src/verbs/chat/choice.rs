@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::model::SCRIPTED;
-use super::{Args, DialectName};
+use super::Args;
+use crate::model::{DialectName, SCRIPTED};
 
 /// What was chosen for a chat. A session remembers it, so that resuming needs no flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,6 @@ mod context;
 mod drive;
 mod editor;
 mod json;
-mod model;
 mod opened;
 mod output;
 mod print;
@@ -21,14 +20,13 @@ use std::path::PathBuf;
 
 use crate::args::Common;
 use crate::exit::Failure;
+use crate::model::DialectName;
 use crate::ui::{Terminal, number};
-
-pub use self::model::DialectName;
 
 /// What `trimtab chat` takes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The model: a name such as claude-sonnet-4-5 or gpt-4o, or scripted:FILE
+    /// The model: a name such as claude-sonnet-4-5, gpt-4o or responses:NAME, or scripted:FILE
     #[arg(long, short, value_name = "NAME")]
     pub model: Option<String>,
     /// Where the model is served [default: its provider's own address]

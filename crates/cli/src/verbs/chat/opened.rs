@@ -4,18 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trimtab::config::{Config, Inputs};
-use trimtab::store::{SessionId, Store};
+use trimtab::store::{Error, SessionId, Store};
 use trimtab::wire::catalogue::Catalogue;
-use trimtab_agent::model::Model;
+use trimtab_agent::model::{Client, Model};
 use trimtab_agent::tools::{Confirm, Workspace};
 use trimtab_agent::{Agent, AgentError, Events, Settings};
 
 use super::choice::Choice;
-use super::text::with_hint;
-use super::{Args, model, sessions};
+use super::{Args, sessions};
 use crate::args::Common;
-use crate::exit::Failure;
-use crate::{catalogue, settings};
+use crate::exit::{Failure, with_hint};
+use crate::model::{SCRIPTED, Wanted};
+use crate::{catalogue, model, settings};
 
 /// What the model is told first unless --system says otherwise.
 const SYSTEM: &str = "\
@@ -71,7 +71,7 @@ impl Opened {
         let config = around.config(chosen.preset.as_deref())?;
         let choice = chosen.or(of_config(&config));
         let answered = || sessions::answers(&*store, &id);
-        let model = model::open(&choice, &around.catalogue, answered)?;
+        let model = open_model(&choice, &around.catalogue, answered)?;
         let (settings, choice) = around.settings(model, choice, config)?;
         let opened = Agent::open(Arc::clone(&store), id.clone(), settings);
         let (agent, events) = opened.map_err(|error| failed(&error))?;
@@ -88,20 +88,19 @@ impl Opened {
     }
 
     /// Goes on with other choices. What the session decided stays.
-    pub(super) fn change(&mut self, choice: Choice) -> Result<Events, Failure> {
+    pub(super) fn change(&mut self, choice: Choice) -> Result<(), Failure> {
         let around = &self.around;
         let model = if choice.model == self.choice.model {
             self.agent.settings().model.clone()
         } else {
-            model::open(&choice, &around.catalogue, || Ok(0))?
+            open_model(&choice, &around.catalogue, || Ok(0))?
         };
         let config = around.config(choice.preset.as_deref())?;
         let (settings, choice) = around.settings(model, choice, config)?;
-        let opened = Agent::open(Arc::clone(&self.store), self.id.clone(), settings);
-        let (agent, events) = opened.map_err(|error| failed(&error))?;
-        (self.agent, self.choice) = (agent, choice);
-        self.remember()?;
-        Ok(events)
+        let changed = self.agent.change(settings);
+        changed.map_err(|error| failed(&error))?;
+        self.choice = choice;
+        self.remember()
     }
 
     /// The name of the session.
@@ -134,6 +133,33 @@ impl Opened {
         let remembered = sessions::remember(&*self.store, &self.id, &choice);
         remembered.map_err(|error| sessions::failed(&error))
     }
+}
+
+/// The model that was chosen. `answered` counts the answers that the session has already: a
+/// script goes on behind them.
+fn open_model(
+    choice: &Choice,
+    catalogue: &Catalogue,
+    answered: impl FnOnce() -> Result<usize, Error>,
+) -> Result<Model, Failure> {
+    let name = choice.model.as_deref().map(str::trim).unwrap_or_default();
+    if name.is_empty() {
+        return Err(Failure::input(
+            "no model is named",
+            "--model NAME or TRIMTAB_MODEL; --model scripted:examples/script.json needs no key",
+        ));
+    }
+    if let Some(script) = model::script(name)? {
+        let answered = answered().map_err(|error| sessions::failed(&error))?;
+        let client = Client::new(script.from_position(answered));
+        return Ok(Model::new(client, name));
+    }
+    let wanted = Wanted {
+        name,
+        base_url: choice.base_url.as_deref(),
+        dialect: choice.dialect.map(Into::into),
+    };
+    model::find(&wanted, catalogue)
 }
 
 /// What is told of an error of the agent.
@@ -221,7 +247,7 @@ impl Around {
 /// What the model allows: what is said, else what the user's catalogue knows.
 fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Result<(), Failure> {
     let name = &settings.model.name;
-    let scripted = model::is_scripted(name).then_some(SCRIPTED_WINDOW);
+    let scripted = name.starts_with(SCRIPTED).then_some(SCRIPTED_WINDOW);
     let known = catalogue.find(name).ok().map(|found| found.model);
     let limits = &mut settings.limits;
     let window = choice.window.or(known.as_ref().map(|known| known.window));

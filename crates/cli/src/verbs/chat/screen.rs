@@ -11,8 +11,8 @@ use trimtab_agent::Event;
 use trimtab_model::Output;
 
 use super::shown;
-use super::text::{visible, with_hint, wrapped};
-use crate::exit::Failure;
+use super::text::{visible, wrapped};
+use crate::exit::{Failure, with_hint};
 use crate::ui::{Terminal, style};
 
 /// The width where nobody says how wide the terminal is.

@@ -157,7 +157,7 @@ pub(super) fn is_choice(output: &Metadata) -> bool {
 
 /// What is told of an error of the store.
 pub(super) fn failed(error: &Error) -> Failure {
-    let (message, hint) = super::text::with_hint(&error.to_string());
+    let (message, hint) = crate::exit::with_hint(&error.to_string());
     Failure::Stuck { message, hint }
 }
 

@@ -6,7 +6,7 @@ use rustyline::error::ReadlineError;
 use tokio::runtime::{Builder, Runtime};
 use trimtab::session::{ByHand, EventKind};
 use trimtab_agent::tools::{Confirm, Question};
-use trimtab_agent::{AgentError, Event, Turn, TurnEnd};
+use trimtab_agent::{Agent, AgentError, Event, Turn, TurnEnd};
 use trimtab_model::{Role, Usage};
 
 use super::command::{self, Command, Typed};
@@ -47,11 +47,13 @@ pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Resu
     let mut talk = Talk {
         chat,
         ears,
-        prompt,
         runtime,
-        screen: Screen::new(terminal),
-        usage: None,
-        allowed: false,
+        person: Person {
+            prompt,
+            screen: Screen::new(terminal),
+            usage: None,
+            allowed: false,
+        },
         can_retry: false,
     };
     talk.greet();
@@ -92,13 +94,8 @@ fn unreadable(error: ReadlineError) -> Failure {
 struct Talk<'t> {
     chat: Opened,
     ears: Ears,
-    prompt: Prompt,
     runtime: Runtime,
-    screen: Screen<'t>,
-    /// What the provider reported last, until an edit makes it stale.
-    usage: Option<Usage>,
-    /// True if the user allowed all commands.
-    allowed: bool,
+    person: Person<'t>,
     /// True if the last turn did not come to its end.
     can_retry: bool,
 }
@@ -109,11 +106,12 @@ impl Talk<'_> {
         let folder = settings.workspace.root().display().to_string();
         let model = on_one_line(&settings.model.name);
         let told = format!("{model}, {}, in {folder}", settings.policy.preset);
-        self.screen.line(style::STRONG, &told);
+        self.person.screen.line(style::STRONG, &told);
         if self.chat.resumed {
             self.recall();
         }
-        self.screen
+        self.person
+            .screen
             .line(style::DIM, "/help shows what can be typed, Ctrl-D leaves");
     }
 
@@ -126,13 +124,14 @@ impl Talk<'_> {
         let user = user.map(|message| on_one_line(&message.text()));
         let last = log.last().filter(|message| message.role == Role::Assistant);
         let last = last.map(|message| visible(message.text().trim()).into_owned());
-        self.screen.line(style::DIM, &told);
+        self.person.screen.line(style::DIM, &told);
         if let Some(user) = user {
-            self.screen
+            self.person
+                .screen
                 .line(style::DIM, &clipped(&format!("{PROMPT}{user}"), width));
         }
         match last {
-            Some(last) => self.screen.text(&format!("{last}\n")),
+            Some(last) => self.person.screen.text(&format!("{last}\n")),
             None => self.can_retry = true,
         }
     }
@@ -140,14 +139,14 @@ impl Talk<'_> {
     fn go_on(&mut self) -> Result<(), Failure> {
         let mut pressed = false;
         loop {
-            self.screen.settle();
-            self.screen.check()?;
-            match self.prompt.read(PROMPT).map_err(unreadable)? {
+            self.person.screen.settle();
+            self.person.screen.check()?;
+            match self.person.prompt.read(PROMPT).map_err(unreadable)? {
                 Read::End => return Ok(()),
                 Read::Interrupted if pressed => return Ok(()),
                 Read::Interrupted => {
                     pressed = true;
-                    self.screen.line(style::DIM, "Ctrl-C again leaves");
+                    self.person.screen.line(style::DIM, "Ctrl-C again leaves");
                 }
                 Read::Line(line) => {
                     pressed = false;
@@ -166,13 +165,14 @@ impl Talk<'_> {
             Typed::Message(said) => self.turn(Some(said)),
             Typed::Unknown(typed, near) => {
                 let hint = format!("/{near} is the nearest; /help shows all");
-                self.screen
+                self.person
+                    .screen
                     .error(&format!("there is no /{typed}"), Some(&hint));
             }
             Typed::Command(Command::Quit, _) => return false,
             Typed::Command(command, behind) => {
                 if let Err(failure) = self.command(command, behind) {
-                    self.screen.failure(&failure);
+                    self.person.screen.failure(&failure);
                 }
             }
         }
@@ -184,25 +184,19 @@ impl Talk<'_> {
             Command::Context => self.context()?,
             Command::Compact => self.compact(behind),
             Command::Undo => self.undo()?,
-            Command::Output => output::run(&self.chat, behind, &mut self.screen)?,
-            Command::Model | Command::Preset => {
-                let changed = if command == Command::Model {
-                    change::model(&mut self.chat, behind, &mut self.screen)?
-                } else {
-                    change::preset(&mut self.chat, behind, &mut self.screen)?
-                };
-                if let Some(events) = changed {
-                    self.ears.events = events;
-                    self.usage = None;
-                }
+            Command::Output => output::run(&self.chat, behind, &mut self.person.screen)?,
+            Command::Model => {
+                change::model(&mut self.chat, behind, &mut self.person.screen)?;
+                self.person.usage = None;
             }
+            Command::Preset => change::preset(&mut self.chat, behind, &mut self.person.screen)?,
             Command::Retry if self.can_retry => self.turn(None),
-            Command::Retry => self.screen.text("there is nothing to ask again\n"),
+            Command::Retry => self.person.screen.text("there is nothing to ask again\n"),
             Command::Help | Command::Quit => {
                 let help = lined_up(&command::help(), [Align::Left; 2]);
-                self.screen.lines(&help);
+                self.person.screen.lines(&help);
                 let more = "a line that ends with \\ goes on in the next; Tab completes commands";
-                self.screen.line(style::DIM, more);
+                self.person.screen.line(style::DIM, more);
             }
         }
         Ok(())
@@ -212,32 +206,19 @@ impl Talk<'_> {
         let settings = self.chat.agent.settings().clone();
         let filled = Filled::of(self.chat.agent.session_mut())?;
         let model = on_one_line(&settings.model.name);
-        let look = (Screen::width(), self.screen.has_colour());
+        let look = (Screen::width(), self.person.screen.has_colour());
         let about = (model.as_str(), settings.policy.preset.as_str());
-        let picture = context::render(&filled, about, self.usage.as_ref(), look);
-        self.screen.text(&picture);
+        let picture = context::render(&filled, about, self.person.usage.as_ref(), look);
+        self.person.screen.text(&picture);
         Ok(())
     }
 
     fn undo(&mut self) -> Result<(), Failure> {
         let undone = self.chat.agent.undo().map_err(|error| failed(&error))?;
         if !undone {
-            self.screen.text("there is nothing to take back\n");
+            self.person.screen.text("there is nothing to take back\n");
         }
-        let Self {
-            ears,
-            screen,
-            prompt,
-            usage,
-            allowed,
-            ..
-        } = self;
-        ears.tell_rest(&mut Watching {
-            screen,
-            prompt,
-            usage,
-            allowed,
-        });
+        self.ears.tell_rest(&mut self.person);
         Ok(())
     }
 
@@ -246,89 +227,62 @@ impl Talk<'_> {
             instructions: instructions.to_owned(),
             keep_turns: None,
         };
-        let interrupt = self.chat.agent.interrupt();
-        let Self {
-            chat,
-            ears,
-            runtime,
-            screen,
-            prompt,
-            usage,
-            allowed,
-            ..
-        } = self;
-        let mut watching = Watching {
-            screen,
-            prompt,
-            usage,
-            allowed,
-        };
-        let work = chat.agent.compact(&by_hand);
-        let done = runtime.block_on(ears.drive(work, &interrupt, &mut watching));
+        let done = self.watched(async |agent| agent.compact(&by_hand).await);
         match done {
-            Some(Ok(_)) => {}
-            Some(Err(error)) => self.screen.failure(&failed(&error)),
-            None => self.screen.line(style::WARN, "interrupted"),
+            Some(Ok(_)) if !self.chat.agent.interrupt().is_set() => {}
+            Some(Err(error)) => self.person.screen.failure(&failed(&error)),
+            _ => {
+                let told = "interrupted; the window is as it was";
+                self.person.screen.line(style::WARN, told);
+            }
         }
     }
 
     /// Takes what the user says, or goes on where the last turn stopped.
     fn turn(&mut self, said: Option<&str>) {
-        self.screen.begin();
-        let interrupt = self.chat.agent.interrupt();
-        let Self {
-            chat,
-            ears,
-            runtime,
-            screen,
-            prompt,
-            usage,
-            allowed,
-            ..
-        } = self;
-        let mut watching = Watching {
-            screen,
-            prompt,
-            usage,
-            allowed,
-        };
-        let agent = &mut chat.agent;
-        let work = async {
-            match said {
-                Some(said) => agent.turn(said).await,
-                None => agent.go_on().await,
-            }
-        };
-        let ended = runtime.block_on(ears.drive(work, &interrupt, &mut watching));
-        self.screen.settle();
+        self.person.screen.begin();
+        let ended = self.watched(async |agent| match said {
+            Some(said) => agent.turn(said).await,
+            None => agent.go_on().await,
+        });
+        self.person.screen.settle();
         self.tell_end(ended);
+    }
+
+    /// Lets the agent do something while the user looks on; none if it was broken off.
+    fn watched<T>(&mut self, work: impl AsyncFnOnce(&mut Agent) -> T) -> Option<T> {
+        let agent = &mut self.chat.agent;
+        let interrupt = agent.interrupt();
+        let work = self.ears.drive(work(agent), &interrupt, &mut self.person);
+        self.runtime.block_on(work)
     }
 
     fn tell_end(&mut self, ended: Option<Result<Turn, AgentError>>) {
         self.can_retry = true;
         let turn = match ended {
             Some(Ok(turn)) => turn,
-            Some(Err(error)) => return self.screen.failure(&failed(&error)),
-            None => return self.screen.line(style::WARN, "broken off"),
+            Some(Err(error)) => return self.person.screen.failure(&failed(&error)),
+            None => return self.person.screen.line(style::WARN, "broken off"),
         };
         let used = shown::used(&turn, self.chat.agent.settings().prices.as_ref());
         match turn.end {
             TurnEnd::Answered => {
                 self.can_retry = false;
-                self.screen.line(style::DIM, &format!("[{used}]"));
+                self.person.screen.line(style::DIM, &format!("[{used}]"));
             }
             TurnEnd::Interrupted => {
-                self.screen
+                self.person
+                    .screen
                     .line(style::WARN, "interrupted; what was said stays");
             }
             TurnEnd::CutOff => {
                 let told = "the answer was cut off; --max-output allows longer ones";
-                self.screen.line(style::WARN, told);
+                self.person.screen.line(style::WARN, told);
             }
             TurnEnd::OutOfRounds => {
                 let rounds = turn.rounds;
                 let told = format!("no answer after {rounds} rounds; /retry lets it go on");
-                self.screen.line(style::WARN, &told);
+                self.person.screen.line(style::WARN, &told);
             }
         }
     }
@@ -337,7 +291,7 @@ impl Talk<'_> {
     fn leave(self) -> Result<(), Failure> {
         let Self {
             chat,
-            mut screen,
+            person: Person { mut screen, .. },
             runtime,
             ..
         } = self;
@@ -352,26 +306,28 @@ impl Talk<'_> {
     }
 }
 
-/// Shows what happens, and asks the user where the agent asks.
-struct Watching<'w, 't> {
-    screen: &'w mut Screen<'t>,
-    prompt: &'w mut Prompt,
-    usage: &'w mut Option<Usage>,
-    allowed: &'w mut bool,
+/// The user at the terminal: is shown what happens, and asked where the agent asks.
+struct Person<'t> {
+    screen: Screen<'t>,
+    prompt: Prompt,
+    /// What the provider reported last, until an edit makes it stale.
+    usage: Option<Usage>,
+    /// True if the user allowed all commands.
+    allowed: bool,
 }
 
-impl Watcher for Watching<'_, '_> {
+impl Watcher for Person<'_> {
     fn event(&mut self, event: &Event) {
         match event {
-            Event::Usage(usage) => *self.usage = Some(*usage),
-            Event::Session(event) if event.kind != EventKind::Warning => *self.usage = None,
+            Event::Usage(usage) => self.usage = Some(*usage),
+            Event::Session(event) if event.kind != EventKind::Warning => self.usage = None,
             _ => {}
         }
         self.screen.event(event);
     }
 
     fn question(&mut self, question: Question) -> bool {
-        if *self.allowed {
+        if self.allowed {
             question.answer(true);
             return true;
         }
@@ -391,8 +347,8 @@ impl Watcher for Watching<'_, '_> {
             }
             Ok(Read::End) | Err(_) => String::new(),
         };
-        *self.allowed = matches!(answer.as_str(), "a" | "always");
-        question.answer(*self.allowed || matches!(answer.as_str(), "y" | "yes"));
+        self.allowed = matches!(answer.as_str(), "a" | "always");
+        question.answer(self.allowed || matches!(answer.as_str(), "y" | "yes"));
         self.screen.wait("working, Ctrl-C interrupts");
         true
     }

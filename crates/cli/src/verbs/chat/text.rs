@@ -32,14 +32,6 @@ pub(super) fn on_one_line(text: &str) -> String {
     visible(&words.join(" ")).into_owned()
 }
 
-/// A message and the way out, which stands behind it on a line of its own.
-pub(super) fn with_hint(text: &str) -> (String, Option<String>) {
-    match text.split_once("\nhint: ") {
-        Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
-        None => (text.to_owned(), None),
-    }
-}
-
 /// Which of `names` somebody meant who typed `typed`.
 pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let far = |name: &str| {

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use trimtab::config::Config;
 use trimtab::session::Pending;
-use trimtab_agent::model::Model;
+use trimtab_agent::model::{Client, Model};
 use trimtab_agent::tools::Definition;
 use trimtab_model::Message;
 use trimtab_wire::transcript::Conversation;
 
 use crate::exit::Failure;
-use crate::model;
+use crate::model::Wanted;
+use crate::{catalogue, model};
 
 /// Who writes the summary: a model, or nobody.
 pub(super) struct Summariser(Option<Model>);
@@ -20,7 +21,7 @@ impl Summariser {
     /// The model that was named, by flag or in the settings.
     pub(super) fn new(named: Option<&str>, config: &Config) -> Result<Self, Failure> {
         let set = Some(config.policy.compaction.model.as_str()).filter(|name| !name.is_empty());
-        named.or(set).map(model::find).transpose().map(Self)
+        named.or(set).map(open).transpose().map(Self)
     }
 
     /// The plan with its answers. Without a model there are none, and the plan has something
@@ -42,6 +43,17 @@ impl Summariser {
             .build()?;
         Ok(runtime.block_on(summariser.answer(pending)))
     }
+}
+
+fn open(name: &str) -> Result<Model, Failure> {
+    if let Some(script) = model::script(name)? {
+        return Ok(Model::new(Client::new(script.writes_summaries()), name));
+    }
+    let wanted = Wanted {
+        name,
+        ..Wanted::default()
+    };
+    model::find(&wanted, &catalogue::load()?)
 }
 
 /// The tools that were called: some providers refuse calls of tools that are not listed.

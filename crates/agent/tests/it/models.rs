@@ -1,0 +1,97 @@
+//! Models that differ: in what they take, and in what they speak.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use trimtab_agent::TurnEnd;
+use trimtab_agent::model::{Client, Model};
+use trimtab_model::Dialect;
+use trimtab_store::MemoryStore;
+use trimtab_testkit::script::{Reply, Script};
+use trimtab_testkit::upstream::{Options, Outcome, Source, Upstream};
+
+use super::common::{http, set};
+
+/// Three turns of a model that thinks and calls.
+fn script() -> Script {
+    let turn = |n: u64| {
+        [
+            Reply::call("produce", json!({"n": n})).thinking("I need it."),
+            Reply::text(format!("answer {n}")),
+        ]
+    };
+    Script::new((0..3).flat_map(turn))
+}
+
+async fn upstream(unsupported: &[&str]) -> Upstream {
+    let options = Options {
+        sign: true,
+        unsupported: unsupported.iter().map(ToString::to_string).collect(),
+        ..Options::new(Source::script(script()))
+    };
+    Upstream::start(options).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_field_that_a_model_does_not_take_is_left_out_from_then_on() {
+    let cases: [(Dialect, &[&str]); 5] = [
+        (Dialect::Responses, &[]),
+        (Dialect::Responses, &["include"]),
+        (
+            Dialect::Responses,
+            &["include", "max_output_tokens", "reasoning"],
+        ),
+        (Dialect::Chat, &["max_tokens"]),
+        (
+            Dialect::Chat,
+            &["stream_options", "max_tokens", "max_completion_tokens"],
+        ),
+    ];
+    for (dialect, unsupported) in cases {
+        let upstream = upstream(unsupported).await;
+        let mut client = http(dialect, &upstream.url());
+        if unsupported.contains(&"reasoning") {
+            client = client.field("reasoning", &json!({"effort": "low"}));
+        }
+        let mut set = set(client, Arc::new(MemoryStore::new()), |settings| {
+            settings.model.name = "a-model-of-mine".to_owned();
+        });
+        for n in 0..3 {
+            let turn = set.agent.turn("go").await;
+            let turn = turn.unwrap_or_else(|error| panic!("{dialect} {unsupported:?}: {error}"));
+            assert_eq!(turn.text, format!("answer {n}"));
+        }
+        let requests = upstream.requests();
+        let refused = requests
+            .iter()
+            .filter(|received| received.outcome == Outcome::Refused(400));
+        assert_eq!(refused.count(), unsupported.len(), "{dialect}");
+        assert_eq!(upstream.violations(), Vec::<String>::new(), "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn another_dialect_goes_on_where_one_stopped() {
+    for from in Dialect::ALL {
+        for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
+            let (one, other) = (upstream(&[]).await, upstream(&[]).await);
+            let store = Arc::new(MemoryStore::new());
+            let mut set = set(http(from, &one.url()), store, |_| {});
+            set.agent.turn("go").await.unwrap();
+            for (dialect, upstream) in [(to, &other), (from, &one)] {
+                let client = Client::new(http(dialect, &upstream.url()));
+                set.agent.set_model(Model::new(client, "gpt-5")).unwrap();
+                let turn = set.agent.turn("go on").await;
+                let turn = turn.unwrap_or_else(|error| panic!("{from} to {to}: {error}"));
+                assert_eq!(turn.end, TurnEnd::Answered);
+            }
+            for upstream in [one, other] {
+                assert_eq!(
+                    upstream.violations(),
+                    Vec::<String>::new(),
+                    "{from} to {to}"
+                );
+            }
+        }
+    }
+}
