@@ -2,28 +2,33 @@
 //! the client.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
 use trimtab::session::{Moment, Recovered};
+use trimtab_store::Staged;
 use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
 
 use crate::asked::Asked;
-use crate::body::{self, Body, full};
+use crate::body::{self, Body, BoxError, full, held};
 use crate::branch::{Branch, LEAST_ANSWER, Outgoing, Trouble, Ways};
 use crate::client::Failed;
 use crate::config::{Compaction, Mode};
 use crate::headers;
 use crate::look::{Looked, Sent, look};
-use crate::plan::Managed;
+use crate::plan::{Managed, Unwritten};
 use crate::record::Action;
 use crate::summary;
 use crate::watch::{Seen, UsageWatch};
 
 /// How often a request is sent again, smaller.
 const RECOVERIES: u32 = 2;
+/// How long writes wait that a request does not rest on, so that it is under way by then.
+const BEHIND: Duration = Duration::from_millis(1);
 
 /// Sends a managed request and gives its answer to the client.
 pub(crate) async fn run(mut asked: Asked, managed: Managed, came: Bytes) -> Response<Body> {
@@ -65,6 +70,32 @@ async fn wait_for_summary(mut managed: Managed) -> Managed {
     }
 }
 
+/// Makes durable what a request rests on, within a time.
+fn flush_before(
+    staged: Arc<Staged>,
+    limit: Duration,
+    failed: Arc<AtomicBool>,
+) -> impl Future<Output = Result<(), BoxError>> + Send {
+    let flushing = spawn_blocking(move || staged.flush());
+    async move {
+        let why: BoxError = match tokio::time::timeout(limit, flushing).await {
+            Ok(Ok(Ok(()))) => return Ok(()),
+            Ok(Ok(Err(error))) => error.into(),
+            Ok(Err(panicked)) => panicked.into(),
+            Err(late) => late.into(),
+        };
+        failed.store(true, Ordering::Relaxed);
+        Err(why)
+    }
+}
+
+/// Makes durable what a request did not have to wait for.
+async fn flush_behind(staged: Arc<Staged>) {
+    tokio::time::sleep(BEHIND).await;
+    // What fails here shows in the next request, which then passes as it came.
+    drop(spawn_blocking(move || staged.flush()).await);
+}
+
 /// A request under way.
 pub(crate) struct Exchange {
     pub(crate) managed: Arc<Managed>,
@@ -75,11 +106,21 @@ pub(crate) struct Exchange {
     untouched: Option<&'static str>,
     ways: Ways,
     recoveries: u32,
+    /// What must be durable before a model reads the request.
+    first: Option<Arc<Staged>>,
 }
 
 impl Exchange {
     fn new(mut managed: Managed, came: Bytes) -> Self {
         let pending = managed.pending.take();
+        let first = match managed.unwritten.take() {
+            Some(Unwritten::Before(staged)) => Some(staged),
+            Some(Unwritten::Behind(staged)) => {
+                tokio::spawn(flush_behind(staged));
+                None
+            }
+            None => None,
+        };
         let managed = Arc::new(managed);
         if let Some(pending) = pending {
             summary::in_background(&managed, pending);
@@ -90,6 +131,7 @@ impl Exchange {
             untouched: managed.untouched,
             ways: managed.ways,
             recoveries: 0,
+            first,
             managed,
         }
     }
@@ -153,13 +195,28 @@ impl Exchange {
     }
 
     /// Sends the request as it stands.
-    async fn send(&self) -> Result<Response<Body>, Failed> {
+    async fn send(&mut self) -> Result<Response<Body>, Failed> {
         let client = self.managed.work.shared.client.clone();
-        let answer = client.send(self.request()?).await?;
-        Ok(answer.map(body::passing))
+        let Some(staged) = self.first.take() else {
+            let answer = client.send(self.request(full)?).await?;
+            return Ok(answer.map(body::passing));
+        };
+        let limit = self.managed.work.settings.config.limits.plan_time();
+        let failed = Arc::new(AtomicBool::new(false));
+        let flushed = flush_before(staged, limit, Arc::clone(&failed));
+        let request = self.request(|bytes| held(bytes, flushed))?;
+        let answer = client.send(request).await;
+        if answer.is_err() && failed.load(Ordering::Relaxed) {
+            // Nobody has read the request: it was never whole.
+            self.managed.forget();
+            self.untouched = Some("failed");
+            let answer = client.send(self.request(full)?).await?;
+            return Ok(answer.map(body::passing));
+        }
+        Ok(answer?.map(body::passing))
     }
 
-    fn request(&self) -> Result<Request<Body>, Failed> {
+    fn request(&self, body: impl FnOnce(Bytes) -> Body) -> Result<Request<Body>, Failed> {
         let managed = &self.managed;
         let edited = self.outgoing.body.as_ref().filter(|_| self.is_ours());
         let bytes = edited.unwrap_or(&self.came).clone();
@@ -168,7 +225,7 @@ impl Exchange {
             headers::unpacked(&mut sent);
         }
         headers::readable(&mut sent);
-        let mut request = Request::new(full(bytes));
+        let mut request = Request::new(body(bytes));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = managed.route.address(&managed.rest).ok_or_else(|| Failed {
             timed_out: false,
@@ -271,16 +328,16 @@ impl Exchange {
         let is_ours = self.is_ours() || self.outgoing.body.is_none();
         UsageWatch::new(managed.work.dialect).then(move |seen| {
             if is_ours && tokio::runtime::Handle::try_current().is_ok() {
-                spawn_blocking(move || learn_from(&managed, seen));
+                spawn_blocking(move || learn_from(&managed, &seen));
             }
         })
     }
 }
 
 /// Takes in what was seen of an answer.
-pub(crate) fn learn_from(managed: &Arc<Managed>, seen: Seen) {
+pub(crate) fn learn_from(managed: &Arc<Managed>, seen: &Seen) {
     let Some(usage) = seen.usage else { return };
-    let learned = managed.with(|branch, _| {
+    let learned = managed.on_branch(|branch| {
         branch.session().record(&usage)?;
         let shared = &managed.work.shared;
         let upstream = &managed.route.upstream.name;
@@ -288,7 +345,7 @@ pub(crate) fn learn_from(managed: &Arc<Managed>, seen: Seen) {
         shared
             .models
             .keep_calibration(upstream, &managed.model, calibration);
-        let moments: &[Moment] = if seen.called {
+        let moments: &[Moment] = if seen.called() {
             &[Moment::AfterAnswer]
         } else {
             &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]

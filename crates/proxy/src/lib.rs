@@ -25,6 +25,7 @@ mod hints;
 mod ledger;
 mod look;
 mod manage;
+mod memos;
 mod models;
 mod noted;
 mod own;
