@@ -3,37 +3,38 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
-use trimtab::session::{Moment, Recovered};
+use trimtab::session::{Moment, Pending, Recovered};
 use trimtab_store::Staged;
 use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
 
 use crate::asked::Asked;
-use crate::body::{self, Body, BoxError, full, held};
+use crate::body::{self, Body, full, held};
 use crate::branch::{Branch, LEAST_ANSWER, Outgoing, Trouble, Ways};
 use crate::client::Failed;
 use crate::config::{Compaction, Mode};
 use crate::headers;
 use crate::look::{Looked, Sent, look};
-use crate::plan::{Managed, Unwritten};
+use crate::plan::Managed;
 use crate::record::Action;
 use crate::summary;
+use crate::unwritten::{Unwritten, flush_before};
 use crate::watch::{Seen, UsageWatch};
 
 /// How often a request is sent again, smaller.
 const RECOVERIES: u32 = 2;
-/// How long writes wait that a request does not rest on, so that it is under way by then.
-const BEHIND: Duration = Duration::from_millis(1);
 
 /// Sends a managed request and gives its answer to the client.
-pub(crate) async fn run(mut asked: Asked, managed: Managed, came: Bytes) -> Response<Body> {
-    let managed = wait_for_summary(managed).await;
+pub(crate) async fn run(mut asked: Asked, mut managed: Managed, came: Bytes) -> Response<Body> {
+    let pending = managed.pending.take();
     let mut exchange = Exchange::new(managed, came);
+    if let Some(pending) = pending {
+        exchange.summarise(pending).await;
+    }
     exchange.note(&mut asked);
     let answer = exchange.answer().await;
     exchange.note(&mut asked);
@@ -41,59 +42,6 @@ pub(crate) async fn run(mut asked: Asked, managed: Managed, came: Bytes) -> Resp
         Ok(answer) => exchange.give(asked, answer).await,
         Err(failed) => asked.unreachable(&failed),
     }
-}
-
-/// Where a request waits for its summary, asks for it.
-async fn wait_for_summary(mut managed: Managed) -> Managed {
-    let Some(mut pending) = managed.pending.take() else {
-        return managed;
-    };
-    let waits = managed.work.settings.config.compaction == Compaction::Wait;
-    if !waits || managed.mode != Mode::On {
-        managed.pending = Some(pending);
-        return managed;
-    }
-    summary::answer(&managed, &mut pending).await;
-    let finished = spawn_blocking(move || {
-        let composed = managed.with(|branch, scan| {
-            branch.session().finish(pending)?;
-            branch.compose(scan, &managed.ways)
-        });
-        if let Ok(outgoing) = composed {
-            managed.outgoing = outgoing;
-        }
-        managed
-    });
-    match finished.await {
-        Ok(managed) => managed,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
-}
-
-/// Makes durable what a request rests on, within a time.
-fn flush_before(
-    staged: Arc<Staged>,
-    limit: Duration,
-    failed: Arc<AtomicBool>,
-) -> impl Future<Output = Result<(), BoxError>> + Send {
-    let flushing = spawn_blocking(move || staged.flush());
-    async move {
-        let why: BoxError = match tokio::time::timeout(limit, flushing).await {
-            Ok(Ok(Ok(()))) => return Ok(()),
-            Ok(Ok(Err(error))) => error.into(),
-            Ok(Err(panicked)) => panicked.into(),
-            Err(late) => late.into(),
-        };
-        failed.store(true, Ordering::Relaxed);
-        Err(why)
-    }
-}
-
-/// Makes durable what a request did not have to wait for.
-async fn flush_behind(staged: Arc<Staged>) {
-    tokio::time::sleep(BEHIND).await;
-    // What fails here shows in the next request, which then passes as it came.
-    drop(spawn_blocking(move || staged.flush()).await);
 }
 
 /// A request under way.
@@ -112,19 +60,7 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     fn new(mut managed: Managed, came: Bytes) -> Self {
-        let pending = managed.pending.take();
-        let first = match managed.unwritten.take() {
-            Some(Unwritten::Before(staged)) => Some(staged),
-            Some(Unwritten::Behind(staged)) => {
-                tokio::spawn(flush_behind(staged));
-                None
-            }
-            None => None,
-        };
-        let managed = Arc::new(managed);
-        if let Some(pending) = pending {
-            summary::in_background(&managed, pending);
-        }
+        let first = managed.unwritten.take().and_then(Unwritten::before);
         Self {
             came,
             outgoing: managed.outgoing.clone(),
@@ -132,8 +68,19 @@ impl Exchange {
             ways: managed.ways,
             recoveries: 0,
             first,
-            managed,
+            managed: Arc::new(managed),
         }
+    }
+
+    /// Has a summary written: before the request where requests wait for it, else meanwhile.
+    async fn summarise(&mut self, mut pending: Pending) {
+        let waits = self.managed.work.settings.config.compaction == Compaction::Wait;
+        if !waits || self.managed.mode != Mode::On {
+            return summary::in_background(&self.managed, pending);
+        }
+        summary::answer(&self.managed, &mut pending).await;
+        self.again(move |branch| Ok(branch.session().finish(pending)?))
+            .await;
     }
 
     /// True if the window of ours is what is sent.

@@ -40,6 +40,7 @@ mod service;
 mod settings;
 mod summary;
 mod tenant;
+mod unwritten;
 mod watch;
 mod whole;
 

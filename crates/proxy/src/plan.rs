@@ -8,7 +8,6 @@ use bytes::Bytes;
 use http::HeaderMap;
 use trimtab::session::{Limits, Moment, Pending, Setup};
 use trimtab_model::{Dialect, Role};
-use trimtab_store::Staged;
 use trimtab_wire::scan::{Scan, Unscannable};
 
 use crate::branch::{Branch, Outgoing, Trouble, Ways};
@@ -19,6 +18,7 @@ use crate::prints::Trail;
 use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
+use crate::unwritten::Unwritten;
 use crate::{aside, headers, hints, own};
 
 /// The largest share of a window that is kept free for an answer, as a divisor: clients ask
@@ -73,14 +73,6 @@ pub(crate) struct Managed {
     pub(crate) pending: Option<Pending>,
     /// What is to be made durable.
     pub(crate) unwritten: Option<Unwritten>,
-}
-
-/// What is to be made durable.
-pub(crate) enum Unwritten {
-    /// Before a model reads the request: it rests on it.
-    Before(Arc<Staged>),
-    /// Whenever there is time: until it is, the client brings the messages again.
-    Behind(Arc<Staged>),
 }
 
 /// What is to be done with a body that has nothing to trim.
