@@ -21,7 +21,7 @@ use crate::verify::{Fault, Verified, Verifier};
 
 /// How many of the newest messages never settle, so that a late output among them finds its
 /// call without starting over.
-const UNSETTLED: usize = 64;
+const UNSETTLED: usize = 32;
 
 /// What is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,6 +98,8 @@ pub struct Projection {
     came: Vec<Measure>,
     front: Front,
     window: Window,
+    /// What is wrong with the window as it was built last; none if it is stale.
+    built: Option<Vec<Fault>>,
 }
 
 /// The part of the window that is settled.
@@ -165,6 +167,7 @@ impl Projection {
     /// Appends a message to the log and gives its position.
     pub fn admit(&mut self, message: impl Into<Arc<Message>>) -> usize {
         let message = message.into();
+        self.built = None;
         let at = self.log.append(Arc::clone(&message));
         let measure = Measure::of(&message);
         self.measured.push(measure);
@@ -259,6 +262,7 @@ impl Projection {
             }
         }
         slot.message = Arc::new(shown);
+        self.built = None;
         if let Some(measure) = self.measured.last_mut() {
             *measure = Measure::of(&slot.message);
         }
@@ -292,6 +296,7 @@ impl Projection {
         let measured = |slot| measure(slot).unwrap_or_else(|| Measure::of(&slot.message));
         self.measured = self.slots.iter().map(measured).collect();
         self.front = Front::default();
+        self.built = None;
     }
 
     fn is_as_it_came(&self, slot: &Slot, at: usize) -> bool {
@@ -301,11 +306,15 @@ impl Projection {
 
     /// The window as it would be sent now.
     pub fn window(&mut self) -> Result<&Window, Invalid> {
-        let faults = self.build();
-        if faults.is_empty() {
-            Ok(&self.window)
-        } else {
-            Err(Invalid { faults })
+        // Asked for again and again while one call is decided on.
+        if self.built.is_none() {
+            self.built = Some(self.build());
+        }
+        match self.built.as_deref() {
+            None | Some([]) => Ok(&self.window),
+            Some(faults) => Err(Invalid {
+                faults: faults.to_vec(),
+            }),
         }
     }
 

@@ -33,13 +33,14 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// The same request for an upstream. None if its path cannot be sent.
+    /// The same request for an upstream, which takes its headers along. None if its path
+    /// cannot be sent.
     pub(crate) fn to(&mut self, route: &Route, rest: &str, body: Body) -> Option<Request<Body>> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = route.address(rest)?;
         *request.version_mut() = Version::HTTP_11;
-        *request.headers_mut() = headers::to_upstream(self.headers.clone());
+        *request.headers_mut() = headers::to_upstream(std::mem::take(&mut self.headers));
         self.note.record.upstream.clone_from(&route.upstream.name);
         Some(request)
     }

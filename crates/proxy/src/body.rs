@@ -1,7 +1,7 @@
 //! Bodies on their way through.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -83,6 +83,59 @@ impl Stream for Failing {
     }
 }
 
+/// A body whose last byte is sent only when `ready` says so, so that nobody has the whole of
+/// it before. What `ready` fails with, the body fails with.
+pub(crate) fn held(
+    bytes: Bytes,
+    ready: impl Future<Output = Result<(), BoxError>> + Send + 'static,
+) -> Body {
+    Held {
+        bytes,
+        ready: Some(Box::pin(ready)),
+    }
+    .boxed_unsync()
+}
+
+type Ready = dyn Future<Output = Result<(), BoxError>> + Send;
+
+struct Held {
+    bytes: Bytes,
+    ready: Option<Pin<Box<Ready>>>,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        if let Some(ready) = &mut this.ready {
+            match ready.as_mut().poll(context) {
+                Poll::Ready(Ok(())) => this.ready = None,
+                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Poll::Pending if this.bytes.len() <= 1 => return Poll::Pending,
+                Poll::Pending => {
+                    let most = this.bytes.split_to(this.bytes.len() - 1);
+                    return Poll::Ready(Some(Ok(Frame::data(most))));
+                }
+            }
+        }
+        let rest = std::mem::take(&mut this.bytes);
+        Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ready.is_none() && self.bytes.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.len() as u64)
+    }
+}
+
 /// A body that begins with bytes that were read from it before.
 pub(crate) fn rejoined(read: Bytes, rest: Body) -> Body {
     if read.is_empty() {
@@ -134,7 +187,11 @@ impl HttpBody for Rejoined {
 pub(crate) struct Idle {
     inner: Body,
     limit: Duration,
-    sleep: Pin<Box<Sleep>>,
+    /// When something came last: moving the alarm for every event would cost more.
+    last: Instant,
+    alarm: Pin<Box<Sleep>>,
+    /// Whom the alarm wakes, once it was set.
+    wakes: Option<Waker>,
 }
 
 impl Idle {
@@ -143,7 +200,9 @@ impl Idle {
         Self {
             inner,
             limit,
-            sleep: Box::pin(tokio::time::sleep(limit)),
+            last: Instant::now(),
+            alarm: Box::pin(tokio::time::sleep(limit)),
+            wakes: None,
         }
     }
 }
@@ -158,12 +217,24 @@ impl HttpBody for Idle {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(context) {
-            this.sleep.as_mut().reset(Instant::now() + this.limit);
+            this.last = Instant::now();
             return Poll::Ready(frame);
         }
-        if this.sleep.as_mut().poll(context).is_ready() {
-            let silent = format!("upstream sent nothing for {:?}", this.limit);
-            return Poll::Ready(Some(Err(silent.into())));
+        let is_set = this
+            .wakes
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(context.waker()));
+        if is_set && !this.alarm.is_elapsed() {
+            return Poll::Pending;
+        }
+        this.wakes = Some(context.waker().clone());
+        while this.alarm.as_mut().poll(context).is_ready() {
+            if this.last.elapsed() >= this.limit {
+                let silent = format!("upstream sent nothing for {:?}", this.limit);
+                return Poll::Ready(Some(Err(silent.into())));
+            }
+            let due = this.last + this.limit;
+            this.alarm.as_mut().reset(due);
         }
         Poll::Pending
     }
@@ -208,6 +279,26 @@ mod tests {
         };
         assert_eq!(read, "ab");
         assert!(rest.frame().await.unwrap().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_held_body_is_not_whole_before_its_time() {
+        let (now, ready) = tokio::sync::oneshot::channel::<()>();
+        let mut body = held(Bytes::from_static(b"abc"), async { Ok(ready.await?) });
+        assert_eq!(body.size_hint().exact(), Some(3));
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, "ab");
+        let waiting = tokio::time::timeout(Duration::from_millis(5), body.frame());
+        assert!(waiting.await.is_err());
+        now.send(()).unwrap();
+        let last = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(last, "c");
+        assert!(body.frame().await.is_none() && body.is_end_stream());
+
+        let failed = held(Bytes::from_static(b"abc"), async { Err("no room".into()) });
+        assert!(failed.collect().await.is_err());
+        let ready = held(Bytes::from_static(b"abc"), async { Ok(()) });
+        assert_eq!(ready.collect().await.unwrap().to_bytes(), "abc");
     }
 
     #[tokio::test]

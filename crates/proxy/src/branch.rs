@@ -9,7 +9,7 @@ use trimtab_engine::normalise::Source;
 use trimtab_engine::view::tools;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Output, Part, RawJson, Role};
-use trimtab_store::{SessionId, Store};
+use trimtab_store::{SessionId, Staged, Store};
 use trimtab_wire::scan::Scan;
 use trimtab_wire::splice::{Change, Place, splice};
 use trimtab_wire::validate::{Fault, validate};
@@ -58,6 +58,8 @@ pub(crate) struct Outgoing {
 /// One conversation of a client.
 pub(crate) struct Branch {
     session: Session,
+    /// The store of the session: what is written waits there.
+    staged: Arc<Staged>,
     ledger: Ledger,
     /// Estimate of the client's messages as they came, in tokens.
     came: u64,
@@ -86,7 +88,8 @@ impl Branch {
         id: SessionId,
         setup: Setup,
     ) -> Result<Option<Self>, SessionError> {
-        let session = Session::open(Arc::clone(store), id, setup)?;
+        let staged = Arc::new(Staged::new(Arc::clone(store)));
+        let session = Session::open(Arc::clone(&staged) as Arc<dyn Store>, id, setup)?;
         let log = session.projection().log();
         let Some(ledger) = Ledger::read(log) else {
             return Ok(None);
@@ -98,6 +101,7 @@ impl Branch {
         Ok(Some(Self {
             came: came.sum(),
             session,
+            staged,
             ledger,
             refs: Refs::default(),
             tools: (0, Measure::default()),
@@ -119,6 +123,16 @@ impl Branch {
     /// Its session.
     pub(crate) fn session(&mut self) -> &mut Session {
         &mut self.session
+    }
+
+    /// Where what it writes waits. Nothing that rests on it may be sent before it is flushed.
+    pub(crate) fn staged(&self) -> &Arc<Staged> {
+        &self.staged
+    }
+
+    /// Makes durable what it has written.
+    pub(crate) fn flush(&self) -> Result<(), SessionError> {
+        Ok(self.staged.flush()?)
     }
 
     /// The name of its session.

@@ -2,16 +2,18 @@
 //! the client.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
 use trimtab::session::{Moment, Pending, Recovered};
+use trimtab_store::Staged;
 use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
 
 use crate::asked::Asked;
-use crate::body::{self, Body, full};
+use crate::body::{self, Body, full, held};
 use crate::branch::{Branch, LEAST_ANSWER, Outgoing, Trouble, Ways};
 use crate::client::Failed;
 use crate::config::{Compaction, Mode};
@@ -20,6 +22,7 @@ use crate::look::{Looked, Sent, look};
 use crate::plan::Managed;
 use crate::record::Action;
 use crate::summary;
+use crate::unwritten::{Unwritten, flush_before};
 use crate::watch::{Seen, UsageWatch};
 
 /// How often a request is sent again, smaller.
@@ -51,16 +54,20 @@ pub(crate) struct Exchange {
     untouched: Option<&'static str>,
     ways: Ways,
     recoveries: u32,
+    /// What must be durable before a model reads the request.
+    first: Option<Arc<Staged>>,
 }
 
 impl Exchange {
-    fn new(managed: Managed, came: Bytes) -> Self {
+    fn new(mut managed: Managed, came: Bytes) -> Self {
+        let first = managed.unwritten.take().and_then(Unwritten::before);
         Self {
             came,
             outgoing: managed.outgoing.clone(),
             untouched: managed.untouched,
             ways: managed.ways,
             recoveries: 0,
+            first,
             managed: Arc::new(managed),
         }
     }
@@ -135,13 +142,28 @@ impl Exchange {
     }
 
     /// Sends the request as it stands.
-    async fn send(&self) -> Result<Response<Body>, Failed> {
+    async fn send(&mut self) -> Result<Response<Body>, Failed> {
         let client = self.managed.work.shared.client.clone();
-        let answer = client.send(self.request()?).await?;
-        Ok(answer.map(body::passing))
+        let Some(staged) = self.first.take() else {
+            let answer = client.send(self.request(full)?).await?;
+            return Ok(answer.map(body::passing));
+        };
+        let limit = self.managed.work.settings.config.limits.plan_time();
+        let failed = Arc::new(AtomicBool::new(false));
+        let flushed = flush_before(staged, limit, Arc::clone(&failed));
+        let request = self.request(|bytes| held(bytes, flushed))?;
+        let answer = client.send(request).await;
+        if answer.is_err() && failed.load(Ordering::Relaxed) {
+            // Nobody has read the request: it was never whole.
+            self.managed.forget();
+            self.untouched = Some("failed");
+            let answer = client.send(self.request(full)?).await?;
+            return Ok(answer.map(body::passing));
+        }
+        Ok(answer?.map(body::passing))
     }
 
-    fn request(&self) -> Result<Request<Body>, Failed> {
+    fn request(&self, body: impl FnOnce(Bytes) -> Body) -> Result<Request<Body>, Failed> {
         let managed = &self.managed;
         let edited = self.outgoing.body.as_ref().filter(|_| self.is_ours());
         let bytes = edited.unwrap_or(&self.came).clone();
@@ -150,7 +172,7 @@ impl Exchange {
             headers::unpacked(&mut sent);
         }
         headers::readable(&mut sent);
-        let mut request = Request::new(full(bytes));
+        let mut request = Request::new(body(bytes));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = managed.route.address(&managed.rest).ok_or_else(|| Failed {
             timed_out: false,
@@ -253,16 +275,16 @@ impl Exchange {
         let is_ours = self.is_ours() || self.outgoing.body.is_none();
         UsageWatch::new(managed.work.dialect).then(move |seen| {
             if is_ours && tokio::runtime::Handle::try_current().is_ok() {
-                spawn_blocking(move || learn_from(&managed, seen));
+                spawn_blocking(move || learn_from(&managed, &seen));
             }
         })
     }
 }
 
 /// Takes in what was seen of an answer.
-pub(crate) fn learn_from(managed: &Arc<Managed>, seen: Seen) {
+pub(crate) fn learn_from(managed: &Arc<Managed>, seen: &Seen) {
     let Some(usage) = seen.usage else { return };
-    let learned = managed.with(|branch, _| {
+    let learned = managed.on_branch(|branch| {
         branch.session().record(&usage)?;
         let shared = &managed.work.shared;
         let upstream = &managed.route.upstream.name;
@@ -270,7 +292,7 @@ pub(crate) fn learn_from(managed: &Arc<Managed>, seen: Seen) {
         shared
             .models
             .keep_calibration(upstream, &managed.model, calibration);
-        let moments: &[Moment] = if seen.called {
+        let moments: &[Moment] = if seen.called() {
             &[Moment::AfterAnswer]
         } else {
             &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]

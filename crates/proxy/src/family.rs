@@ -73,6 +73,8 @@ impl Family {
             return Ok(number);
         }
         let next = branches.count.unwrap_or(0);
+        // What is copied and linked is read from the store.
+        branches.flush()?;
         if let Some((from, length)) = branches.fork(trail) {
             fork::copy(store.as_ref(), &self.id(from)?, length, &self.id(next)?)?;
         } else if let Some(before) = next.checked_sub(1) {
@@ -89,9 +91,11 @@ impl Family {
         trail: &Trail,
         setup: &Setup,
     ) -> Result<(), SessionError> {
-        let count = match branches.count {
-            Some(count) => count,
-            None => self.count(store.as_ref())?,
+        let count = if let Some(count) = branches.count {
+            count
+        } else {
+            branches.flush()?;
+            self.count(store.as_ref())?
         };
         branches.count = Some(count);
         for number in (0..count).rev().take(BRANCHES) {
@@ -151,6 +155,13 @@ impl Branches {
         found
             .find(|(known, _)| *known == number)
             .map(|(_, branch)| branch)
+    }
+
+    /// Makes durable what all of them have written.
+    fn flush(&self) -> Result<(), SessionError> {
+        self.loaded
+            .iter()
+            .try_for_each(|(_, branch)| branch.flush())
     }
 
     /// Forgets a branch that failed: it is read from the store when it comes back.

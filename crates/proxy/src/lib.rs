@@ -25,6 +25,7 @@ mod hints;
 mod ledger;
 mod look;
 mod manage;
+mod memos;
 mod models;
 mod noted;
 mod own;
@@ -39,6 +40,7 @@ mod service;
 mod settings;
 mod summary;
 mod tenant;
+mod unwritten;
 mod watch;
 mod whole;
 

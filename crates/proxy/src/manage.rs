@@ -1,6 +1,6 @@
 //! A request that may be managed: unpacked, decided on off this thread, sent.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use crate::asked::Asked;
 use crate::body::{Body, full};
 use crate::decode::decode;
 use crate::exchange;
-use crate::plan::{Decided, Work};
+use crate::plan::{self, Decided, Work};
 use crate::service;
 use crate::watch::UsageWatch;
 
@@ -75,7 +75,10 @@ async fn unpack(asked: &Asked, came: &Bytes) -> Option<Bytes> {
 /// Decides within the limits of time and number; whatever fails lets the request pass.
 async fn decide(asked: &Asked, dialect: Dialect, body: Bytes) -> Decided {
     let limits = asked.settings.config.limits;
-    let is_small = body.len() < limits.session_bytes;
+    if body.len() < limits.session_bytes {
+        let decided = catch_unwind(|| plan::small(dialect, &body));
+        return decided.unwrap_or_else(|_| failed("panicked"));
+    }
     let work = Work {
         shared: Arc::clone(&asked.shared),
         settings: Arc::clone(&asked.settings),
@@ -84,10 +87,6 @@ async fn decide(asked: &Asked, dialect: Dialect, body: Bytes) -> Decided {
         headers: asked.headers.clone(),
         body,
     };
-    if is_small {
-        let decided = catch_unwind(AssertUnwindSafe(|| work.decide()));
-        return decided.unwrap_or_else(|_| failed("panicked"));
-    }
     let Ok(permit) = Arc::clone(&asked.shared.plans).try_acquire_owned() else {
         return failed("busy");
     };

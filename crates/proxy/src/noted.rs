@@ -18,6 +18,9 @@ pub(crate) trait Watch: Send {
     fn end(&mut self, whole: bool, record: &mut Record);
 }
 
+/// How many frames may wait to be watched.
+const UNWATCHED: usize = 64;
+
 type Polled = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 
 /// A body that is watched while it passes.
@@ -26,6 +29,10 @@ pub(crate) struct Noted {
     note: Note,
     watch: Option<Box<dyn Watch>>,
     ended: bool,
+    /// What was given and not yet watched: that is done when the client has it.
+    unwatched: Vec<Bytes>,
+    /// True once the client has it, or will when this is asked again.
+    given: bool,
     /// An error that is about to be given: what came before it goes out first.
     error: Option<BoxError>,
 }
@@ -38,6 +45,8 @@ impl Noted {
             note,
             watch,
             ended: false,
+            unwatched: Vec::new(),
+            given: false,
             error: None,
         };
         if ended {
@@ -62,9 +71,34 @@ impl Noted {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
+        self.watch_given();
         self.note.record.cut = !whole;
         if let Some(mut watch) = self.watch.take() {
             watch.end(whole, &mut self.note.record);
+        }
+    }
+}
+
+impl Noted {
+    /// Watches what was given.
+    fn watch_given(&mut self) {
+        for data in self.unwatched.drain(..) {
+            if let Some(watch) = &mut self.watch {
+                watch.data(&data);
+            }
+        }
+    }
+
+    /// Nothing comes now: time to watch what was given, once it is on its way. Whoever sends
+    /// it does so after this has said that there is no more.
+    fn rest(&mut self, context: &Context<'_>) {
+        if self.unwatched.is_empty() {
+            return;
+        }
+        if std::mem::replace(&mut self.given, true) {
+            self.watch_given();
+        } else {
+            context.waker().wake_by_ref();
         }
     }
 }
@@ -81,8 +115,12 @@ impl HttpBody for Noted {
         let polled = Pin::new(&mut this.inner).poll_frame(context);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
-                if let (Some(data), Some(watch)) = (frame.data_ref(), &mut this.watch) {
-                    watch.data(data);
+                if let (Some(data), true) = (frame.data_ref(), this.watch.is_some()) {
+                    this.unwatched.push(data.clone());
+                    this.given = false;
+                }
+                if this.unwatched.len() >= UNWATCHED {
+                    this.watch_given();
                 }
                 // A body of known length is not asked for its end.
                 if this.inner.is_end_stream() {
@@ -91,7 +129,7 @@ impl HttpBody for Noted {
             }
             Poll::Ready(None) => this.end(true),
             Poll::Ready(Some(Err(_))) => return this.fail(polled, context),
-            Poll::Pending => {}
+            Poll::Pending => this.rest(context),
         }
         polled
     }

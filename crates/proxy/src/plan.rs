@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use trimtab::session::{Limits, Moment, Pending, Setup};
 use trimtab_model::{Dialect, Role};
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::{Scan, Unscannable};
 
 use crate::branch::{Branch, Outgoing, Trouble, Ways};
 use crate::config::{Compaction, Mode};
@@ -18,6 +18,7 @@ use crate::prints::Trail;
 use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
+use crate::unwritten::Unwritten;
 use crate::{aside, headers, hints, own};
 
 /// The largest share of a window that is kept free for an answer, as a divisor: clients ask
@@ -70,6 +71,29 @@ pub(crate) struct Managed {
     pub(crate) ways: Ways,
     pub(crate) outgoing: Outgoing,
     pub(crate) pending: Option<Pending>,
+    /// What is to be made durable.
+    pub(crate) unwritten: Option<Unwritten>,
+}
+
+/// What is to be done with a body that has nothing to trim.
+pub(crate) fn small(dialect: Dialect, body: &[u8]) -> Decided {
+    match Scan::new(body, dialect) {
+        Ok(scan) if scan.is_partial() => pass("partial", model_of(&scan)),
+        Ok(scan) => pass("small", model_of(&scan)),
+        Err(why) => not_understood(&why),
+    }
+}
+
+fn model_of(scan: &Scan<'_>) -> Option<String> {
+    scan.model().map(String::from)
+}
+
+fn not_understood(why: &Unscannable) -> Decided {
+    Decided::Pass {
+        reason: "not-understood",
+        detail: why.to_string(),
+        model: None,
+    }
 }
 
 fn pass(reason: &'static str, model: Option<String>) -> Decided {
@@ -84,28 +108,28 @@ impl Work {
     /// Decides what is to be done, and does what can be done now.
     pub(crate) fn decide(self) -> Decided {
         let body = self.body.clone();
-        let scan = match Scan::new(&body, self.dialect) {
-            Ok(scan) => scan,
-            Err(why) => {
-                return Decided::Pass {
-                    reason: "not-understood",
-                    detail: why.to_string(),
-                    model: None,
-                };
-            }
+        if body.len() < self.settings.config.limits.session_bytes {
+            return small(self.dialect, &body);
+        }
+        let shared = Arc::clone(&self.shared);
+        let tenant = shared.keys.tenant(&self.headers);
+        let of = (tenant.as_str(), self.dialect);
+        let read = match shared.memos.read(of, &body, shared.keys.prints()) {
+            Ok(read) => read,
+            Err(why) => return not_understood(&why),
         };
-        let model = scan.model().map(String::from);
-        let reason = if scan.is_partial() {
-            "partial"
-        } else if self.body.len() < self.settings.config.limits.session_bytes {
-            "small"
-        } else {
-            return self.manage(&scan, model.unwrap_or_default());
-        };
-        pass(reason, model)
+        let model = model_of(&read.scan);
+        if read.scan.is_partial() {
+            return pass("partial", model);
+        }
+        let decided = self.manage(&read.scan, &read.trail, model.unwrap_or_default());
+        if let Decided::Manage(_) = decided {
+            shared.memos.keep(read);
+        }
+        decided
     }
 
-    fn manage(self, scan: &Scan<'_>, model: String) -> Decided {
+    fn manage(self, scan: &Scan<'_>, trail: &Trail, model: String) -> Decided {
         let settings = Arc::clone(&self.settings);
         let chosen = settings
             .routes
@@ -119,8 +143,7 @@ impl Work {
         if mode == Mode::Bypass {
             return pass("bypass", Some(model));
         }
-        let trail = Trail::of(scan, self.shared.keys.prints());
-        let Some(name) = self.family_name(scan, &trail) else {
+        let Some(name) = self.family_name(scan, trail) else {
             return pass("empty", Some(model));
         };
         if self.shared.keys.share(&name) < settings.config.holdout {
@@ -160,8 +183,9 @@ impl Work {
                 offered: false,
             },
             pending: None,
+            unwritten: None,
         };
-        managed.begin(scan, &trail)
+        managed.begin(scan, trail)
     }
 
     /// The name under which the conversation and its kin are kept.
@@ -239,6 +263,7 @@ impl Managed {
         let tools = scan.json(scan.request().tools);
         branch.set_tools(tools, self.work.shared.keys.prints());
         branch.id().as_str().clone_into(&mut self.session);
+        let before = branch.decisions();
         branch.admit(scan, trail)?;
         if self.untouched.is_none() {
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
@@ -250,7 +275,7 @@ impl Managed {
         }
         let waits = self.work.settings.config.compaction == Compaction::Wait;
         if waits && self.mode == Mode::On && self.pending.is_some() {
-            return Ok(());
+            return Ok(branch.flush()?);
         }
         let decided = branch.decisions();
         self.outgoing = branch.compose(scan, &self.ways)?;
@@ -258,6 +283,15 @@ impl Managed {
             // The window had to be made smaller at once: the summary would come too late.
             self.pending = None;
         }
+        // Messages that are sent as they came rest on nothing. Whatever else is sent rests on
+        // a decision, and often shows a ref.
+        let staged = Arc::clone(branch.staged());
+        let as_it_came = self.mode != Mode::On || self.untouched.is_some();
+        self.unwritten = Some(if as_it_came || branch.decisions() == before {
+            Unwritten::Behind(staged)
+        } else {
+            Unwritten::Before(staged)
+        });
         Ok(())
     }
 
@@ -268,13 +302,30 @@ impl Managed {
     ) -> Result<T, Trouble> {
         let scan = Scan::new(&self.work.body, self.work.dialect)
             .map_err(|why| Trouble::Mismatch(why.to_string()))?;
+        self.on_branch(|branch| work(branch, &scan))
+    }
+
+    /// The same, for what does not need the body. What it writes is durable when it returns.
+    pub(crate) fn on_branch<T>(
+        &self,
+        work: impl FnOnce(&mut Branch) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
         let mut branches = self.family.branches();
         let gone = || Trouble::Mismatch("the branch is gone".to_owned());
-        let done = work(branches.get(self.branch).ok_or_else(gone)?, &scan);
+        let branch = branches.get(self.branch).ok_or_else(gone)?;
+        let done = work(branch).and_then(|done| {
+            branch.flush()?;
+            Ok(done)
+        });
         if let Err(Trouble::Session(_)) = done {
             branches.forget(self.branch);
         }
         done
+    }
+
+    /// Forgets the conversation after a failure: it is read from the store when it comes back.
+    pub(crate) fn forget(&self) {
+        self.family.branches().forget(self.branch);
     }
 
     /// What a session of this conversation is opened with.

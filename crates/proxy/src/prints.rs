@@ -5,6 +5,8 @@
 //! message. A print is a keyed hash of what is left, taken from the bytes of the body without
 //! reading the messages.
 
+use std::ops::Range;
+
 use trimtab_model::Role;
 use trimtab_wire::scan::{PartKind, PartSpan, Scan, Span};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128_with_secret};
@@ -34,6 +36,29 @@ impl Trail {
         for message in 0..scan.len() {
             let role = scan.role(message).unwrap_or(Role::User);
             trail.push(printer.message(message, role), role);
+        }
+        trail
+    }
+
+    /// The prints of a body whose first messages are known: those of its list begin with the
+    /// messages `list` of `known`.
+    pub(crate) fn after(
+        scan: &Scan<'_>,
+        key: &[u8; 192],
+        known: &Self,
+        list: Range<usize>,
+    ) -> Self {
+        let printer = Printer { scan, key };
+        let first = scan.first_in_list();
+        let mut trail = Self::default();
+        for message in 0..scan.len() {
+            let role = scan.role(message).unwrap_or(Role::User);
+            let same = message.checked_sub(first).map(|at| list.start + at);
+            let same = same.filter(|at| list.contains(at));
+            match same.and_then(|at| known.get(at)) {
+                Some(print) => trail.restore(print, role),
+                None => trail.push(printer.message(message, role), role),
+            }
         }
         trail
     }

@@ -95,12 +95,8 @@ impl Server {
         let usage = (usage != Usage::default()).then_some(usage);
         self.outcome.with(|(newest, _)| *newest = usage.or(*newest));
         let managed = Arc::clone(&self.exchange.managed);
-        let seen = Seen {
-            usage,
-            called,
-            whole: true,
-        };
-        tokio::task::spawn_blocking(move || learn_from(&managed, seen))
+        let seen = Seen::whole(usage, called);
+        tokio::task::spawn_blocking(move || learn_from(&managed, &seen))
     }
 
     /// Serves an answer that asks for nothing but stored outputs, and gives the answer that
@@ -135,7 +131,7 @@ impl Server {
     async fn serve_mixed(&mut self, said: Message) {
         let managed = Arc::clone(&self.exchange.managed);
         let served = tokio::task::spawn_blocking(move || {
-            managed.with(|branch, _| {
+            managed.on_branch(|branch| {
                 let outputs = outputs(branch, &said, false);
                 let count = outputs.len();
                 if count > 0 {

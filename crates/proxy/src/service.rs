@@ -16,6 +16,7 @@ use crate::body::{self, Body, Collected, collect, rejoined};
 use crate::client::Client;
 use crate::config::Mode;
 use crate::family::Families;
+use crate::memos::Memos;
 use crate::models::Models;
 use crate::record::{Book, Note, Report};
 use crate::route::dialect_of_client;
@@ -25,6 +26,8 @@ use crate::{aside, guard, headers, own};
 
 /// How many bytes the conversations in memory may take, about; the store has all of them.
 const SESSION_MEMORY: usize = 512 << 20;
+/// How many bytes may be remembered of bodies, about.
+const MEMO_MEMORY: usize = 64 << 20;
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -40,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) keys: Keys,
     /// The conversations in memory.
     pub(crate) families: Families,
+    /// What is remembered of the bodies of conversations.
+    pub(crate) memos: Memos,
     /// What is known of models.
     pub(crate) models: Models,
     book: Arc<Book>,
@@ -63,6 +68,7 @@ impl Shared {
             plans: Arc::new(Semaphore::new(plans)),
             keys,
             families: Families::new(SESSION_MEMORY),
+            memos: Memos::new(MEMO_MEMORY),
             models: Models::new(catalogue),
             book,
         }

@@ -31,7 +31,7 @@ pub(crate) fn in_background(managed: &Arc<Managed>, pending: Pending) {
     runtime.spawn(async move {
         let claimed = Arc::clone(&managed);
         let begun = spawn_blocking(move || {
-            claimed.with(|branch, _| Ok(!std::mem::replace(&mut branch.summarising, true)))
+            claimed.on_branch(|branch| Ok(!std::mem::replace(&mut branch.summarising, true)))
         });
         if !matches!(begun.await, Ok(Ok(true))) {
             return;
@@ -41,7 +41,7 @@ pub(crate) fn in_background(managed: &Arc<Managed>, pending: Pending) {
             answer(&managed, &mut pending).await;
         }
         let finishing = spawn_blocking(move || {
-            managed.with(|branch, _| {
+            managed.on_branch(|branch| {
                 branch.summarising = false;
                 branch.session().finish(pending)?;
                 Ok(())

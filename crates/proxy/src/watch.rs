@@ -25,14 +25,42 @@ pub(crate) struct UsageWatch {
 }
 
 /// What was seen of an answer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Seen {
     /// What the provider reported.
     pub(crate) usage: Option<Usage>,
-    /// True if the model called a tool.
-    pub(crate) called: bool,
+    calls: Calls,
     /// True if the answer ended by itself.
     pub(crate) whole: bool,
+}
+
+#[derive(Debug)]
+enum Calls {
+    Known(bool),
+    /// To be read from an answer in one piece: nobody has to wait for that.
+    In(Dialect, Vec<u8>),
+}
+
+impl Seen {
+    /// What was seen of an answer that ended by itself.
+    pub(crate) fn whole(usage: Option<Usage>, called: bool) -> Self {
+        Self {
+            usage,
+            calls: Calls::Known(called),
+            whole: true,
+        }
+    }
+
+    /// True if the model called a tool.
+    pub(crate) fn called(&self) -> bool {
+        match &self.calls {
+            Calls::Known(called) => *called,
+            Calls::In(dialect, body) => {
+                let said = crate::answer::of_whole(*dialect, body);
+                said.is_some_and(|said| said.has_calls())
+            }
+        }
+    }
 }
 
 enum Form {
@@ -75,15 +103,18 @@ impl UsageWatch {
         self
     }
 
-    fn seen(&mut self) -> (Option<Usage>, bool) {
+    fn seen(&mut self) -> (Option<Usage>, Calls) {
         match &mut self.form {
-            Form::None => (None, false),
+            Form::None => (None, Calls::Known(false)),
             Form::Stream(watcher) => {
                 let called = &mut self.called;
                 watcher.finish(|event| *called |= matches!(event, Event::Call(_)));
-                (some(watcher.usage()), self.called)
+                (some(watcher.usage()), Calls::Known(self.called))
             }
-            Form::Whole(body) => of_whole(self.dialect, body),
+            Form::Whole(body) => {
+                let usage = usage_in(self.dialect, body);
+                (usage, Calls::In(self.dialect, std::mem::take(body)))
+            }
         }
     }
 }
@@ -102,13 +133,13 @@ impl Watch for UsageWatch {
     }
 
     fn end(&mut self, whole: bool, record: &mut Record) {
-        let (usage, called) = self.seen();
+        let (usage, calls) = self.seen();
         record.usage = usage;
         record.silent_overflow = usage.is_some_and(|usage| was_cut(&usage, record));
         if let Some(then) = self.then.take() {
             then(Seen {
                 usage,
-                called,
+                calls,
                 whole,
             });
         }
@@ -119,17 +150,15 @@ fn some(usage: Usage) -> Option<Usage> {
     (usage != Usage::default()).then_some(usage)
 }
 
-/// Usage and calls of a whole answer.
-fn of_whole(dialect: Dialect, body: &[u8]) -> (Option<Usage>, bool) {
+/// The usage in a whole answer.
+fn usage_in(dialect: Dialect, body: &[u8]) -> Option<Usage> {
     #[derive(Deserialize)]
     struct Outline {
         usage: Option<Value>,
     }
     let usage = serde_json::from_slice::<Outline>(body).ok();
     let usage = usage.and_then(|outline| outline.usage);
-    let usage = usage.map(|usage| usage_of(dialect, &usage)).and_then(some);
-    let said = crate::answer::of_whole(dialect, body);
-    (usage, said.is_some_and(|said| said.has_calls()))
+    usage.map(|usage| usage_of(dialect, &usage)).and_then(some)
 }
 
 /// A usage object of `dialect`.

@@ -68,6 +68,9 @@ pub enum Error {
     /// Another process kept the store locked for too long.
     #[error("the store is busy: another process holds it")]
     Busy,
+    /// Writes that waited could not be carried out, and what was to follow them cannot be.
+    #[error("earlier writes could not be carried out\nhint: open the session again")]
+    Lost,
     /// A store made by a newer version. It is left alone.
     #[error("the store has format {found}, this version knows up to {known}\nhint: upgrade")]
     NewerFormat {

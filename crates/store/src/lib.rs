@@ -3,6 +3,7 @@
 //! [`Store`] is the one trait; [`MemoryStore`] and [`FolderStore`] implement it. An output is
 //! stored whole ([`Put`]) and had back by its ref: all of it, by lines ([`LineRange`]), or
 //! searched ([`Query`]). Reading streams: an output of any size is never held in memory.
+//! [`Staged`] lets the writes of a session wait, for who cannot.
 
 mod clock;
 mod collect;
@@ -18,7 +19,9 @@ mod put;
 mod refs;
 mod session;
 mod source;
+mod staged;
 mod store;
+mod write;
 
 pub use collect::{Collect, Collected};
 pub use error::{Error, Result};
@@ -31,4 +34,6 @@ pub use memory::MemoryStore;
 pub use put::{Form, Labels, Metadata, Put, Spilled};
 pub use session::{SessionId, SessionInfo, Stream};
 pub use source::{Source, Stored, StoredReader};
+pub use staged::Staged;
 pub use store::Store;
+pub use write::{Naming, Write};

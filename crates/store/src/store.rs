@@ -4,8 +4,8 @@ use trimtab_model::Ref;
 
 use crate::grep::{Found, Query};
 use crate::{
-    Collect, Collected, Form, LineRange, Lines, Metadata, Put, Result, SessionId, SessionInfo,
-    Spilled, Stored, Stream,
+    Collect, Collected, Form, LineRange, Lines, Metadata, Naming, Put, Result, SessionId,
+    SessionInfo, Spilled, Stored, Stream, Write,
 };
 
 /// Where outputs, logs and journals live.
@@ -92,6 +92,19 @@ pub trait Store: Send + Sync {
     /// Writes an output to a plain file inside the store's own folder. The same output gives
     /// the same path.
     fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled>;
+
+    /// What makes the refs of a session, for who names outputs before they are written. None
+    /// if the session is not there yet, or where only a put can tell.
+    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+        let _ = session;
+        Ok(None)
+    }
+
+    /// Carries out writes to one session in their order: all or none in backends that can.
+    fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
+        let mut writes = writes.iter();
+        writes.try_for_each(|write| write.carry_out(self, session))
+    }
 
     /// All bytes of an output, as they came.
     fn get(&self, session: &SessionId, id: &str) -> Result<Vec<u8>> {

@@ -104,6 +104,11 @@ pub fn extract<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
     scan::Scanner::new(text, sink).run();
 }
 
+/// Finds the error lines of `text`: those that [`extract`] finds, in less time.
+pub fn errors<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
+    scan::Scanner::new(text, sink).only_errors().run();
+}
+
 /// Finds every fact of a message: of its text, its calls and its outputs. The constraints
 /// are those of real user messages. Reasoning is not read.
 pub fn of_message<'t>(message: &'t Message, sink: &mut impl FnMut(Fact<'t>)) {

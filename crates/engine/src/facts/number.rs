@@ -36,7 +36,7 @@ pub(super) fn number(text: &str, start: usize, word: &str, classes: Class) -> Op
     if classes & (LETTER | UNDER) == 0 {
         return signed(text, word, end, classes);
     }
-    if is_port(word) || is_version(word) || has_unit(word) {
+    if (classes & COLON != 0 && is_port(word)) || is_version(word) || has_unit(word) {
         return Some(Found::new(FactKind::Number, end));
     }
     None
@@ -123,6 +123,9 @@ fn is_labelled(text: &str, start: usize) -> bool {
 
 /// `1.5GB`, `850ms`.
 fn has_unit(word: &str) -> bool {
+    if !word.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return false;
+    }
     let figure = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = word.get(figure.len()..).unwrap_or_default();
     only(figure, DIGIT | DOT) && is_unit(unit.as_bytes())
@@ -132,6 +135,9 @@ fn has_unit(word: &str) -> bool {
 pub(super) fn is_version(word: &str) -> bool {
     let named = word.strip_prefix(['v', 'V', '~']);
     let bare = named.unwrap_or(word);
+    if !bare.starts_with(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
     let core = bare.split('-').next().unwrap_or_default();
     let parts = core.split('.');
     let numbers = core.split('.').all(|part| only(part, DIGIT));

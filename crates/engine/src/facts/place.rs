@@ -1,7 +1,7 @@
 //! Paths, file names, URLs and hosts.
 
 use super::FactKind;
-use super::class::{Class, DIGIT, DOT, LETTER, SLASH, UNDER, class, only};
+use super::class::{Class, DIGIT, DOT, FirstLetters, LETTER, SLASH, UNDER, class, only};
 use super::number::is_version;
 
 /// Bytes of the longest URL that is taken.
@@ -127,6 +127,7 @@ const ENDINGS: [&str; 117] = [
     "zip",
     "zst",
 ];
+static ENDING_LETTERS: FirstLetters = FirstLetters::of(&ENDINGS);
 /// Endings that are file names less often than not, so that they need a folder before them.
 const DOUBTFUL: [&str; 5] = ["a", "o", "r", "el", "pl"];
 
@@ -251,6 +252,10 @@ fn has_ending(word: &str) -> bool {
 }
 
 fn is_ending(ending: &str) -> bool {
+    let first = ending.bytes().next().unwrap_or(0);
+    if !ENDING_LETTERS.may_be(first, ending.len()) {
+        return false;
+    }
     let capital = ending.bytes().any(|byte| byte.is_ascii_uppercase());
     ENDINGS.binary_search(&ending).is_ok()
         || (capital

@@ -15,6 +15,8 @@ pub(super) struct Scanner<'t, 's, S> {
     sink: &'s mut S,
     /// Where the error line ends that was found last.
     error_end: usize,
+    /// True if nothing but error lines is wanted.
+    only_errors: bool,
 }
 
 /// What a word turned out to be, and the first byte behind it.
@@ -36,6 +38,15 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
             bytes: text.as_bytes(),
             sink,
             error_end: 0,
+            only_errors: false,
+        }
+    }
+
+    /// The same, which looks for nothing but error lines.
+    pub(super) fn only_errors(self) -> Self {
+        Self {
+            only_errors: true,
+            ..self
         }
     }
 
@@ -183,14 +194,21 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
         if text.is_empty() || number::is_date(text) {
             return;
         }
-        match self.judge(start, text) {
-            Some(found) => self.emit(found.kind, start, found.end),
-            None if text.contains(':') => self.split_at_colons(start, text),
-            None => self.plain(start, end),
+        if !self.only_errors || self.may_fail(start, text) {
+            match self.judge(start, text) {
+                Some(found) => self.emit(found.kind, start, found.end),
+                None if text.contains(':') => self.split_at_colons(start, text),
+                None => self.plain(start, end),
+            }
         }
         if failure::names_an_error(text) {
             self.failure(start, end);
         }
+    }
+
+    /// False if no part of the word could give an error away, whatever the word is.
+    fn may_fail(&self, start: usize, text: &str) -> bool {
+        text.contains(':') || failure::may_be(self.bytes, start, start + text.len())
     }
 
     fn split_at_colons(&mut self, start: usize, text: &'t str) {
@@ -235,6 +253,9 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
     }
 
     fn emit(&mut self, kind: FactKind, start: usize, end: usize) {
+        if self.only_errors && kind != FactKind::Error {
+            return;
+        }
         if let Some(text) = self.text.get(start..end) {
             (self.sink)(Fact {
                 kind,

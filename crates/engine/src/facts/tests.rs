@@ -217,6 +217,11 @@ fn texts() -> impl Strategy<Value = String> {
         "\u{1f600}",
         "\\u00",
         "must",
+        "ValueError",
+        "not",
+        " found",
+        "failed",
+        " ",
     ]);
     prop_oneof![
         prop::collection::vec(pieces, 0..30).prop_map(|pieces| pieces.concat()),
@@ -238,6 +243,19 @@ proptest! {
         commands(&tool, &text, &mut |fact| check(fact));
         let arguments = format!("{{\"command\":{text}");
         commands(&tool, &arguments, &mut |_| ());
+    }
+
+    #[test]
+    fn errors_by_themselves_are_the_same_errors(text in texts()) {
+        let mut alone = Vec::new();
+        super::errors(&text, &mut |fact: Fact<'_>| alone.push((fact.text, fact.at)));
+        let mut among = Vec::new();
+        extract(&text, &mut |fact| {
+            if fact.kind == FactKind::Error {
+                among.push((fact.text, fact.at));
+            }
+        });
+        prop_assert_eq!(alone, among);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
 fn compressed(managed: &Managed) -> Option<Value> {
     let outgoing = &managed.outgoing;
     let body = outgoing.body.as_ref().unwrap_or(&managed.work.body);
-    let refs = managed.with(|branch, _| Ok(branch.refs_shown()?)).ok()?;
+    let refs = managed.on_branch(|branch| Ok(branch.refs_shown()?)).ok()?;
     let (before, after) = (outgoing.tokens_before, outgoing.tokens);
     Some(json!({
         "messages": messages(managed.work.dialect, body)?,

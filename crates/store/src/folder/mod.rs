@@ -3,6 +3,7 @@
 //! A database holds sessions, refs, logs, journals and small outputs; larger outputs have files
 //! of their own. The bytes on disk are described in `docs/store-format.md`.
 
+mod batch;
 mod disk;
 mod image;
 mod options;
@@ -27,8 +28,8 @@ use crate::clock::Clock;
 use crate::refs::well_formed;
 use crate::session::may_link;
 use crate::{
-    Collect, Collected, Error, Form, Metadata, Put, Result, SessionId, SessionInfo, Spilled, Store,
-    Stored, Stream,
+    Collect, Collected, Error, Form, Metadata, Naming, Put, Result, SessionId, SessionInfo,
+    Spilled, Store, Stored, Stream, Write,
 };
 use disk::Dir;
 pub use options::FolderOptions;
@@ -247,6 +248,17 @@ impl Store for FolderStore {
         limit: usize,
     ) -> Result<Vec<Vec<u8>>> {
         self.reading(|db| streams::read(db, session, stream, from, limit))
+    }
+
+    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+        self.reading(|db| {
+            let session = rows::session(db, session)?;
+            Ok(session.map(|session| Naming::new(session.secret)))
+        })
+    }
+
+    fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
+        self.write_together(session, writes)
     }
 
     fn collect(&self, request: &Collect) -> Result<Collected> {

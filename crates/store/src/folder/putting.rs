@@ -21,14 +21,14 @@ use crate::{Error, Labels, Put, Result, SessionId, Store};
 
 /// Another process may remove, between two steps, what was found in the first. Twice is bad
 /// luck; more often is not believed.
-const ATTEMPTS: usize = 5;
+pub(super) const ATTEMPTS: usize = 5;
 
 /// Storing again what is stored writes nothing, unless the last use was longer ago, in
 /// milliseconds.
 const LATE: u64 = 60 * 1000;
 
 /// Bytes on their way in.
-struct Incoming<'a> {
+pub(super) struct Incoming<'a> {
     scan: Scan,
     supply: Supply<'a>,
     /// The blob that already held the bytes.
@@ -47,7 +47,7 @@ enum Supply<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    fn new(dir: &Arc<Dir>, input: Input<'a>) -> Result<Self> {
+    pub(super) fn new(dir: &Arc<Dir>, input: Input<'a>) -> Result<Self> {
         let (scan, supply) = match input {
             Input::Slice(bytes) => (frames::scan(bytes), Supply::Bytes(bytes)),
             Input::Reader(reader) => {
@@ -64,7 +64,7 @@ impl<'a> Incoming<'a> {
     }
 
     /// Makes the bytes durable.
-    fn make_image(&mut self, dir: &Arc<Dir>) -> Result<()> {
+    pub(super) fn make_image(&mut self, dir: &Arc<Dir>) -> Result<()> {
         self.supply = match std::mem::replace(&mut self.supply, Supply::Spent) {
             Supply::Bytes(bytes) => Supply::Image(image::of(dir, bytes, &self.scan)?),
             Supply::Writer(writer) => Supply::Image(writer.finish(&self.scan)?),
@@ -86,7 +86,7 @@ impl<'a> Incoming<'a> {
 
     /// The transaction was tried: if it may have come through, its file must stay. A file that
     /// no row names is swept up later.
-    fn leave_file(&mut self) {
+    pub(super) fn leave_file(&mut self) {
         if let Supply::Image(Image {
             body: Body::File(file),
             ..
@@ -188,7 +188,7 @@ impl FolderStore {
     }
 
     /// Reads bytes that were there before, and replaces them if they are damaged.
-    fn confirm(&self, bytes: &mut Incoming<'_>) -> Result<()> {
+    pub(super) fn confirm(&self, bytes: &mut Incoming<'_>) -> Result<()> {
         let Some(blob) = bytes.found else {
             return Ok(());
         };
@@ -220,7 +220,7 @@ fn sound<T>(read: Result<T>) -> Result<Option<T>> {
 }
 
 /// Inserts what is missing and the ref; none if some bytes have to be made durable first.
-fn insert(
+pub(super) fn insert(
     db: &Connection,
     session: &mut SessionRow,
     labels: &Labels,

@@ -11,7 +11,7 @@ use crate::clock::{self, Clock};
 use crate::put::Input;
 use crate::session::may_link;
 use crate::{
-    Collect, Collected, Error, Form, Metadata, Put, Result, SessionId, SessionInfo, Source,
+    Collect, Collected, Error, Form, Metadata, Naming, Put, Result, SessionId, SessionInfo, Source,
     Spilled, Store, Stored, Stream, collect, frames,
 };
 use state::{Output, State};
@@ -238,6 +238,12 @@ impl Store for MemoryStore {
             .and_then(|s| s.streams.get(&stream));
         let kept = kept.map_or(&[][..], Vec::as_slice);
         Ok(kept.iter().skip(from).take(limit).cloned().collect())
+    }
+
+    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+        let state = self.state();
+        let known = state.sessions.get(session);
+        Ok(known.map(|session| Naming::new(session.secret.clone())))
     }
 
     fn collect(&self, request: &Collect) -> Result<Collected> {

@@ -2,8 +2,9 @@
 
 use trimtab_model::{Dialect, Role};
 
-use super::cursor::Scanned;
+use super::cursor::{Open, Scanned};
 use super::element::{Reader, is_null};
+use super::memo::Before;
 use super::request::{Limit, LimitName, MarkerName, Request, SessionHints, ToolSpan};
 use super::span::Span;
 use super::table::{Tables, narrow};
@@ -11,20 +12,41 @@ use super::unscannable::Why;
 use super::{chat, messages, responses};
 
 /// Reads a whole body.
-pub(super) fn read(text: &str, dialect: Dialect) -> Scanned<(Request, Tables, bool)> {
+pub(super) fn read(text: &str, dialect: Dialect) -> Scanned<Done> {
     let mut reader = Reader::new(text, dialect);
     if reader.cursor.peek() != Some(b'{') {
         return reader.cursor.fail(Why::NotAnObject);
     }
-    let start = reader.cursor.offset();
-    let mut open = reader.cursor.open()?;
+    reader.start = reader.cursor.offset();
+    let open = reader.cursor.open()?;
+    finish(reader, open)
+}
+
+/// Reads what follows the entries that are known.
+pub(super) fn go_on(mut reader: Reader<'_>, list: usize) -> Scanned<Done> {
+    reader.rest_of_entries(Open::past_first(b']'))?;
+    reader.request.list = Span::new(list, reader.cursor.offset());
+    finish(reader, Open::past_first(b'}'))
+}
+
+/// A body that was read.
+pub(super) struct Done {
+    pub(super) request: Request,
+    pub(super) tables: Tables,
+    /// How many parts the message has that stands in a field of its own; none if there is none.
+    pub(super) head: Option<usize>,
+    /// What was known before the list of messages, if there is one list.
+    pub(super) before: Option<Box<Before>>,
+}
+
+/// Reads the fields that are left, and puts everything in its place.
+fn finish(mut reader: Reader<'_>, mut open: Open) -> Scanned<Done> {
     while let Some(key) = reader.cursor.field(&mut open)? {
         reader.field(&key.name, key.start)?;
     }
     let end = reader.cursor.offset();
-    let Reader { cursor, .. } = &reader;
-    cursor.clone().finish()?;
-    reader.request.body = Span::new(start, end);
+    reader.cursor.clone().finish()?;
+    reader.request.body = Span::new(reader.start, end);
     let body = reader.request.body;
     let markers = reader.request.markers.iter_mut();
     let own = markers.filter(|marker| marker.object.is_empty());
@@ -33,9 +55,14 @@ pub(super) fn read(text: &str, dialect: Dialect) -> Scanned<(Request, Tables, bo
         return reader.cursor.fail(Why::NoMessages);
     }
     reader.put_head_first();
-    reader.request.partial |= is_partial(text, &reader.request.session);
+    reader.request.partial |= is_partial(reader.text, &reader.request.session);
     let head = !reader.head.messages.is_empty();
-    Ok((reader.request, reader.tables, head))
+    Ok(Done {
+        request: reader.request,
+        tables: reader.tables,
+        head: head.then_some(reader.head.parts.len()),
+        before: reader.before.filter(|_| reader.lists == 1),
+    })
 }
 
 fn is_partial(text: &str, session: &SessionHints) -> bool {
@@ -100,6 +127,15 @@ impl Reader<'_> {
         self.forget_list();
         let first = self.cursor.peek();
         let start = self.cursor.offset();
+        self.lists += 1;
+        self.before = (first == Some(b'[')).then(|| {
+            Box::new(Before {
+                start: self.start,
+                list: start,
+                request: self.request.clone(),
+                head: self.head.clone(),
+            })
+        });
         match first {
             Some(b'[') => self.entries()?,
             Some(b'"') if self.dialect == Dialect::Responses => responses::text_input(self)?,
@@ -114,7 +150,11 @@ impl Reader<'_> {
     }
 
     fn entries(&mut self) -> Scanned<()> {
-        let mut open = self.cursor.open()?;
+        let open = self.cursor.open()?;
+        self.rest_of_entries(open)
+    }
+
+    fn rest_of_entries(&mut self, mut open: Open) -> Scanned<()> {
         while self.cursor.more(&mut open)? {
             match self.dialect {
                 Dialect::Chat => chat::entry(self)?,

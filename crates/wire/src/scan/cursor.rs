@@ -29,6 +29,16 @@ pub(crate) struct Open {
     first: bool,
 }
 
+impl Open {
+    /// One that is closed by `close`, of which something was read.
+    pub(crate) fn past_first(close: u8) -> Self {
+        Self {
+            close,
+            first: false,
+        }
+    }
+}
+
 /// A field's name, and where the field begins.
 pub(crate) struct Key<'a> {
     pub(crate) name: Cow<'a, str>,
@@ -47,6 +57,14 @@ impl<'a> Cursor<'a> {
             bytes: text.as_bytes(),
             at,
             depth: 0,
+        }
+    }
+
+    /// A cursor inside of so many lists and objects.
+    pub(crate) fn inside(text: &'a str, at: usize, depth: u32) -> Self {
+        Self {
+            depth,
+            ..Self::at(text, at)
         }
     }
 
@@ -155,6 +173,16 @@ impl<'a> Cursor<'a> {
             _ => self.scalar()?,
         }
         Ok(Span::new(start, self.at))
+    }
+
+    /// Steps over a value, which is not looked into if it stands at `known`.
+    pub(crate) fn value_or(&mut self, known: Span) -> Scanned<Span> {
+        self.skip_space();
+        if known.is_empty() || known.start as usize != self.at {
+            return self.value();
+        }
+        self.at = known.end as usize;
+        Ok(known)
     }
 
     fn string(&mut self) -> Scanned<End> {

@@ -3,6 +3,7 @@
 use trimtab_model::Dialect;
 
 use super::cursor::{Cursor, Scanned};
+use super::memo::Before;
 use super::request::{MarkerName, MarkerSpan, Request};
 use super::span::Span;
 use super::table::{PartKind, PartSpan, Tables};
@@ -20,6 +21,12 @@ pub(super) struct Reader<'a> {
     pub(super) speaking: bool,
     /// The parts of an entry, until it is known whose they are.
     pub(super) scratch: Vec<PartSpan>,
+    /// Where the body's object begins.
+    pub(super) start: usize,
+    /// How many lists of messages there were; the last one counts.
+    pub(super) lists: u32,
+    /// What was known before the last of them.
+    pub(super) before: Option<Box<Before>>,
 }
 
 /// An object that was read, or another value that was passed over.
@@ -40,6 +47,9 @@ impl<'a> Reader<'a> {
             head: Tables::default(),
             speaking: false,
             scratch: Vec::new(),
+            start: 0,
+            lists: 0,
+            before: None,
         }
     }
 

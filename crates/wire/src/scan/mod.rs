@@ -24,6 +24,7 @@ mod chat;
 pub(crate) mod cursor;
 mod detect;
 mod element;
+mod memo;
 mod messages;
 mod request;
 mod responses;
@@ -38,6 +39,7 @@ mod tests;
 
 pub use detect::detect;
 pub(crate) use element::string;
+pub use memo::{Boundary, Memo};
 pub use request::{Limit, LimitName, MarkerName, MarkerSpan, Request, SessionHints, ToolSpan};
 pub use span::Span;
 pub use table::{PartKind, PartSpan};
@@ -53,29 +55,52 @@ pub struct Scan<'a> {
     dialect: Dialect,
     request: Request,
     tables: Tables,
-    /// True if the first message stands in a field of its own, not in the list.
-    head: bool,
+    /// How many parts the first message has, if it stands in a field of its own and not in
+    /// the list.
+    head: Option<usize>,
+    /// What was known before the list, for who reads a longer body.
+    before: Option<Box<memo::Before>>,
 }
 
 impl<'a> Scan<'a> {
     /// Scans `body`, which is a request of `dialect`.
     pub fn new(body: &'a [u8], dialect: Dialect) -> Result<Self, Unscannable> {
-        if u32::try_from(body.len()).is_err() {
-            let why = Why::TooLong;
-            return Err(Unscannable { offset: 0, why });
-        }
-        let Ok(text) = simdutf8::basic::from_utf8(body) else {
-            return Err(not_utf8(body));
+        let text = text_of(body)?;
+        Ok(Self::of(text, dialect, body::read(text, dialect)?))
+    }
+
+    /// Scans a body that begins like another one, from where they part.
+    ///
+    /// Up to the [`boundary`](Memo::boundary) of `entries` its bytes must be those of the body
+    /// that `memo` is of: the caller has to make sure of that. A memo of another body gives a
+    /// wrong scan, or none.
+    pub fn resume(body: &'a [u8], memo: &Memo, entries: usize) -> Result<Self, Unscannable> {
+        let text = text_of(body)?;
+        let Some(reader) = memo.reader(text, entries) else {
+            return Self::new(body, memo.dialect());
         };
-        let (request, tables, head) = body::read(text, dialect)?;
-        Ok(Self {
+        let done = body::go_on(reader, memo.list())?;
+        Ok(Self::of(text, memo.dialect(), done))
+    }
+
+    fn of(text: &'a str, dialect: Dialect, done: body::Done) -> Self {
+        Self {
             text,
             dialect,
-            request,
-            tables,
-            head,
-        })
+            request: done.request,
+            tables: done.tables,
+            head: done.head,
+            before: done.before,
+        }
     }
+}
+
+fn text_of(body: &[u8]) -> Result<&str, Unscannable> {
+    if u32::try_from(body.len()).is_err() {
+        let why = Why::TooLong;
+        return Err(Unscannable { offset: 0, why });
+    }
+    simdutf8::basic::from_utf8(body).map_err(|_| not_utf8(body))
 }
 
 fn not_utf8(body: &[u8]) -> Unscannable {

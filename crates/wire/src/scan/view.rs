@@ -113,7 +113,7 @@ impl<'a> Scan<'a> {
 
     /// The message at `at`, read from the body now; none beyond the end.
     pub fn message(&self, at: usize) -> Option<Message> {
-        if self.head && at == 0 {
+        if self.head.is_some() && at == 0 {
             return self.head_message();
         }
         let entries = self.entry_range(at);
@@ -153,9 +153,15 @@ impl<'a> Scan<'a> {
         gatherer.messages.into_iter().next()
     }
 
+    /// The position of the first message that stands in the list: 1 if the system speaks in a
+    /// field of its own, else 0.
+    pub fn first_in_list(&self) -> usize {
+        usize::from(self.head.is_some())
+    }
+
     /// True if the first message stands in a field of its own.
     pub(crate) fn has_head(&self) -> bool {
-        self.head
+        self.head.is_some()
     }
 
     pub(crate) fn text(&self) -> &'a str {
@@ -182,7 +188,7 @@ impl<'a> Scan<'a> {
             return end..end;
         };
         let first = row.entry as usize;
-        if self.head && at == 0 {
+        if self.head.is_some() && at == 0 {
             return 0..0;
         }
         if self.dialect != Dialect::Responses {

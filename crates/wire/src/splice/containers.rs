@@ -12,23 +12,26 @@ use crate::scan::cursor::Cursor;
 #[derive(Debug)]
 pub(crate) struct Containers<'a> {
     text: &'a str,
+    /// The list of messages, which is most of the body.
+    list: Span,
     changed: BTreeMap<Span, Members>,
 }
 
 impl<'a> Containers<'a> {
-    pub(crate) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str, list: Span) -> Self {
         Self {
             text,
+            list,
             changed: BTreeMap::new(),
         }
     }
 
     /// The members of the list or object at `container`.
     pub(crate) fn at(&mut self, container: Span) -> &mut Members {
-        let text = self.text;
+        let (text, list) = (self.text, self.list);
         self.changed
             .entry(container)
-            .or_insert_with(|| Members::read(text, container))
+            .or_insert_with(|| Members::read(text, container, list))
     }
 
     /// Leaves out the element of `list` in which `span` lies.

@@ -28,8 +28,9 @@ impl Members {
         }
     }
 
-    /// The elements of the list, or the fields of the object, at `container`.
-    pub(crate) fn read(text: &str, container: Span) -> Self {
+    /// The elements of the list, or the fields of the object, at `container`; a value at
+    /// `known` is not looked into again.
+    pub(crate) fn read(text: &str, container: Span, known: Span) -> Self {
         let mut spans = Vec::new();
         let mut cursor = Cursor::at(text, container.start as usize);
         let is_object = cursor.peek() == Some(b'{');
@@ -39,7 +40,9 @@ impl Members {
                     let Ok(Some(key)) = cursor.field(&mut open) else {
                         break;
                     };
-                    let Ok(value) = cursor.value() else { break };
+                    let Ok(value) = cursor.value_or(known) else {
+                        break;
+                    };
                     spans.push(Span::new(key.start, value.end as usize));
                 } else {
                     let Ok(true) = cursor.more(&mut open) else {
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
 
     fn edited(text: &str, drop: &[usize], add: &[(usize, &str)]) -> String {
-        let mut members = Members::read(text, Span::new(0, text.len()));
+        let mut members = Members::read(text, Span::new(0, text.len()), Span::default());
         for index in drop {
             members.drop_member(*index);
         }

@@ -66,7 +66,7 @@ pub fn splice<'a>(scan: &Scan<'a>, changes: &[Change]) -> Result<Spliced<'a>, Re
         scan,
         draft: &draft,
         edits: Edits::default(),
-        containers: Containers::new(scan.text()),
+        containers: Containers::new(scan.text(), scan.request().list),
         skipped: Vec::new(),
         unmarked: BTreeSet::new(),
         contents: HashMap::new(),

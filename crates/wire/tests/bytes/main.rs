@@ -14,6 +14,7 @@ mod large;
 #[expect(unreachable_pub, reason = "the fuzz targets see it from outside")]
 #[path = "../../../../fuzz/src/properties.rs"]
 mod properties;
+mod resume;
 mod scan;
 mod smoke;
 mod splice;

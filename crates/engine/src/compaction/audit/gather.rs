@@ -1,8 +1,8 @@
 //! The facts of the replaced messages, each once, with where they stand.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use foldhash::{HashMap, HashMapExt as _};
 use trimtab_model::{Kind, Message, Output, Part, Ref};
 
 use super::Missing;

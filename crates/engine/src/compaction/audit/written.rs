@@ -1,6 +1,6 @@
 //! What a summary says, so that facts can be looked up in it.
 
-use std::collections::HashSet;
+use foldhash::{HashSet, HashSetExt as _};
 
 use crate::facts::{self, FactKind};
 

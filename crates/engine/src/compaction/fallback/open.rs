@@ -12,7 +12,7 @@ use super::runs::call_at;
 use super::section::{Section, Title, head_of};
 use crate::compaction::room::Room;
 use crate::compaction::text::{clipped, short_arguments};
-use crate::facts::{self, FactKind};
+use crate::facts;
 
 /// Characters of an item.
 const LONGEST: usize = 200;
@@ -125,11 +125,7 @@ fn errors_of(output: &Output) -> Vec<String> {
     let from = text.ceil_char_boundary(text.len().saturating_sub(READ));
     let tail = text.get(from..).unwrap_or_default();
     let mut errors = Vec::new();
-    facts::extract(tail, &mut |fact| {
-        if fact.kind == FactKind::Error {
-            errors.push(clipped(fact.text, LONGEST));
-        }
-    });
+    facts::errors(tail, &mut |fact| errors.push(clipped(fact.text, LONGEST)));
     let first = text.lines().find(|line| !line.trim().is_empty());
     if let (true, true, Some(first)) = (output.is_error, errors.is_empty(), first) {
         errors.push(clipped(first, LONGEST));

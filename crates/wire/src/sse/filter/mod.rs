@@ -208,7 +208,7 @@ impl<'a> Edit<'a> {
         Self {
             json,
             edits: Edits::default(),
-            containers: Containers::new(json),
+            containers: Containers::new(json, Span::default()),
             changed: false,
             calls_left: false,
         }

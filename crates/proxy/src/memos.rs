@@ -1,0 +1,301 @@
+//! What is remembered of bodies, so that the next one is read from where it is new.
+//!
+//! A body begins like the one before it. Which one that was is guessed by a sample of its
+//! bytes; that it truly begins like it is proven by a keyed hash of all of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use trimtab_model::Dialect;
+use trimtab_wire::scan::{Memo, Scan, Unscannable};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::prints::{Print, Trail};
+
+/// Bytes that are looked at to guess.
+const SAMPLE: usize = 64;
+/// Bytes of the shortest beginning that is worth remembering.
+const SHORTEST: usize = 4 << 10;
+/// Bytes between two places at which a body may be taken up again; the last few entries have
+/// one each, because cache markers move there.
+const APART: usize = 128 << 10;
+const LAST: usize = 6;
+/// Bodies with the same sample that are remembered.
+const ALIKE: usize = 4;
+
+/// What is remembered of all bodies, within a number of bytes.
+pub(crate) struct Memos {
+    kept: Mutex<Kept>,
+    most: usize,
+}
+
+#[derive(Default)]
+struct Kept {
+    by_sample: HashMap<u64, Vec<Arc<Known>>>,
+    bytes: usize,
+}
+
+/// What is known of one body.
+struct Known {
+    memo: Memo,
+    trail: Trail,
+    /// The messages of its trail that stand before the list.
+    head: usize,
+    marks: Vec<Mark>,
+    sample: u64,
+}
+
+/// A place at which a body may be taken up again.
+#[derive(Clone, Copy)]
+struct Mark {
+    entries: usize,
+    messages: usize,
+    offset: usize,
+    /// Keyed hash of everything before.
+    print: Print,
+    /// The last bytes before.
+    tail: u64,
+}
+
+/// A body that was read, and how.
+pub(crate) struct Read<'a> {
+    pub(crate) scan: Scan<'a>,
+    pub(crate) trail: Trail,
+    tenant: &'a str,
+    /// What it begins like, the mark up to which, and the hash so far.
+    from: Option<(Arc<Known>, usize)>,
+    hasher: Xxh3,
+    hashed: usize,
+}
+
+impl Memos {
+    /// Remembers nothing yet; all together may take about `most` bytes.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            kept: Mutex::default(),
+            most,
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads a body, from where it is new if it begins like one that is known.
+    pub(crate) fn read<'a>(
+        &self,
+        (tenant, dialect): (&'a str, Dialect),
+        body: &'a [u8],
+        key: &[u8; 192],
+    ) -> Result<Read<'a>, Unscannable> {
+        let mut so_far = Xxh3::with_secret(*key);
+        let (from, hashed) = match self.guess((tenant, dialect), body) {
+            Some((known, deepest)) => prove(known, deepest, body, &mut so_far),
+            None => (None, 0),
+        };
+        let (scan, trail) = if let Some((known, mark)) = &from {
+            known.resume(*mark, body, key)?
+        } else {
+            let scan = Scan::new(body, dialect)?;
+            let trail = Trail::of(&scan, key);
+            (scan, trail)
+        };
+        Ok(Read {
+            scan,
+            trail,
+            tenant,
+            from,
+            hasher: so_far,
+            hashed,
+        })
+    }
+
+    /// The body that this one may begin like, and the last mark up to which it may.
+    fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Option<(Arc<Known>, usize)> {
+        let kept = self.kept();
+        let alike = samples(of, body).find_map(|sample| kept.by_sample.get(&sample))?;
+        let deepest = alike.iter().filter_map(|known| {
+            let mut marks = known.marks.iter();
+            let mark = marks.rposition(|mark| tail(body, mark.offset) == Some(mark.tail))?;
+            let offset = known.marks.get(mark)?.offset;
+            Some((offset, mark, known))
+        });
+        let (_, mark, known) = deepest.max_by_key(|(offset, ..)| *offset)?;
+        Some((Arc::clone(known), mark))
+    }
+
+    /// Remembers a body that was read.
+    pub(crate) fn keep(&self, read: Read<'_>) {
+        let Read {
+            scan,
+            trail,
+            tenant,
+            from,
+            hasher,
+            hashed,
+        } = read;
+        let (body, dialect) = (scan.body(), scan.dialect());
+        let head = scan.first_in_list();
+        let Some(memo) = scan.into_memo() else { return };
+        let before = from.as_ref().map_or(&[][..], |(known, mark)| {
+            known.marks.get(..=*mark).unwrap_or_default()
+        });
+        let marks = marks(&memo, before, body, (hasher, hashed));
+        let Some(sample) = marks.last().and_then(|last| {
+            let beginning = body.get(..last.offset)?;
+            samples((tenant, dialect), beginning).next()
+        }) else {
+            return;
+        };
+        let known = Arc::new(Known {
+            memo,
+            trail,
+            head,
+            marks,
+            sample,
+        });
+        let mut kept = self.kept();
+        if let Some((old, _)) = from {
+            kept.forget(&old);
+        }
+        kept.add(known, self.most);
+    }
+}
+
+impl Kept {
+    fn forget(&mut self, old: &Arc<Known>) {
+        let Some(alike) = self.by_sample.get_mut(&old.sample) else {
+            return;
+        };
+        let before = alike.len();
+        alike.retain(|known| !Arc::ptr_eq(known, old));
+        if alike.len() < before {
+            self.bytes = self.bytes.saturating_sub(old.size());
+        }
+        if alike.is_empty() {
+            self.by_sample.remove(&old.sample);
+        }
+    }
+
+    fn add(&mut self, known: Arc<Known>, most: usize) {
+        if self.bytes + known.size() > most {
+            // All of it can be had again by reading a body once.
+            *self = Self::default();
+        }
+        self.bytes += known.size();
+        let alike = self.by_sample.entry(known.sample).or_default();
+        alike.push(known);
+        if alike.len() > ALIKE {
+            let oldest = alike.remove(0);
+            self.bytes = self.bytes.saturating_sub(oldest.size());
+        }
+    }
+}
+
+impl Known {
+    fn size(&self) -> usize {
+        let marks = size_of_val(self.marks.as_slice());
+        size_of::<Self>() + self.memo.size() + marks + self.trail.len() * size_of::<Print>()
+    }
+
+    /// Reads a body from a mark on.
+    fn resume<'a>(
+        &self,
+        mark: usize,
+        body: &'a [u8],
+        key: &[u8; 192],
+    ) -> Result<(Scan<'a>, Trail), Unscannable> {
+        let mark = self.marks.get(mark);
+        let (entries, messages) = mark.map_or((0, 0), |mark| (mark.entries, mark.messages));
+        let scan = Scan::resume(body, &self.memo, entries)?;
+        let known = self.head..self.head + messages;
+        let trail = Trail::after(&scan, key, &self.trail, known);
+        Ok((scan, trail))
+    }
+}
+
+/// The last mark up to which a body is proven to begin like a known one, and how much of it
+/// was hashed.
+fn prove(
+    known: Arc<Known>,
+    deepest: usize,
+    body: &[u8],
+    hasher: &mut Xxh3,
+) -> (Option<(Arc<Known>, usize)>, usize) {
+    let (mut at, mut proven) = (0, None);
+    for (number, mark) in known.marks.iter().enumerate().take(deepest + 1) {
+        hasher.update(body.get(at..mark.offset).unwrap_or_default());
+        at = mark.offset;
+        if hasher.digest128() != mark.print {
+            break;
+        }
+        proven = Some(number);
+    }
+    (proven.map(|number| (known, number)), at)
+}
+
+/// The marks of a body: those that are proven, and new ones behind them.
+fn marks(memo: &Memo, before: &[Mark], body: &[u8], so_far: (Xxh3, usize)) -> Vec<Mark> {
+    let (mut hasher, mut at) = so_far;
+    let entries = memo.entries();
+    let mut marks: Vec<Mark> = Vec::new();
+    for mark in before {
+        add_apart(&mut marks, *mark, mark.entries + LAST > entries);
+    }
+    let first = before.last().map_or(1, |last| last.entries + 1);
+    for entries_before in first..=entries {
+        let Some(boundary) = memo.boundary(entries_before) else {
+            continue;
+        };
+        let is_last = entries_before + LAST > entries;
+        let far = marks.last().map_or(0, |last| last.offset) + APART <= boundary.offset;
+        // What was hashed beyond what is proven cannot be taken up in the middle.
+        if (!is_last && !far) || boundary.offset < at {
+            continue;
+        }
+        hasher.update(body.get(at..boundary.offset).unwrap_or_default());
+        at = boundary.offset;
+        let Some(tail) = tail(body, at) else { continue };
+        let mark = Mark {
+            entries: entries_before,
+            messages: boundary.messages,
+            offset: at,
+            print: hasher.digest128(),
+            tail,
+        };
+        marks.push(mark);
+    }
+    marks
+}
+
+/// Adds a mark if it is one of the last, or far from the one before.
+fn add_apart(marks: &mut Vec<Mark>, mark: Mark, is_last: bool) {
+    let before = marks.last().map_or(0, |last| last.offset);
+    if is_last || before + APART <= mark.offset {
+        marks.push(mark);
+    }
+}
+
+/// Samples of a body, the one that says most first.
+fn samples<'b>(of: (&'b str, Dialect), body: &'b [u8]) -> impl Iterator<Item = u64> + 'b {
+    // Near enough to the end that what conversations share is behind it.
+    let places = std::iter::successors(Some(SHORTEST), |place| Some(place + place / 8));
+    let places: Vec<usize> = places.take_while(|place| *place <= body.len()).collect();
+    places.into_iter().rev().filter_map(move |place| {
+        let sample = body.get(place - SAMPLE..place)?;
+        let mut hasher = Xxh3::new();
+        hasher.update(of.0.as_bytes());
+        hasher.update(&[of.1 as u8]);
+        hasher.update(&place.to_le_bytes());
+        hasher.update(sample);
+        Some(hasher.digest())
+    })
+}
+
+fn tail(body: &[u8], end: usize) -> Option<u64> {
+    let tail = body.get(end.checked_sub(SAMPLE)?..end)?;
+    Some(xxh3_64(tail))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+use super::*;
+use std::fmt::Write as _;
+
+const KEY: [u8; 192] = [7; 192];
+const MOST: usize = 1 << 20;
+
+/// Reads a body as a new one and as one that may be known: both must be the same.
+#[track_caller]
+fn check(memos: &Memos, dialect: Dialect, body: &str) -> bool {
+    let fresh = Memos::new(MOST);
+    let of = ("tenant", dialect);
+    let expected = fresh.read(of, body.as_bytes(), &KEY).unwrap();
+    let read = memos.read(of, body.as_bytes(), &KEY).unwrap();
+    let resumed = read.from.is_some();
+    assert_eq!(read.trail, expected.trail);
+    assert_eq!(read.scan.request(), expected.scan.request());
+    assert_eq!(read.scan.len(), expected.scan.len());
+    for at in 0..read.scan.len() {
+        assert_eq!(read.scan.role(at), expected.scan.role(at), "{at}");
+        assert_eq!(read.scan.parts(at), expected.scan.parts(at), "{at}");
+        assert_eq!(read.scan.message(at), expected.scan.message(at), "{at}");
+    }
+    memos.keep(read);
+    resumed
+}
+
+fn filler(at: usize) -> String {
+    format!("output {at} ").repeat(200)
+}
+
+fn chat(rounds: usize) -> String {
+    let mut list = r#"{"role":"system","content":"s"},{"role":"user","content":"q"}"#.to_owned();
+    for at in 0..rounds {
+        write!(
+            list,
+            r#",{{"role":"assistant","content":null,"tool_calls":[{{"id":"c{at}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}]}},{{"role":"tool","tool_call_id":"c{at}","content":"{}"}}"#,
+            filler(at)
+        )
+        .unwrap();
+    }
+    format!(r#"{{"model":"m","messages":[{list}],"stream":true}}"#)
+}
+
+/// With the system behind the list, and a marker that moves along.
+fn messages(rounds: usize, time: usize) -> String {
+    let mut list = r#"{"role":"user","content":"q"}"#.to_owned();
+    for at in 0..rounds {
+        let marker = if at + 1 == rounds {
+            r#","cache_control":{"type":"ephemeral"}"#
+        } else {
+            ""
+        };
+        write!(
+            list,
+            r#",{{"role":"assistant","content":[{{"type":"tool_use","id":"c{at}","name":"f","input":{{}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c{at}","content":"{}"{marker}}}]}}"#,
+            filler(at)
+        )
+        .unwrap();
+    }
+    format!(r#"{{"model":"m","messages":[{list}],"system":"it is {time}","max_tokens":9}}"#)
+}
+
+fn responses(rounds: usize) -> String {
+    let mut list = r#"{"role":"user","content":"q"}"#.to_owned();
+    for at in 0..rounds {
+        write!(
+            list,
+            r#",{{"type":"reasoning","id":"r{at}","summary":[]}},{{"type":"function_call","call_id":"c{at}","name":"f","arguments":"{{}}"}},{{"type":"function_call_output","call_id":"c{at}","output":"{}"}}"#,
+            filler(at)
+        )
+        .unwrap();
+    }
+    format!(r#"{{"instructions":"s","input":[{list}]}}"#)
+}
+
+#[test]
+fn a_body_that_is_known_is_read_like_a_new_one() {
+    let memos = Memos::new(MOST);
+    for rounds in 4..40 {
+        let known = check(&memos, Dialect::Chat, &chat(rounds));
+        assert_eq!(known, rounds > 4, "{rounds}");
+        let known = check(&memos, Dialect::Messages, &messages(rounds, rounds));
+        assert_eq!(known, rounds > 4, "{rounds}");
+        let known = check(&memos, Dialect::Responses, &responses(rounds));
+        assert_eq!(known, rounds > 4, "{rounds}");
+    }
+}
+
+#[test]
+fn a_body_that_differs_somewhere_is_read_from_before_there() {
+    let memos = Memos::new(MOST);
+    check(&memos, Dialect::Chat, &chat(30));
+    for at in [1, 15, 28, 29] {
+        let other = chat(30).replacen(&filler(at), &filler(at).to_uppercase(), 1);
+        check(&memos, Dialect::Chat, &other);
+        check(&memos, Dialect::Chat, &chat(30));
+    }
+    // The client compacted: the beginning is the same, the rest is gone.
+    check(&memos, Dialect::Chat, &chat(8));
+    check(&memos, Dialect::Chat, &chat(31));
+}
+
+#[test]
+fn a_body_that_breaks_off_is_refused_as_ever() {
+    let memos = Memos::new(MOST);
+    let body = chat(20);
+    check(&memos, Dialect::Chat, &body);
+    let broken = body.strip_suffix("e}").unwrap();
+    let of = ("tenant", Dialect::Chat);
+    let resumed = memos.read(of, broken.as_bytes(), &KEY).err();
+    let fresh = Scan::new(broken.as_bytes(), Dialect::Chat).err();
+    assert!(resumed.is_some() && resumed == fresh);
+}
+
+#[test]
+fn what_is_remembered_stays_within_its_memory() {
+    let memos = Memos::new(40_000);
+    for at in 0..100 {
+        let body = chat(20).replace("\"q\"", &format!("\"{}\"", format!("q{at}").repeat(4_000)));
+        check(&memos, Dialect::Chat, &body);
+        assert!(memos.kept().bytes <= 40_000);
+    }
+    let kept = memos.kept();
+    let counted = kept.by_sample.values().flatten().map(|known| known.size());
+    assert_eq!(counted.sum::<usize>(), kept.bytes);
+}
+
+#[test]
+fn tenants_share_nothing() {
+    let memos = Memos::new(MOST);
+    check(&memos, Dialect::Chat, &chat(10));
+    let body = chat(11);
+    let other = memos.read(("other", Dialect::Chat), body.as_bytes(), &KEY);
+    assert!(other.unwrap().from.is_none());
+}

@@ -1,0 +1,117 @@
+//! Writes to one session in one transaction: one sync for all of them.
+
+use super::putting::{ATTEMPTS, Incoming, insert};
+use super::streams::{self, Packed};
+use super::{FolderStore, rows};
+use crate::put::{Input, Labels};
+use crate::write::{Kind, check};
+use crate::{Error, Result, SessionId, Stream, Write};
+
+/// A write that is ready to be carried out.
+enum Ready<'w> {
+    Put {
+        id: &'w str,
+        labels: &'w Labels,
+        incoming: Vec<Incoming<'w>>,
+    },
+    Append {
+        stream: Stream,
+        expected: u64,
+        entries: Vec<Packed>,
+    },
+}
+
+impl FolderStore {
+    pub(super) fn write_together(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
+        let ready = writes.iter().map(|write| self.prepare(write));
+        let mut ready = ready.collect::<Result<Vec<_>>>()?;
+        for _ in 0..ATTEMPTS {
+            let now = self.now();
+            let done = self.writing(|db| {
+                let mut row = rows::used(db, session, now)?;
+                for write in &mut ready {
+                    if !carry_out(db, &mut row, write)? {
+                        return Ok(false);
+                    }
+                }
+                rows::save_session(db, &row)?;
+                Ok(true)
+            });
+            // After an error too: it may have come through.
+            if !matches!(done, Ok(false)) {
+                incoming(&mut ready).for_each(Incoming::leave_file);
+            }
+            if done? {
+                return incoming(&mut ready).try_for_each(|bytes| self.confirm(bytes));
+            }
+            for bytes in incoming(&mut ready) {
+                bytes.make_image(&self.blobs)?;
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// Compresses what is written, before the others have to wait for it.
+    fn prepare<'w>(&self, write: &'w Write) -> Result<Ready<'w>> {
+        Ok(match &write.0 {
+            Kind::Put {
+                id,
+                labels,
+                bytes,
+                text,
+            } => {
+                let text = text.as_deref().map(str::as_bytes);
+                let all = std::iter::once(bytes.as_slice()).chain(text);
+                let incoming = all.map(|bytes| {
+                    let mut incoming = Incoming::new(&self.blobs, Input::Slice(bytes))?;
+                    incoming.make_image(&self.blobs)?;
+                    Ok(incoming)
+                });
+                Ready::Put {
+                    id,
+                    labels,
+                    incoming: incoming.collect::<Result<_>>()?,
+                }
+            }
+            Kind::Append {
+                stream,
+                expected,
+                entries,
+            } => Ready::Append {
+                stream: *stream,
+                expected: *expected,
+                entries: entries.iter().map(|entry| streams::pack(entry)).collect(),
+            },
+        })
+    }
+}
+
+/// False if some bytes have to be made durable first.
+fn carry_out(
+    db: &rusqlite::Connection,
+    row: &mut rows::SessionRow,
+    write: &mut Ready<'_>,
+) -> Result<bool> {
+    match write {
+        Ready::Put {
+            id,
+            labels,
+            incoming,
+        } => match insert(db, row, labels, incoming)? {
+            Some(reference) => check(id, reference.id()).map(|()| true),
+            None => Ok(false),
+        },
+        Ready::Append {
+            stream,
+            expected,
+            entries,
+        } => streams::append(db, row, (*stream, *expected), entries).map(|()| true),
+    }
+}
+
+fn incoming<'r, 'w>(ready: &'r mut [Ready<'w>]) -> impl Iterator<Item = &'r mut Incoming<'w>> {
+    ready.iter_mut().flat_map(|write| match write {
+        Ready::Put { incoming, .. } => incoming.as_mut_slice(),
+        Ready::Append { .. } => &mut [],
+    })
+}

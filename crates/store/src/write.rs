@@ -1,0 +1,113 @@
+//! Writes that are carried out together.
+
+use std::fmt;
+
+use trimtab_model::Ref;
+
+use crate::frames;
+use crate::put::Labels;
+use crate::refs::Secret;
+use crate::{Put, Result, SessionId, Store, Stream};
+
+/// Makes the refs of one session, so that an output can be named before it is written.
+///
+/// Whoever has one must see to it that no ref leaves the process before its bytes are
+/// durable: [`Staged`](crate::Staged) does.
+#[derive(Clone)]
+pub struct Naming {
+    secret: Secret,
+}
+
+impl Naming {
+    pub(crate) fn new(secret: Secret) -> Self {
+        Self { secret }
+    }
+
+    /// The ref that a put of these bytes gives; `text` is what is kept beside them.
+    pub(crate) fn name(&self, call: &str, bytes: &[u8], text: Option<&str>) -> Ref {
+        let whole = frames::scan(bytes);
+        let id = self.secret.ref_id(call, &whole.digest);
+        let newlines = text.map(|text| memchr::memchr_iter(b'\n', text.as_bytes()).count());
+        let newlines = newlines.map_or(whole.newlines, |newlines| newlines as u64);
+        Ref::issue(id, Some(whole.byte_size), Some(newlines + 1))
+    }
+}
+
+impl fmt::Debug for Naming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Naming")
+    }
+}
+
+/// One write to a session.
+#[derive(Clone, Debug)]
+pub struct Write(pub(crate) Kind);
+
+/// What is written.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// An output, and the id that its ref must get.
+    Put {
+        id: String,
+        labels: Labels,
+        bytes: Vec<u8>,
+        text: Option<String>,
+    },
+    /// Entries of a log or journal.
+    Append {
+        stream: Stream,
+        expected: u64,
+        entries: Vec<Vec<u8>>,
+    },
+}
+
+impl Write {
+    /// How many bytes it holds, about.
+    pub(crate) fn weight(&self) -> usize {
+        match &self.0 {
+            Kind::Put { bytes, text, .. } => bytes.len() + text.as_ref().map_or(0, String::len),
+            Kind::Append { entries, .. } => entries.iter().map(Vec::len).sum(),
+        }
+    }
+
+    /// Carries it out by itself.
+    pub(crate) fn carry_out<S: Store + ?Sized>(
+        &self,
+        store: &S,
+        session: &SessionId,
+    ) -> Result<()> {
+        match &self.0 {
+            Kind::Put {
+                id,
+                labels,
+                bytes,
+                text,
+            } => {
+                let mut put = Put::new(&labels.call, bytes)
+                    .tool(&labels.tool)
+                    .media_type(&labels.media_type);
+                put.text = text.as_deref();
+                let stored = store.put(session, put)?;
+                check(id, stored.id())
+            }
+            Kind::Append {
+                stream,
+                expected,
+                entries,
+            } => {
+                let entries: Vec<&[u8]> = entries.iter().map(Vec::as_slice).collect();
+                store.append(session, *stream, *expected, &entries)?;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A session that was removed and began anew gives other refs.
+pub(crate) fn check(expected: &str, id: &str) -> Result<()> {
+    if expected == id {
+        Ok(())
+    } else {
+        Err(crate::Error::NotFound)
+    }
+}

@@ -1,0 +1,184 @@
+//! What is remembered of a scan, so that the next body is scanned from where it is new.
+//!
+//! A client sends its whole conversation every time. Most of a body was scanned before, as the
+//! beginning of the body before it: its spans are still right.
+
+use trimtab_model::{Dialect, Role};
+
+use super::Scan;
+use super::cursor::Cursor;
+use super::element::Reader;
+use super::request::Request;
+use super::span::Span;
+use super::table::{MessageRow, Tables, narrow};
+
+/// What was known of a body before its list of messages.
+#[derive(Clone, Debug)]
+pub(super) struct Before {
+    /// Where the body's object begins.
+    pub(super) start: usize,
+    /// Where the list begins.
+    pub(super) list: usize,
+    pub(super) request: Request,
+    /// The message of the field that the system speaks in.
+    pub(super) head: Tables,
+}
+
+/// What is remembered of a scan.
+///
+/// ```
+/// use trimtab_model::Dialect;
+/// use trimtab_wire::scan::Scan;
+///
+/// let first = br#"{"model":"m","messages":[{"role":"user","content":"q"}]}"#;
+/// let next = br#"{"model":"m","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}"#;
+/// let memo = Scan::new(first, Dialect::Chat).unwrap().into_memo().unwrap();
+/// let boundary = memo.boundary(1).unwrap();
+/// assert_eq!(first[..boundary.offset], next[..boundary.offset]);
+/// let scan = Scan::resume(next, &memo, 1).unwrap();
+/// assert_eq!((boundary.messages, scan.len()), (1, 2));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Memo {
+    dialect: Dialect,
+    before: Box<Before>,
+    /// The tables of the list, without the message of a field of its own.
+    tables: Tables,
+    /// The markers in the list.
+    markers: Vec<super::MarkerSpan>,
+}
+
+/// A place between two entries of the list of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Boundary {
+    /// How many bytes stand before it.
+    pub offset: usize,
+    /// How many messages of the list stand before it.
+    pub messages: usize,
+}
+
+impl Scan<'_> {
+    /// What is worth remembering; none if the body has no list of messages, or several.
+    pub fn into_memo(self) -> Option<Memo> {
+        let before = self.before?;
+        let list = self.request.list;
+        let mut markers = self.request.markers;
+        markers.retain(|marker| list.contains(marker.field));
+        Some(Memo {
+            dialect: self.dialect,
+            tables: without_head(self.tables, self.head),
+            before,
+            markers,
+        })
+    }
+}
+
+/// Takes the message of a field of its own out again.
+fn without_head(mut tables: Tables, head: Option<usize>) -> Tables {
+    let Some(parts) = head else {
+        return tables;
+    };
+    tables.messages.drain(..1.min(tables.messages.len()));
+    tables.parts.drain(..parts.min(tables.parts.len()));
+    let parts = narrow(parts);
+    for message in &mut tables.messages {
+        message.part = message.part.saturating_sub(parts);
+    }
+    for entry in &mut tables.entries {
+        entry.message = entry.message.saturating_sub(1);
+    }
+    tables
+}
+
+impl Memo {
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    pub(super) fn list(&self) -> usize {
+        self.before.list
+    }
+
+    /// How many entries the list of messages has.
+    pub fn entries(&self) -> usize {
+        self.tables.entries.len()
+    }
+
+    /// Bytes that it takes in memory, about.
+    pub fn size(&self) -> usize {
+        size_of::<Self>()
+            + size_of::<Before>()
+            + self.tables.size()
+            + size_of_val(self.markers.as_slice())
+    }
+
+    /// The place behind so many entries; none where a message may go on behind it.
+    pub fn boundary(&self, entries: usize) -> Option<Boundary> {
+        let last = self.tables.entries.get(entries.checked_sub(1)?)?;
+        let messages = self.messages_before(entries);
+        let speaks = self.dialect == Dialect::Responses
+            && self.role(messages.checked_sub(1)?) == Some(Role::Assistant);
+        (!speaks).then_some(Boundary {
+            offset: last.span.end as usize,
+            messages,
+        })
+    }
+
+    /// How many messages of the list stand before an entry.
+    fn messages_before(&self, entries: usize) -> usize {
+        let next = self.tables.entries.get(entries);
+        next.map_or(self.tables.messages.len(), |next| next.message as usize)
+    }
+
+    fn role(&self, message: usize) -> Option<Role> {
+        let row: Option<&MessageRow> = self.tables.messages.get(message);
+        row.map(|row| row.role)
+    }
+
+    /// A reader that stands behind so many entries.
+    pub(super) fn reader<'a>(&self, text: &'a str, entries: usize) -> Option<Reader<'a>> {
+        let Boundary { offset, .. } = self.boundary(entries)?;
+        let Before {
+            start,
+            request,
+            head,
+            ..
+        } = self.before.as_ref();
+        let mut request = request.clone();
+        let known = Span::new(0, offset);
+        let markers = self.markers.iter().copied();
+        request
+            .markers
+            .extend(markers.filter(|marker| known.contains(marker.field)));
+        Some(Reader {
+            cursor: Cursor::inside(text, offset, 2),
+            request,
+            tables: self.tables_before(entries),
+            head: head.clone(),
+            start: *start,
+            lists: 1,
+            before: Some(self.before.clone()),
+            ..Reader::new(text, self.dialect)
+        })
+    }
+
+    fn tables_before(&self, entries: usize) -> Tables {
+        let messages = self.messages_before(entries);
+        let next = self.tables.messages.get(messages);
+        let parts = next.map_or(self.tables.parts.len(), |next| next.part as usize);
+        Tables {
+            entries: first(&self.tables.entries, entries),
+            messages: first(&self.tables.messages, messages),
+            parts: first(&self.tables.parts, parts),
+        }
+    }
+}
+
+/// The first of `list`, with room for a few more.
+fn first<T: Copy>(list: &[T], count: usize) -> Vec<T> {
+    /// What a round adds, generously.
+    const MORE: usize = 16;
+    let mut taken = Vec::with_capacity(count + MORE);
+    taken.extend(list.iter().take(count).copied());
+    taken
+}

@@ -1,0 +1,45 @@
+//! A body that is taken up where another one parts from it is scanned like a new one.
+
+use proptest::prelude::*;
+use trimtab_testkit::cases;
+use trimtab_wire::scan::{Memo, Scan};
+
+use crate::common::body;
+
+/// Scans a body anew and from behind so many entries: both must see the same.
+fn check(body: &str, memo: &Memo, entries: usize, scan: &Scan<'_>) {
+    let fresh = Scan::new(body.as_bytes(), scan.dialect()).unwrap();
+    let resumed = Scan::resume(body.as_bytes(), memo, entries).unwrap();
+    assert_eq!(resumed.request(), fresh.request());
+    assert_eq!(resumed.len(), fresh.len());
+    assert_eq!(resumed.first_in_list(), fresh.first_in_list());
+    for at in 0..fresh.len() {
+        assert_eq!(resumed.role(at), fresh.role(at));
+        assert_eq!(resumed.parts(at), fresh.parts(at));
+        assert_eq!(resumed.message(at), fresh.message(at));
+    }
+    let (again, first) = (resumed.into_memo(), fresh.into_memo());
+    assert_eq!(format!("{again:?}"), format!("{first:?}"));
+}
+
+proptest! {
+    #![proptest_config(cases(500))]
+
+    #[test]
+    fn a_body_is_the_same_from_wherever_it_is_read((dialect, body) in body(8)) {
+        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+        let Some(memo) = scan.clone().into_memo() else { return Ok(()) };
+        let list = scan.request().list;
+        for entries in 1..=memo.entries() {
+            let Some(boundary) = memo.boundary(entries) else { continue };
+            check(&body, &memo, entries, &scan);
+            // The same without what follows there.
+            let shorter = format!("{}{}", &body[..boundary.offset], &body[list.end as usize - 1..]);
+            check(&shorter, &memo, entries, &scan);
+            // The same with the entries that follow once more behind them.
+            let inside = &body[boundary.offset..list.end as usize - 1];
+            let (before, after) = body.split_at(list.end as usize - 1);
+            check(&format!("{before}{inside}{after}"), &memo, entries, &scan);
+        }
+    }
+}
