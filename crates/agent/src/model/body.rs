@@ -1,6 +1,7 @@
 //! Request bodies of the three dialects.
 
-use trimtab_model::{Dialect, Message, Metadata, Part, RawJson, Role};
+use trimtab::request::bare;
+use trimtab_model::{Dialect, Message, RawJson, Role};
 use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::{chat, messages, responses};
 
@@ -141,27 +142,6 @@ fn leading_system<M: std::ops::Deref<Target = Message>>(messages: &[M]) -> usize
 fn thinks(model: &str) -> bool {
     let found = Catalogue::embedded().find(model);
     found.is_ok_and(|found| found.model.reasons)
-}
-
-/// The message without what only we know of it: providers refuse fields that are not theirs.
-fn bare(message: &Message, dialect: Dialect) -> Message {
-    let mut bare = message.clone();
-    let meta = std::mem::take(&mut bare.meta);
-    bare.meta = Metadata {
-        wire_role: meta.wire_role,
-        content_list: meta.content_list,
-        extra: meta.extra,
-        ..Metadata::default()
-    };
-    for part in &mut bare.parts {
-        if let Part::Output(output) = part {
-            output.stored = None;
-            output.trimmed = false;
-            output.tool = None;
-            output.is_error &= dialect == Dialect::Messages;
-        }
-    }
-    bare
 }
 
 /// A JSON object being written.
