@@ -1,6 +1,7 @@
 //! The agent.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use trimtab::session::Session;
 use trimtab_engine::policy::Policy;
@@ -42,6 +43,8 @@ pub struct Agent {
     pub(crate) teller: Teller,
     pub(crate) interrupt: Interrupt,
     pub(crate) background: Option<Background>,
+    /// When the model was asked last.
+    pub(crate) asked: Option<Instant>,
 }
 
 impl Agent {
@@ -65,6 +68,7 @@ impl Agent {
             teller,
             interrupt: Interrupt::default(),
             background: None,
+            asked: None,
         };
         Ok((agent, events))
     }

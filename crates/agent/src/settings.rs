@@ -7,7 +7,7 @@ use trimtab_engine::compaction::keep::Keep;
 use trimtab_engine::policy::Policy;
 use trimtab_model::RawJson;
 use trimtab_model::estimate::Measure;
-use trimtab_wire::catalogue::{Catalogue, Model as Known, Prices};
+use trimtab_wire::catalogue::{Catalogue, Model as Known, Prices, Tier};
 
 use crate::model::{Client, Model};
 use crate::tools::{Tools, Workspace};
@@ -36,6 +36,10 @@ pub struct Settings {
     pub limits: Limits,
     /// What it costs, where that is known.
     pub prices: Option<Prices>,
+    /// What it costs above certain lengths of the prompt.
+    pub tiers: Vec<Tier>,
+    /// How long its provider keeps an unused prompt in its cache, where that is known.
+    pub cache_lifetime: Option<Duration>,
     /// What it is told before all else; nothing if empty.
     pub system: String,
     /// What it can do. The two retrieval tools are added.
@@ -55,7 +59,9 @@ impl Settings {
         let known = known(&model.name);
         Self {
             limits: known.as_ref().map(limits).unwrap_or_default(),
-            prices: known.and_then(|known| known.prices),
+            prices: known.as_ref().and_then(|known| known.prices),
+            cache_lifetime: known.as_ref().and_then(|known| known.cache.lifetime),
+            tiers: known.map(|known| known.tiers).unwrap_or_default(),
             model,
             summariser: None,
             policy: Policy::preset("steady").unwrap_or_default(),
@@ -72,7 +78,9 @@ impl Settings {
     pub fn with_model(mut self, model: Model) -> Self {
         let known = known(&model.name);
         self.limits = known.as_ref().map(limits).unwrap_or_default();
-        self.prices = known.and_then(|known| known.prices);
+        self.prices = known.as_ref().and_then(|known| known.prices);
+        self.cache_lifetime = known.as_ref().and_then(|known| known.cache.lifetime);
+        self.tiers = known.map(|known| known.tiers).unwrap_or_default();
         self.model = model;
         self
     }
@@ -106,6 +114,8 @@ impl Settings {
             dialect,
             limits: self.limits,
             prices: self.prices,
+            tiers: self.tiers.clone(),
+            cache_lifetime: self.cache_lifetime,
             tools: Measure::of_text(RawJson::of(&written).as_str()),
             ..Setup::new(policy)
         }

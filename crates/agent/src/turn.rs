@@ -1,12 +1,11 @@
 //! One turn: the model is asked, its calls are carried out, until it has an answer.
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use trimtab::request::lost_thought;
 use trimtab::session::{Moment, Ready, Recovered};
-use trimtab_engine::log::Log;
-use trimtab_engine::normalise::{Entry, Source};
-use trimtab_engine::window::Window;
-use trimtab_model::{Kind, Message, Part, Role, Usage};
+use trimtab_model::{Kind, Message, Part, Usage};
 
 use crate::model::{Answer, Ending, ModelError, Piece, Request};
 use crate::{Agent, AgentError, Event};
@@ -131,6 +130,9 @@ impl Agent {
     async fn ask(&mut self, turn: &mut Turn) -> Result<Option<Answer>, AgentError> {
         let mut resumes = 0;
         loop {
+            if let Some(asked) = self.asked.replace(Instant::now()) {
+                self.session.idle(asked.elapsed());
+            }
             self.pass(Moment::BeforeCall).await?;
             if self.interrupt.is_set() {
                 return Ok(None);
@@ -216,7 +218,7 @@ impl Agent {
         let window = self.session.window()?.clone();
         let log = self.session.projection().log();
         Ok(Request {
-            lost_thought: has_lost_thought(&window, log),
+            lost_thought: lost_thought(log, window.entries()),
             tools: self.tools.definitions(),
             max_output: answer_limit(&ready, self.session.setup().limits.window),
             window: self.session.setup().limits.window,
@@ -316,26 +318,6 @@ fn answer_limit(ready: &Ready, window: Option<u64>) -> Option<u64> {
     };
     let room = (window - window / 100).saturating_sub(ready.tokens);
     Some(asked.min(room.max(asked / 2)))
-}
-
-/// True if the window ends with an open round whose sealed thought a plan took out.
-fn has_lost_thought(window: &Window, log: &Log) -> bool {
-    let is_output = |entry: &&Entry| entry.message.role == Role::Tool;
-    let entries = window.entries().iter().rev();
-    let Some(asks) = entries.clone().find(|entry| !is_output(entry)) else {
-        return false;
-    };
-    let is_open = entries.take(1).all(|entry| is_output(&entry));
-    let Source::Log(at) = asks.source else {
-        return false;
-    };
-    let came = log.messages().get(at);
-    is_open && came.is_some_and(|came| is_sealed(came)) && !is_sealed(&asks.message)
-}
-
-fn is_sealed(message: &Message) -> bool {
-    let mut parts = message.parts.iter();
-    parts.any(|part| matches!(part, Part::Reasoning(thought) if thought.is_sealed()))
 }
 
 #[cfg(test)]

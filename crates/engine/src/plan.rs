@@ -79,6 +79,8 @@ pub enum Reason {
     Overflow,
     /// Somebody asked for it.
     ByHand,
+    /// What stands before all messages changed, tools or instructions.
+    FrontChanged,
 }
 
 /// What was decided for one call.
@@ -159,9 +161,10 @@ impl Plan {
         self.edits.iter().any(hides)
     }
 
-    /// True if it may be taken back: everything but the views that outputs came in with.
+    /// True if it may be taken back: everything but the views that outputs came in with, and
+    /// what is no longer valid.
     pub fn can_be_undone(&self) -> bool {
-        self.reason != Reason::Admission
+        !matches!(self.reason, Reason::Admission | Reason::FrontChanged)
     }
 
     /// True if it changes nothing.

@@ -1,9 +1,10 @@
 //! One conversation of a client: its session, and which of its messages are the client's.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
-use trimtab::request::changes_to;
+use trimtab::request::{changes_to, lost_thought};
 use trimtab::session::{Moment, Pending, Session, SessionError, Setup};
 use trimtab_engine::normalise::Source;
 use trimtab_engine::view::tools;
@@ -69,6 +70,8 @@ pub(crate) struct Branch {
     tools: (Print, Measure),
     /// Calls of ours in the answer that the client has, and will send back without them.
     mixed: Option<Mixed>,
+    /// When it was asked about last.
+    asked: Option<Instant>,
     /// True while a summary is being written.
     pub(crate) summarising: bool,
 }
@@ -106,6 +109,7 @@ impl Branch {
             refs: Refs::default(),
             tools: (0, Measure::default()),
             mixed: None,
+            asked: None,
             summarising: false,
         }))
     }
@@ -140,10 +144,21 @@ impl Branch {
         self.session.id()
     }
 
+    /// Tells the session how long it was left alone; after a restart nobody knows.
+    pub(crate) fn wakes(&mut self) {
+        if let Some(asked) = self.asked.replace(Instant::now()) {
+            self.session.idle(asked.elapsed());
+        }
+    }
+
     /// Takes the tool definitions of the next call; the same ones are measured once.
     pub(crate) fn set_tools(&mut self, json: &str, key: &[u8; 192]) {
         let print = print_of(json.as_bytes(), key);
         if self.tools.0 != print {
+            if self.tools.0 != 0 {
+                // Tools stand before everything in the cache.
+                self.session.cache_is_cold();
+            }
             self.tools = (print, Measure::of_text(json));
         }
         self.session.set_tools(self.tools.1);
@@ -236,6 +251,10 @@ impl Branch {
             Err(_) => self.estimate()?,
         };
         let offered = ways.offer && !defines_ours(scan) && self.shows_a_ref()?;
+        if offered {
+            // Tools stand before everything that reasoning is bound to.
+            self.session.front_changes()?;
+        }
         let mut changes = self.changes(scan)?;
         let window = self.session.setup().limits.window;
         changes.extend(
@@ -268,10 +287,14 @@ impl Branch {
         let projection = self.session.projection();
         let (log, entries) = (projection.log(), projection.built().entries());
         let came = |at: usize| scan.message(at);
-        Ok(match self.ledger.as_client(log, entries, came) {
+        let mut changes = match self.ledger.as_client(log, entries, came) {
             Some((log, entries)) => changes_to(&log, &entries, scan.dialect()),
             None => changes_to(log, entries, scan.dialect()),
-        })
+        };
+        if lost_thought(log, entries) {
+            changes.push(Change::StopThinking);
+        }
+        Ok(changes)
     }
 
     /// The refs that the window shows.

@@ -3,11 +3,13 @@
 //! without harm.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
 use trimtab::session::{Limits, Moment, Pending, Setup};
 use trimtab_model::{Dialect, Role};
+use trimtab_wire::catalogue::Cache;
 use trimtab_wire::scan::{Scan, Unscannable};
 
 use crate::branch::{Branch, Outgoing, Trouble, Ways};
@@ -260,6 +262,7 @@ impl Managed {
         setup: &Setup,
     ) -> Result<(), Trouble> {
         branch.session().set_limits(setup.limits);
+        branch.wakes();
         let tools = scan.json(scan.request().tools);
         branch.set_tools(tools, self.work.shared.keys.prints());
         branch.id().as_str().clone_into(&mut self.session);
@@ -335,6 +338,7 @@ impl Managed {
         let window = self.known.window;
         let most = window.map_or(u64::MAX, |window| (window / ANSWER_SHARE).max(FREE_ANSWER));
         let key = (&self.route.upstream.name, &self.model);
+        let model = self.known.model.as_ref();
         Setup {
             dialect: self.work.dialect,
             limits: Limits {
@@ -342,9 +346,22 @@ impl Managed {
                 max_output: scan.answer_limit().map(|asked| asked.min(most)),
                 bytes: None,
             },
-            prices: self.known.model.as_ref().and_then(|model| model.prices),
+            prices: model.and_then(|model| model.prices),
+            tiers: model.map_or_else(Vec::new, |model| model.tiers.clone()),
+            cache_lifetime: model.and_then(|model| lifetime(&model.cache, scan)),
             calibration: self.work.shared.models.calibration(key.0, key.1),
             ..Setup::new(policy)
         }
     }
+}
+
+/// How long the provider keeps the prompt: longer, where the client asks and pays for it.
+fn lifetime(cache: &Cache, scan: &Scan<'_>) -> Option<Duration> {
+    let markers = scan.request().markers.iter();
+    let asks = |json: &str| json.contains("\"1h\"");
+    let long = markers
+        .into_iter()
+        .any(|marker| asks(scan.json(marker.value)));
+    let long = cache.long_lifetime.filter(|_| long);
+    long.or(cache.lifetime)
 }

@@ -1,6 +1,7 @@
 //! Request bodies of the three dialects.
 
-use trimtab_model::{Dialect, Message, Metadata, Part, RawJson, Role};
+use trimtab::request;
+use trimtab_model::{Dialect, Message, Part, RawJson, Role};
 use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::{chat, messages, responses};
 
@@ -161,16 +162,10 @@ fn may_think(model: &str) -> bool {
     found.map_or(true, |found| found.model.reasons)
 }
 
-/// The message without what only we know of it: providers refuse fields that are not theirs.
+/// The message as it can be sent: without what only we know of it, and without what only
+/// another dialect understands.
 fn bare(message: &Message, dialect: Dialect) -> Message {
-    let mut bare = message.clone();
-    let meta = std::mem::take(&mut bare.meta);
-    bare.meta = Metadata {
-        wire_role: meta.wire_role,
-        content_list: meta.content_list,
-        extra: meta.extra,
-        ..Metadata::default()
-    };
+    let mut bare = request::bare(message, dialect);
     if came_in(message).is_some_and(|other| other != dialect) {
         forget_dialect(&mut bare, dialect);
     }
@@ -179,14 +174,6 @@ fn bare(message: &Message, dialect: Dialect) -> Message {
         let unsealed =
             |part: &Part| matches!(part, Part::Reasoning(thought) if !thought.is_sealed());
         bare.parts.retain(|part| !unsealed(part));
-    }
-    for part in &mut bare.parts {
-        if let Part::Output(output) = part {
-            output.stored = None;
-            output.trimmed = false;
-            output.tool = None;
-            output.is_error &= dialect == Dialect::Messages;
-        }
     }
     bare
 }

@@ -6,7 +6,6 @@
 
 mod arguments;
 mod confirm;
-mod definition;
 mod list;
 mod read;
 mod retrieval;
@@ -19,13 +18,13 @@ mod write;
 
 pub use arguments::parse;
 pub use confirm::{Confirm, Question};
-pub use definition::Definition;
 pub use list::List;
 pub use read::ReadFile;
 pub use retrieval::Redeem;
 pub use search::Search;
 pub use set::Tools;
 pub use shell::{Shell, ShellLimits};
+pub use trimtab_engine::view::tools::Definition;
 pub use workspace::{Outside, Workspace};
 pub use write::WriteFile;
 

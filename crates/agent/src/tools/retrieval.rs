@@ -20,8 +20,8 @@ pub struct Redeem {
 impl Redeem {
     /// Both tools, for the outputs that `session` may read.
     pub fn both(store: &Arc<dyn Store>, session: &SessionId) -> [Self; 2] {
-        tools::all().map(|tool| Self {
-            definition: tool.into(),
+        tools::all().map(|definition| Self {
+            definition,
             store: Arc::clone(store),
             session: session.clone(),
         })

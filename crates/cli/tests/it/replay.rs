@@ -96,6 +96,58 @@ fn presets_are_compared_and_steady_loses_nothing() {
 }
 
 #[test]
+fn every_break_is_declared_with_its_arithmetic() {
+    let file = file(&folder("breaks"));
+    let args = ["replay", &file, "--window", "12k", "--json"];
+    let outcome = trimtab(&args);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let sums = sums(&outcome);
+    let breaks = sums[0]["report"]["breaks"].as_array().unwrap();
+    assert!(!breaks.is_empty());
+    for found in breaks {
+        let why = found["why"].as_str().unwrap();
+        assert!(why.starts_with("the high-water mark: "), "{why}");
+        assert!(why.contains("written again; it pays after"), "{why}");
+    }
+}
+
+#[test]
+fn settings_beside_the_preset_hold() {
+    let file = file(&folder("set"));
+    let tokens = |set: &str| {
+        let args = ["replay", &file, "--window", "12k", "--json", "--set", set];
+        let outcome = trimtab(&args);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        sums(&outcome)[0]["report"]["tokens"].as_u64().unwrap()
+    };
+    assert!(tokens("ageing.cards.cap_percent=2") < tokens("ageing.cards.cap_percent=20"));
+    let wrong = trimtab(&["replay", &file, "--window", "12k", "--set", "ageing.card=1"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("ageing.card"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_cold_cache_costs_more_where_everything_is_sent() {
+    let folder = folder("cold");
+    let mut conversation = conversation();
+    let messages = conversation["messages"].as_array_mut().unwrap();
+    messages.push(json!({"role": "user", "content": "thanks; and now?"}));
+    messages.push(json!({"role": "assistant", "content": "nothing more"}));
+    let path = folder.join("cold.jsonl");
+    fs::write(&path, format!("{conversation}\n")).unwrap();
+    let path = path.display().to_string();
+    let billed = |flag: &str| {
+        let args = [
+            "replay", &path, "--preset", "none", "--window", "90k", "--json", flag,
+        ];
+        let outcome = trimtab(&args);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        sums(&outcome)[0]["report"]["billed"].as_u64().unwrap()
+    };
+    assert!(billed("--cold-turns") > billed("--quiet"));
+}
+
+#[test]
 fn every_window_is_written_with_the_refs_it_shows() {
     let folder = folder("windows");
     let (file, out) = (file(&folder), folder.join("out.jsonl"));

@@ -13,6 +13,7 @@ mod ageing;
 mod draft;
 mod media;
 mod now;
+mod repeats;
 mod rungs;
 mod survivors;
 
@@ -20,9 +21,10 @@ pub use ageing::{Aged, age};
 pub use draft::{Asked, Draft, Finished, Tokens, draft, time_to_compact};
 pub use media::{MediaPlace, media_to_shed};
 pub use now::{Now, State};
+pub use repeats::repeats_system;
 pub use rungs::{Need, Step, rung};
 
-use trimtab_model::{Kind, Message, Part, Ref};
+use trimtab_model::{Kind, Message, Part, Ref, Role};
 
 use crate::normalise::{Slot, Source};
 use crate::plan::{Edit, Plan, Reason};
@@ -74,20 +76,27 @@ fn refs(message: &Message) -> impl Iterator<Item = &Ref> {
 
 /// The position behind the last bound reasoning that stands behind the first change; none if
 /// there is no such reasoning.
-fn bound_behind(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
-    let first = edits.iter().map(first_changed).min()?;
+pub(crate) fn bound_behind(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
+    bound_from(edits.iter().map(first_affected).min()?, slots)
+}
+
+/// The position behind the last bound reasoning from `first` on; none if there is none.
+pub fn bound_from(first: usize, slots: &[Slot]) -> Option<usize> {
     slots.iter().rev().find_map(|slot| match slot.source {
-        Source::Log(at) if at > first && has_bound_reasoning(&slot.message) => Some(at + 1),
+        Source::Log(at) if at >= first && has_bound_reasoning(&slot.message) => Some(at + 1),
         _ => None,
     })
 }
 
-fn first_changed(edit: &Edit) -> usize {
+/// The first position that stands behind a change.
+fn first_affected(edit: &Edit) -> usize {
     match edit {
         Edit::Show { message, .. }
         | Edit::ShowAsText { message, .. }
-        | Edit::Archive { message } => *message,
+        | Edit::Archive { message } => message + 1,
         Edit::Hide { from, .. } => *from,
+        // What the system says stands before everything in some dialects.
+        Edit::Insert { message, .. } if message.role == Role::System => 0,
         Edit::Insert { before, .. } => *before,
         // What it takes out stands somewhere before; what matters is that it changes bytes.
         Edit::Withdraw { .. } => 0,

@@ -1,6 +1,6 @@
 //! What a decision is made from.
 
-use trimtab_model::estimate::{Heuristic, Measure};
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Role, Usage};
 
 use crate::budget::{DEFAULT_MAX_OUTPUT, Floor, FloorTooLarge};
@@ -64,16 +64,16 @@ impl Now<'_> {
     /// The tokens of a window by our estimate: what was reported for the last call and what
     /// came since, else all of it. Tool definitions are in it.
     pub fn prompt_tokens(&self, measure: &Measure) -> u64 {
+        // A quarter of the bytes is what many a counter says: whichever is more, fits.
         let estimate = (self.tokens)(measure);
+        let by_bytes = quarter(measure);
         match &self.usage {
             Some((usage, then)) => {
                 let since = estimate.saturating_sub((self.tokens)(then));
-                usage.prompt().saturating_add(since)
+                let by_bytes = by_bytes.saturating_sub(quarter(then));
+                usage.prompt().saturating_add(since.max(by_bytes))
             }
-            // A quarter of the bytes is what many a counter says: whichever is more, fits.
-            None => estimate
-                .max(Heuristic::REFS.sizes(measure.sizes()))
-                .saturating_add(self.tools),
+            None => estimate.max(by_bytes).saturating_add(self.tools),
         }
     }
 
@@ -160,4 +160,12 @@ impl Now<'_> {
             _ => by(log),
         }
     }
+}
+
+/// A quarter of the bytes of everything that is said.
+fn quarter(measure: &Measure) -> u64 {
+    let sizes = measure.sizes();
+    let said = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
+    let bytes: u64 = said.iter().map(|length| u64::from(length.bytes)).sum();
+    bytes.div_ceil(4)
 }

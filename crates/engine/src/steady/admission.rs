@@ -1,7 +1,7 @@
 //! How an output comes in.
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, Output, Part, Ref, Role};
+use trimtab_model::{Output, Part, Ref};
 
 use super::card::{self, BYTES_PER_TOKEN};
 use super::names::Known;
@@ -127,17 +127,6 @@ impl Steady {
         let mut outputs = slots.iter().flat_map(|slot| slot.message.outputs());
         let first = outputs.find(|shown| !shown.trimmed && shown.text() == text)?;
         Some(said_before(stored, first.stored.as_ref()))
-    }
-
-    /// True for a long system message that the window has already, word for word: it can be
-    /// archived as it comes in.
-    pub fn repeats_system(&self, slots: &[Slot], message: &Message) -> bool {
-        let long = || message.text().len() >= self.small_bytes;
-        let said = |slot: &Slot| {
-            let system = slot.message.role == Role::System && slot.message.agent_visible();
-            system && slot.message.parts == message.parts
-        };
-        message.role == Role::System && long() && slots.iter().any(said)
     }
 }
 

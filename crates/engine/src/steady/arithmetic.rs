@@ -13,6 +13,9 @@ pub struct Rates {
     pub read: u64,
     /// Written to the cache.
     pub write: u64,
+    /// What every token costs as long as the prompt stays as long as it is: more than 1,000
+    /// above a price cliff.
+    pub rise: u64,
 }
 
 impl Default for Rates {
@@ -21,6 +24,7 @@ impl Default for Rates {
         Self {
             read: 100,
             write: 1_250,
+            rise: 1_000,
         }
     }
 }
@@ -74,7 +78,9 @@ impl Account {
             _ => rates.write.saturating_sub(rates.read),
         };
         let cost = suffix.saturating_mul(extra);
-        let saving = before.saturating_sub(after).saturating_mul(rates.read);
+        // What is left is billed at the ordinary price.
+        let risen = before.saturating_mul(rates.rise) / 1_000;
+        let saving = risen.saturating_sub(after).saturating_mul(rates.read);
         let break_even = if cost == 0 {
             Some(0)
         } else {
@@ -119,5 +125,28 @@ impl fmt::Display for Account {
             Some(paid) => write!(f, "it pays after {paid} calls, {calls} are expected"),
             None => f.write_str("it does not pay, but must be"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cold_cache_costs_nothing_and_a_cliff_pays_sooner() {
+        let tokens = (100_000, 40_000, 40_000);
+        let account = |switch, rise| {
+            let rates = Rates {
+                rise,
+                ..Rates::default()
+            };
+            Account::new(switch, tokens, rates, 5)
+        };
+        assert_eq!(account(Switch::Cold, 1_000).break_even, Some(0));
+        let warm = account(Switch::HighWater, 1_000);
+        let cliff = account(Switch::PriceCliff, 2_000);
+        assert_eq!((warm.saving, cliff.saving), (6_000_000, 16_000_000));
+        assert_eq!((warm.break_even, cliff.break_even), (Some(8), Some(3)));
+        assert!(!warm.pays() && cliff.pays());
     }
 }

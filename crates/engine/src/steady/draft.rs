@@ -12,6 +12,9 @@ use super::situation::Situation;
 use super::survey::{Piece, Seen, Segment, Survey};
 use crate::view::structure::{Cut, cut};
 
+/// A block has at least so many tokens: enough to say where everything is.
+const LEAST_BLOCK: u64 = 80;
+
 /// A rewrite while it is being decided.
 pub(super) struct Draft<'s, 'a> {
     pub(super) settings: &'s Steady,
@@ -22,6 +25,8 @@ pub(super) struct Draft<'s, 'a> {
     pub(super) low: u64,
     /// The room beside what always stays.
     pub(super) flexible: u64,
+    /// What the block may take.
+    pub(super) block: u64,
     /// The first segment that stays as it is.
     pub(super) tail: usize,
     /// Outputs to show as cards, by index in the survey, with their share of names.
@@ -47,6 +52,7 @@ impl<'s, 'a> Draft<'s, 'a> {
             now: survey.total,
             low: fixed + settings.low(flexible),
             flexible,
+            block: settings.block(flexible),
             tail: tail(&survey.segments, settings.tail(flexible)),
             carded: HashMap::new(),
             shortened: Vec::new(),
@@ -144,13 +150,12 @@ impl<'s, 'a> Draft<'s, 'a> {
         if self.now <= self.low {
             return;
         }
-        let block = self.settings.block(self.flexible);
         let earlier: u64 = self
             .old()
             .filter(|(_, segment)| segment.piece == Piece::Ours && self.is_block(segment))
             .map(|(_, segment)| segment.tokens)
             .sum();
-        self.now = self.now.saturating_sub(earlier) + block;
+        self.now = self.now.saturating_sub(earlier) + self.block;
         let mut users = self.settings.user(self.situation.room);
         let old: Vec<(usize, &Segment)> = self.old().collect();
         let mut cut = 0;
@@ -179,6 +184,17 @@ impl<'s, 'a> Draft<'s, 'a> {
                 self.hidden.insert(*index);
             }
         }
+        self.shorten_block();
+    }
+
+    /// Where there is no room for it, the block has fewer lines.
+    fn shorten_block(&mut self) {
+        let over = self
+            .now
+            .saturating_sub(self.settings.high(self.situation.room));
+        let less = over.min(self.block.saturating_sub(LEAST_BLOCK));
+        self.block -= less;
+        self.now -= less;
     }
 
     /// The newest outputs are shortened if nothing else brings the window below its high-water

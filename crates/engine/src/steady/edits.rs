@@ -16,6 +16,7 @@ use super::settings::percent;
 use super::survey::Seen;
 use crate::normalise::{Slot, Source};
 use crate::plan::Edit;
+use crate::planner::bound_behind;
 
 /// What a rewrite has to gain, in percent of the room beside what always stays.
 const LEAST_GAIN: u64 = 5;
@@ -41,8 +42,10 @@ impl Draft<'_, '_> {
         if let Some(hides) = &hides {
             edits.extend(self.hide_edits(hides.before));
         }
-        if self.situation.bound_reasoning {
-            edits.push(Edit::StripReasoning { before: self.end() });
+        if self.situation.bound_reasoning
+            && let Some(before) = bound_behind(&edits, self.survey.slots)
+        {
+            edits.push(Edit::StripReasoning { before });
         }
         let account = self.account();
         Some(Rewrite {
@@ -136,8 +139,7 @@ impl Draft<'_, '_> {
                 messages.push(Arc::clone(&slot.message));
             }
         }
-        let tokens = self.settings.block(self.flexible);
-        let bytes = usize::try_from(tokens * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
+        let bytes = usize::try_from(self.block * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
         Some(Hides {
             messages,
             archive,

@@ -24,14 +24,22 @@ pub(super) enum Kind {
     Qualified,
     Joined,
     Mixed,
+    /// Digits for the most part: an order, a booking, an account.
+    Number,
 }
+
+/// A number names something only if it has so many digits.
+const DIGITS: usize = 4;
 
 /// The kind of a run; none if it is an ordinary word or a number.
 pub(super) fn kind(run: &str) -> Option<Kind> {
     let inner = run.get(1..run.len().max(2) - 1).unwrap_or_default();
     let letters = run.bytes().filter(u8::is_ascii_alphabetic).count();
     if letters < 3 {
-        return None;
+        let digits = run.bytes().filter(u8::is_ascii_digit).count();
+        // Times, dates and amounts have joints.
+        let is_number = digits >= DIGITS && letters + digits == run.len();
+        return is_number.then_some(Kind::Number);
     }
     if inner.contains('/') {
         Some(Kind::Path)
@@ -83,16 +91,42 @@ pub(super) fn ranked<'a>(text: &'a str, known: &Known) -> Vec<&'a str> {
     found.into_iter().map(|(_, _, run)| run).collect()
 }
 
-/// A name without the line and column behind it: `src/main.rs:17:5` is `src/main.rs`.
+/// A name without the line and column behind it: `src/main.rs:17:5` is `src/main.rs`, and so is
+/// `src/main.rs-17-`, which is how lines around a match are printed.
 fn without_place(run: &str) -> &str {
     if run.contains("://") {
         return run;
     }
-    let digit = |rest: &str| rest.bytes().next().is_none_or(|byte| byte.is_ascii_digit());
-    let cut = run
-        .match_indices(':')
-        .find(|(at, _)| run.get(at + 1..).is_some_and(digit));
-    cut.and_then(|(at, _)| run.get(..at)).unwrap_or(run)
+    let digit = |rest: &str| {
+        rest.bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_digit())
+    };
+    let places = run.match_indices([':', '-']).filter(|(at, joint)| {
+        let (before, behind) = (run.get(..*at), run.get(at + 1..));
+        let line = behind.is_some_and(digit);
+        line && (*joint == ":" || (before.is_some_and(ends_a_file) && behind.is_some_and(is_line)))
+    });
+    let cut = places.map(|(at, _)| at).next();
+    cut.and_then(|at| run.get(..at)).unwrap_or(run)
+}
+
+/// True for a path up to the ending of a file.
+fn ends_a_file(path: &str) -> bool {
+    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let letters = ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && ending
+            .bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphabetic());
+    !folder.is_empty() && (1..=5).contains(&ending.len()) && letters
+}
+
+/// True if what is behind a joint is a line's number and the next joint.
+fn is_line(behind: &str) -> bool {
+    let rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.starts_with('-') || rest.is_empty()
 }
 
 fn score(run: &str, kind: Kind) -> i64 {
@@ -101,10 +135,40 @@ fn score(run: &str, kind: Kind) -> i64 {
         Kind::Qualified => 36,
         Kind::Joined => 22,
         Kind::Mixed => 14,
+        Kind::Number => 0,
     };
     let length = match run.len() {
         10..=60 => 10,
         _ => 0,
     };
     base + length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_behind_a_path_are_left_off() {
+        for (run, name) in [
+            ("src/main.rs:17:5", "src/main.rs"),
+            ("src/main.rs-17-", "src/main.rs"),
+            ("src/main.rs-17-fn", "src/main.rs"),
+            ("app/frontend-7d4b-x2x8p", "app/frontend-7d4b-x2x8p"),
+            ("docs/issue-950-composite", "docs/issue-950-composite"),
+            ("lib/v1.2-3-beta", "lib/v1.2-3-beta"),
+            ("https://a.b:8080/c", "https://a.b:8080/c"),
+            ("fetch-depth:", "fetch-depth:"),
+        ] {
+            assert_eq!(without_place(run), name);
+        }
+    }
+
+    #[test]
+    fn numbers_come_last_and_times_do_not_come() {
+        let text =
+            "at 2024-05-15T15:00:01 order W2378156 for mia_li_3668, 0.12345678, item 1008292230";
+        let found = ranked(text, &Known::default());
+        assert_eq!(found, ["mia_li_3668", "1008292230", "W2378156"]);
+    }
 }

@@ -10,6 +10,8 @@ pub struct Steady {
     pub enabled: bool,
     /// The high-water mark: a window above it is rewritten before it is sent.
     pub high_percent: u64,
+    /// Where the cache is cold anyway, a window above this share is rewritten.
+    pub cold_percent: u64,
     /// The low-water mark: what a rewrite brings the window down to.
     pub low_percent: u64,
     /// What the newest rounds may take that a rewrite leaves as they are.
@@ -40,18 +42,22 @@ pub struct Steady {
     pub user_tokens: u64,
 }
 
+/// The names of a short output may take so many bytes, if it has them.
+const LEAST_NAMES: usize = 240;
+
 impl Default for Steady {
     fn default() -> Self {
         Self {
             enabled: false,
             high_percent: 97,
+            cold_percent: 60,
             low_percent: 36,
             tail_percent: 8,
             cap_percent: 8,
             near_percent: 2,
-            names_percent: 45,
+            names_percent: 55,
             cap_tokens: 20_000,
-            block_percent: 18,
+            block_percent: 30,
             block_tokens: 15_000,
             card_percent: 30,
             card_bytes: 3_000,
@@ -67,6 +73,11 @@ impl Steady {
     /// The high-water mark of a room for messages, in tokens.
     pub fn high(&self, room: u64) -> u64 {
         percent(room, self.high_percent)
+    }
+
+    /// The mark above which a window is rewritten where the cache is cold.
+    pub fn cold(&self, room: u64) -> u64 {
+        percent(room, self.cold_percent.min(self.high_percent))
     }
 
     /// The low-water mark.
@@ -85,7 +96,8 @@ impl Steady {
     /// Bytes of names on the card of an output of so many bytes.
     pub(super) fn names(&self, bytes: usize) -> usize {
         let share = usize::try_from(percent(bytes as u64, self.card_percent));
-        share.unwrap_or(usize::MAX).min(self.card_bytes)
+        let share = share.unwrap_or(usize::MAX).max(LEAST_NAMES.min(bytes));
+        share.min(self.card_bytes)
     }
 
     pub(super) fn user(&self, room: u64) -> u64 {

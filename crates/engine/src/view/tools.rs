@@ -24,9 +24,9 @@ pub fn is_retrieval(tool: &str) -> bool {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// What it does and when to use it, for the model.
-    pub description: &'static str,
+    pub description: String,
     /// JSON Schema of its arguments.
     pub schema: Value,
 }
@@ -50,10 +50,10 @@ Use it before you run a command or read a file a second time: the answer may alr
 
 /// The definition of [`READ`].
 pub fn read() -> Definition {
-    Definition {
-        name: READ,
-        description: READ_DESCRIPTION,
-        schema: json!({
+    Definition::new(
+        READ,
+        READ_DESCRIPTION,
+        json!({
             "type": "object",
             "properties": {
                 "ref_id": text("The ref_id that stands in the shortened or trimmed output."),
@@ -64,15 +64,15 @@ pub fn read() -> Definition {
             "required": ["ref_id"],
             "additionalProperties": false,
         }),
-    }
+    )
 }
 
 /// The definition of [`GREP`].
 pub fn grep() -> Definition {
-    Definition {
-        name: GREP,
-        description: GREP_DESCRIPTION,
-        schema: json!({
+    Definition::new(
+        GREP,
+        GREP_DESCRIPTION,
+        json!({
             "type": "object",
             "properties": {
                 "pattern": text("What to look for."),
@@ -88,7 +88,7 @@ pub fn grep() -> Definition {
             "required": ["pattern"],
             "additionalProperties": false,
         }),
-    }
+    )
 }
 
 /// Both definitions, in the order in which they are offered.
@@ -105,6 +105,15 @@ fn count(minimum: u64, description: &str) -> Value {
 }
 
 impl Definition {
+    /// A tool called `name`.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, schema: Value) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            schema,
+        }
+    }
+
     /// As an entry of `tools` in a request of `dialect`.
     ///
     /// ```
@@ -130,7 +139,7 @@ impl Definition {
                 "name": name,
                 "description": description,
                 "parameters": schema,
-                // Strict schemas must require every property; ours has optional ones.
+                // Strict schemas must require every property; tools have optional ones.
                 "strict": false,
             }),
             Dialect::Messages => json!({

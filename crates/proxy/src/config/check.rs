@@ -4,31 +4,10 @@ use std::fmt;
 
 use globset::Glob;
 use http::Uri;
+use trimtab_engine::policy::BadSetting;
 
 use super::{ProxyConfig, Upstream};
 use crate::policy::{self, Policies};
-
-/// A setting whose value is not allowed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadSetting {
-    /// The setting, as it is written in a file.
-    pub setting: String,
-    /// Its value.
-    pub value: String,
-    /// What is allowed.
-    pub allowed: String,
-}
-
-impl fmt::Display for BadSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            setting,
-            value,
-            allowed,
-        } = self;
-        write!(f, "{setting} = {value}: allowed is {allowed}")
-    }
-}
 
 /// Everything that is wrong.
 pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {

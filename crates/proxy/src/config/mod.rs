@@ -14,9 +14,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use check::BadSetting;
 pub use limits::Limits;
 pub use secret::Secret;
+pub use trimtab_engine::policy::BadSetting;
 pub use upstream::{ModelRule, Summariser, Upstream};
 
 /// The port that is listened on unless set.
@@ -61,7 +61,7 @@ pub enum Compaction {
 /// assert_eq!(config.listen.port(), 8787);
 ///
 /// let error = ProxyConfig::from_toml("holdout = 2.0").unwrap_err();
-/// assert!(error.to_string().contains("holdout = 2: allowed is 0 to 1"));
+/// assert!(error.to_string().contains("holdout = 2 cannot be right; allowed: 0 to 1"));
 /// # Ok::<_, trimtab_proxy::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod bound;
 mod differential;
 mod fake;
 mod managed;

@@ -44,6 +44,7 @@ mod socket;
 mod source;
 mod spoil;
 mod state;
+mod strict;
 mod turn;
 
 pub use crate::script::{Coding, Fault};
@@ -54,6 +55,7 @@ pub use overflow::OverflowForm;
 pub use received::{Outcome, Received, Violation};
 pub use schedule::Schedule;
 pub use source::Source;
+pub use strict::Strict;
 
 use std::io;
 use std::net::SocketAddr;

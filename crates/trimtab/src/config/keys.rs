@@ -98,6 +98,7 @@ pub const KEYS: &[Key] = &[
     key("ageing.archive.summaries", Kind::Choice(&["llm", "heuristic", "off"]), "who writes what stands for them"),
     key("ageing.cards.enabled", Kind::Switch, "outputs are cut as they come in and become index cards at switch points"),
     key("ageing.cards.high_percent", Kind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent"),
+    key("ageing.cards.cold_percent", Kind::Number, "where the prompt cache is cold anyway, a window above this share of that room is rewritten; 100 for never"),
     key("ageing.cards.low_percent", Kind::Number, "the low-water mark: what a rewrite brings the window down to, in percent of that room"),
     key("ageing.cards.tail_percent", Kind::Number, "what the newest rounds may take that a rewrite leaves as they are, in percent of that room"),
     key("ageing.cards.cap_percent", Kind::Number, "the most one output may take when it comes in, in percent of that room"),

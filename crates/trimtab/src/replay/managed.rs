@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use trimtab_engine::normalise::Source;
-use trimtab_engine::plan::Edit;
+use trimtab_engine::plan::{Edit, Reason};
 use trimtab_engine::policy::Policy;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Part, Ref, Role, Usage};
@@ -12,8 +12,8 @@ use trimtab_store::{MemoryStore, SessionId};
 
 use super::manager::{Failed, Manager, Sent, ShownRef};
 use super::run::Settings;
-use super::sizes::Sizer;
-use crate::session::{Limits, Moment, Session, Setup};
+use super::sizes::{Size, Sizer};
+use crate::session::{Event, Limits, Moment, Session, Setup};
 
 /// A session over a store in memory. Summaries are the deterministic ones, and the provider is
 /// taken to count what we estimate.
@@ -39,6 +39,7 @@ impl Managed {
                 ..Limits::default()
             },
             prices: Some(settings.prices),
+            tiers: settings.tiers.clone(),
             tools,
             ..Setup::new(policy)
         };
@@ -68,7 +69,7 @@ impl Managed {
         };
         let usage = Usage {
             input,
-            output: self.sizer.size(answer).tokens,
+            output: self.sizer.size(answer).tokens(),
             ..Usage::default()
         };
         self.session.record(&usage).map_err(failed)
@@ -106,6 +107,29 @@ impl Managed {
         }
         refs
     }
+}
+
+/// What an event says, if it is about the window.
+fn told(event: &Event) -> Option<String> {
+    if event.tokens_saved() == 0 {
+        return None;
+    }
+    let why = match &event.reason {
+        Reason::Triggered { trigger } => trigger.as_str(),
+        Reason::OutputsOverBudget => "outputs are over their budget",
+        Reason::Fit => "the window would not fit",
+        Reason::Overflow => "an overflow",
+        Reason::ByHand => "by hand",
+        Reason::Nothing | Reason::Admission | Reason::FrontChanged => "a change",
+    };
+    let figures = || {
+        let (before, after) = (event.tokens_before, event.tokens_after);
+        format!("{before} to {after} tokens")
+    };
+    Some(format!(
+        "{why}: {}",
+        event.note.clone().unwrap_or_else(figures)
+    ))
 }
 
 fn failed(error: impl std::fmt::Display) -> Failed {
@@ -219,14 +243,23 @@ impl Manager for Managed {
         self.session.ready().map_err(failed)?;
         let window = self.session.window().map_err(failed)?;
         let messages: Vec<Arc<Message>> = window.messages().cloned().collect();
-        let total = window.measures().total();
-        let mut bytes = 0;
+        let mut all = Size::default();
         for message in &messages {
-            bytes += self.sizer.size(message).quarter();
+            all += self.sizer.size(message);
         }
-        self.open = Some(bytes.max(total.tokens()));
+        self.open = Some(all.quarter().max(all.tokens()));
         let refs = self.refs(&messages);
         Ok(Sent { messages, refs })
+    }
+
+    fn cache_is_cold(&mut self) {
+        self.session.cache_is_cold();
+    }
+
+    fn decided(&mut self) -> String {
+        let events = self.session.events();
+        let told: Vec<String> = events.iter().filter_map(told).collect();
+        told.join("; ")
     }
 
     fn compactions(&self) -> u64 {

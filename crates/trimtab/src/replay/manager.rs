@@ -13,6 +13,14 @@ pub trait Manager {
     /// The window for the next call.
     fn send(&mut self) -> Result<Sent, Failed>;
 
+    /// The next call finds nothing in the prompt cache.
+    fn cache_is_cold(&mut self) {}
+
+    /// What was decided since the window before, in words; empty if nothing was.
+    fn decided(&mut self) -> String {
+        String::new()
+    }
+
     /// How often old rounds were replaced so far.
     fn compactions(&self) -> u64 {
         0

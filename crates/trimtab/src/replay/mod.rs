@@ -30,6 +30,7 @@
 
 pub mod bill;
 pub mod each;
+mod judge;
 pub mod managed;
 pub mod manager;
 pub mod needs;

@@ -33,7 +33,7 @@ pub struct Report {
 }
 
 /// A window that did not only add to the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Break {
     /// Position of the assistant message that answered the window.
     pub call: usize,
@@ -43,6 +43,8 @@ pub struct Break {
     pub tokens: u64,
     /// What that costs beyond reading them from the cache.
     pub cost: Money,
+    /// What was decided there, with its arithmetic where there is one; empty if nothing was.
+    pub why: String,
 }
 
 /// Identifiers that calls took from old outputs, and where a policy has them.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use memchr::memmem;
 use trimtab_engine::verify::verify;
 use trimtab_model::{Dialect, Message, Role};
-use trimtab_wire::catalogue::{Money, Prices};
+use trimtab_wire::catalogue::{Money, Prices, Tier};
 
 use super::bill;
+use super::judge::Judge;
 use super::manager::{Manager, Sent};
 use super::needs::{Need, needs};
 use super::report::{Break, Report};
@@ -26,6 +27,11 @@ pub struct Settings {
     pub dialect: Dialect,
     /// What tokens cost.
     pub prices: Prices,
+    /// What they cost in prompts above certain lengths, by rising length.
+    pub tiers: Vec<Tier>,
+    /// True if the prompt cache is cold whenever the user says something: people take longer
+    /// to answer than a cache is kept.
+    pub cold_turns: bool,
 }
 
 impl Settings {
@@ -35,7 +41,23 @@ impl Settings {
             window,
             dialect: Dialect::Chat,
             prices: bill::USUAL,
+            tiers: Vec::new(),
+            cold_turns: false,
         }
+    }
+
+    /// The prices of a call with a prompt of so many tokens.
+    fn prices_at(&self, tokens: u64) -> &Prices {
+        let tier = self.tiers.iter().rev().find(|tier| tokens > tier.above);
+        tier.map_or(&self.prices, |tier| &tier.prices)
+    }
+
+    /// True if the call that message `at` answers finds no cache.
+    pub(super) fn is_cold(&self, log: &[Arc<Message>], at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|before| log.get(before));
+        let asked = before.is_some_and(|message| message.is_real_user());
+        let begun = log.iter().take(at).any(|m| m.role == Role::Assistant);
+        self.cold_turns && asked && begun
     }
 }
 
@@ -72,15 +94,21 @@ pub fn replay_needing(
     let mut run = Run {
         settings,
         needs,
+        judge: Judge::new(settings.dialect),
         sizer: Sizer::default(),
         before: Vec::new(),
+        cold: false,
         report: Report::default(),
     };
     for (at, message) in log.iter().enumerate() {
         if message.role == Role::Assistant {
             run.report.calls += 1;
+            run.cold = settings.is_cold(log, at);
+            if run.cold {
+                manager.cache_is_cold();
+            }
             match manager.send() {
-                Ok(sent) => run.call(at, sent, see),
+                Ok(sent) => run.call(at, sent, &manager.decided(), see),
                 Err(failed) => run.fault(format!("message {at}: {failed}")),
             }
         }
@@ -95,18 +123,24 @@ pub fn replay_needing(
 struct Run<'a> {
     settings: &'a Settings,
     needs: &'a [Need],
+    judge: Judge,
     sizer: Sizer,
     before: Vec<Arc<Message>>,
+    /// True if the next call finds no cache.
+    cold: bool,
     report: Report,
 }
 
 impl Run<'_> {
-    fn call(&mut self, at: usize, sent: Sent, see: &mut dyn FnMut(&Step<'_>)) {
+    fn call(&mut self, at: usize, sent: Sent, why: &str, see: &mut dyn FnMut(&Step<'_>)) {
         let faults = verify(&sent.messages, self.settings.dialect);
+        // Twice: as the engine sees it, and as the bytes that the provider would get.
         if let Some(first) = faults.first() {
             self.fault(format!("call {at}: {first}"));
+        } else if let Some(first) = self.judge.fault(&sent.messages) {
+            self.fault(format!("call {at}, as it would be sent: {first}"));
         }
-        let tokens = self.bill(at, &sent);
+        let tokens = self.bill(at, &sent, why);
         self.recall(at, &sent);
         see(&Step {
             call: at,
@@ -124,7 +158,7 @@ impl Run<'_> {
     }
 
     /// Bills a window and gives its tokens.
-    fn bill(&mut self, at: usize, sent: &Sent) -> u64 {
+    fn bill(&mut self, at: usize, sent: &Sent, why: &str) -> u64 {
         let pairs = self.before.iter().zip(&sent.messages);
         let common = pairs
             .take_while(|(a, b)| Arc::ptr_eq(a, b) || a == b)
@@ -133,27 +167,27 @@ impl Run<'_> {
         for (index, message) in sent.messages.iter().enumerate() {
             let size = self.sizer.size(message);
             all += size;
-            if index < common {
+            if index < common && !self.cold {
                 read += size;
             }
         }
         let (read, tokens) = (read.quarter(), all.quarter());
-        let prices = &self.settings.prices;
+        let prices = self.settings.prices_at(tokens);
         let report = &mut self.report;
         report.tokens += tokens;
-        report.largest = report.largest.max(tokens.max(all.tokens));
-        report.over += u64::from(tokens.max(all.tokens) > self.settings.window);
+        report.largest = report.largest.max(tokens.max(all.tokens()));
+        report.over += u64::from(tokens.max(all.tokens()) > self.settings.window);
         report.billed = report.billed + bill::with_cache(prices, read, tokens - read);
         report.cold = report.cold + bill::cold(prices, tokens);
         if common == self.before.len() {
             report.extended += 1;
         } else {
-            self.broken(at, common, sent);
+            self.broken(at, common, sent, why);
         }
-        all.tokens
+        all.tokens()
     }
 
-    fn broken(&mut self, at: usize, common: usize, sent: &Sent) {
+    fn broken(&mut self, at: usize, common: usize, sent: &Sent, why: &str) {
         let known: HashSet<*const Message> = self.before.iter().map(Arc::as_ptr).collect();
         let mut again = Size::default();
         for message in sent.messages.iter().skip(common) {
@@ -169,6 +203,7 @@ impl Run<'_> {
             message: common,
             tokens,
             cost: Money::from_pico(cost),
+            why: why.to_owned(),
         });
     }
 

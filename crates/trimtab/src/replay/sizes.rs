@@ -8,35 +8,27 @@ use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
 
 /// The size of some messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Size {
-    /// Bytes of text, reasoning, names and arguments.
-    pub(super) bytes: u64,
-    /// Our estimate, in tokens.
-    pub(super) tokens: u64,
-}
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Size(Measure);
 
 impl AddAssign for Size {
     fn add_assign(&mut self, other: Self) {
-        self.bytes += other.bytes;
-        self.tokens += other.tokens;
+        self.0 = self.0 + other.0;
     }
 }
 
 impl Size {
-    fn of(message: &Message) -> Self {
-        let measure = Measure::of(message);
-        let sizes = measure.sizes();
-        let lengths = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
-        Self {
-            bytes: lengths.iter().map(|length| u64::from(length.bytes)).sum(),
-            tokens: measure.tokens(),
-        }
+    /// Our estimate, in tokens. Measures add up exactly; their tokens would not.
+    pub(super) fn tokens(&self) -> u64 {
+        self.0.tokens()
     }
 
-    /// Tokens as a quarter of the bytes.
+    /// Tokens as a quarter of the bytes of text, reasoning, names and arguments.
     pub(super) fn quarter(&self) -> u64 {
-        self.bytes.div_ceil(4)
+        let sizes = self.0.sizes();
+        let lengths = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
+        let bytes: u64 = lengths.iter().map(|length| u64::from(length.bytes)).sum();
+        bytes.div_ceil(4)
     }
 }
 
@@ -51,7 +43,7 @@ impl Sizer {
     pub(super) fn size(&mut self, message: &Arc<Message>) -> Size {
         let known = self.known.entry(Arc::as_ptr(message));
         known
-            .or_insert_with(|| (Arc::clone(message), Size::of(message)))
+            .or_insert_with(|| (Arc::clone(message), Size(Measure::of(message))))
             .1
     }
 }

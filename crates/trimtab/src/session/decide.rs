@@ -342,6 +342,7 @@ impl Session {
         let Some(plan) = self.shrink(plan, |measure| calibration.tokens(measure))? else {
             return Ok(false);
         };
+        self.under_way.window_changed();
         let after = self.projection.window()?.messages().len();
         let event = Event::of(kind, &plan, (before, after));
         self.events.push(about(event));

@@ -7,6 +7,7 @@ use trimtab_engine::planner::{self, Need, Step};
 use trimtab_model::Ref;
 use trimtab_store::Put;
 
+use super::bound::UnderWay;
 use super::{Event, EventKind, Session, SessionError};
 
 /// How many steps are taken at most: each makes the window smaller, so this is never reached
@@ -37,6 +38,8 @@ impl Session {
             (now.prompt_tokens(&total), total)
         })?;
         self.sent = self.projection.log().len();
+        self.cold = false;
+        self.under_way = UnderWay::Answer;
         self.handed_out = Some(tokens.1);
         Ok(Ready {
             max_output: self.lowered.or(self.setup.limits.max_output),

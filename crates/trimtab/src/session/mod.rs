@@ -9,6 +9,7 @@
 //! 4. [`Session::record`] what the provider reported, or [`Session::recover`] when it said that
 //!    the window was too large.
 
+mod bound;
 mod decide;
 mod event;
 mod fitting;
@@ -18,8 +19,10 @@ mod recovery;
 mod setup;
 mod steady;
 mod stored;
+mod switch;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 use trimtab_engine::budget::FloorTooLarge;
@@ -27,15 +30,17 @@ use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::Options;
 use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::planner::repeats_system;
 use trimtab_engine::policy::Policy;
 use trimtab_engine::trigger::WindowUnknown;
 use trimtab_engine::view::policy::{BadGlob, Views};
 use trimtab_engine::window::{Invalid, Projection, Window};
 use trimtab_model::estimate::{Calibration, Measure};
-use trimtab_model::{Message, Output, Part, Usage};
+use trimtab_model::{Message, Output, Part, Role, Usage};
 use trimtab_store::{SessionId, Store, Stream};
 
 use crate::admission::{Admission, Admitted};
+use bound::UnderWay;
 use stored::{Entry, fill_in, json, read_all};
 
 pub use event::{Event, EventKind};
@@ -138,6 +143,12 @@ pub struct Session {
     recovered: u32,
     /// True if the policy or the limits are others than those that did not help.
     changed: bool,
+    /// True if what stands before all messages has changed since the first call.
+    front_changed: bool,
+    /// True if the next call finds nothing in the provider's prompt cache.
+    cold: bool,
+    /// Whether an answer is under way, and whether it is to the window that holds.
+    under_way: UnderWay,
     events: Vec<Event>,
 }
 
@@ -163,6 +174,8 @@ impl Session {
             journal.append(plan);
         }
         let sent = log.len();
+        let changed = |plan: &&Plan| plan.reason == Reason::FrontChanged;
+        let front_changed = journal.plans().iter().any(changed);
         Ok(Self {
             projection: Projection::restore(options(&setup), log, journal),
             store,
@@ -178,13 +191,17 @@ impl Session {
             lowered: None,
             recovered: 0,
             changed: false,
+            front_changed,
+            cold: false,
+            under_way: UnderWay::Nothing,
             events: Vec::new(),
         })
     }
 
     /// Appends a message: outputs are stored whole and get their view. Gives its position.
     pub fn admit(&mut self, message: Message) -> Result<usize, SessionError> {
-        let repeats = self.steady_repeats(&message);
+        // What always stays is only told once, unless everything is sent as it came.
+        let repeats = self.setup.policy.fit && repeats_system(self.projection.slots(), &message);
         let Admitted {
             message,
             mut shown,
@@ -205,9 +222,13 @@ impl Session {
         self.log_position =
             self.store
                 .append(&self.id, Stream::Log, self.log_position, &[&bytes])?;
+        let answer = entry.message.role == Role::Assistant;
         let at = self.projection.admit(entry.message);
         let plan = Plan::new(Reason::Admission, edits(at, entry.shown, repeats));
         self.projection.carry_out(plan);
+        if answer {
+            self.answer_came(at)?;
+        }
         Ok(at)
     }
 
@@ -286,6 +307,22 @@ impl Session {
         }
     }
 
+    /// The next call finds nothing in the provider's prompt cache: it has been too long since
+    /// the last one, or another model is asked, or other tools are offered. What was sent
+    /// before may change then without a further cost.
+    pub fn cache_is_cold(&mut self) {
+        self.cold = true;
+    }
+
+    /// So much time has passed since the last call: if that is longer than the provider keeps
+    /// an unused prompt, its cache is cold.
+    pub fn idle(&mut self, time: Duration) {
+        let lifetime = self.setup.cache_lifetime;
+        if lifetime.is_some_and(|lifetime| time > lifetime) {
+            self.cache_is_cold();
+        }
+    }
+
     /// The tool definitions of the next call, measured.
     pub fn set_tools(&mut self, tools: Measure) {
         self.setup.tools = tools;
@@ -310,22 +347,6 @@ impl Session {
         self.projection.carry_out(plan.clone());
         self.usage = None;
         Ok(Some(plan))
-    }
-
-    /// Takes the newest plan back; false if there is none.
-    pub fn undo(&mut self) -> Result<bool, SessionError> {
-        if !self.projection.can_undo() {
-            return Ok(false);
-        }
-        let before = self.window_tokens()?;
-        self.write(&JournalEntry::Undo)?;
-        self.projection.undo();
-        self.usage = None;
-        let mut event = Event::new(EventKind::Undone, Reason::ByHand);
-        (event.tokens_before, event.messages_before) = before;
-        (event.tokens_after, event.messages_after) = self.window_tokens()?;
-        self.events.push(event);
-        Ok(true)
     }
 
     /// The tokens of the window by estimate, and its messages.

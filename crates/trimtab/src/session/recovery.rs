@@ -5,6 +5,7 @@ use trimtab_engine::plan::Reason;
 use trimtab_engine::planner::Asked;
 use trimtab_wire::overflow::{Action, Verdict};
 
+use super::bound::UnderWay;
 use super::{Pending, Session, SessionError};
 
 /// How much goes where the error does not say how much is too much, in percent of the window.
@@ -34,6 +35,8 @@ impl Session {
         if !verdict.is_overflow() || !policy.compaction.auto || self.recovered >= recovery.retries {
             return Ok(Recovered::GiveUp);
         }
+        // What was refused is not answered.
+        self.under_way = UnderWay::Nothing;
         let excess = self.learn_excess(verdict)?;
         let step = self.recovered as usize;
         self.recovered += 1;

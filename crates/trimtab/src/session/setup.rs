@@ -1,9 +1,11 @@
 //! What a session is opened with.
 
+use std::time::Duration;
+
 use trimtab_engine::policy::Policy;
 use trimtab_model::Dialect;
 use trimtab_model::estimate::{Calibration, Measure};
-use trimtab_wire::catalogue::Prices;
+use trimtab_wire::catalogue::{Prices, Tier};
 
 /// What a model allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +40,10 @@ pub struct Setup {
     pub limits: Limits,
     /// What the model costs, where it is known.
     pub prices: Option<Prices>,
+    /// What it costs above certain lengths of the prompt, by rising length.
+    pub tiers: Vec<Tier>,
+    /// How long the provider keeps an unused prompt in its cache, where it is known.
+    pub cache_lifetime: Option<Duration>,
     /// The tool definitions, measured: `Measure::of_text` of their JSON.
     pub tools: Measure,
     /// What was learned of this model's counts. Keep one per model and hand it on: see

@@ -3,12 +3,12 @@
 use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::planner::{Now, State};
 use trimtab_engine::policy::{BoundReasoning, Moment};
-use trimtab_engine::steady::{Rates, Rewrite, Room, Situation, Steady, Switch, weight};
+use trimtab_engine::steady::{Rewrite, Room, Situation, Steady, Switch, weight};
+use trimtab_model::Output;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, Output};
 use trimtab_store::Put;
-use trimtab_wire::catalogue::Prices;
 
+use super::switch::{Due, messages_room};
 use super::{EventKind, Session, SessionError};
 
 /// How many further calls are expected at least, and at most: a session that has lasted so long
@@ -42,22 +42,20 @@ impl Session {
         self.decide(|_, now| weigh(now, &Measure::of_text(&output.text())))
     }
 
-    /// True for a system message that the window has already: it is archived as it comes in.
-    pub(super) fn steady_repeats(&self, message: &Message) -> bool {
-        let steady = self.setup.policy.ageing.cards;
-        steady.enabled && steady.repeats_system(self.projection.slots(), message)
-    }
-
     /// Rewrites the window where that is due: above its high-water mark, or below it where the
-    /// cache is cold and the rewrite pays.
+    /// cache is cold or a higher price is ahead.
     pub(super) fn steady_rewrite(&mut self, moment: Moment) -> Result<(), SessionError> {
         let policy = &self.setup.policy;
         let (steady, bound) = (policy.ageing.cards, policy.compaction.bound_reasoning);
         if !steady.enabled || moment != Moment::BeforeCall || self.setup.limits.window.is_none() {
             return Ok(());
         }
-        let rates = rates(self.setup.prices.as_ref());
-        let rewrite = self.decide(|state, now| due(&steady, state, now, rates, bound))?;
+        let edge = self.edge();
+        let rewrite = self.decide(|state, now| {
+            let total = weigh(now, &state.window.measures().total());
+            let due = edge.due(&steady, now, total)?;
+            rewrite(&steady, state, now, due, bound)
+        })?;
         if let Some(rewrite) = rewrite {
             self.carry_out_rewrite(rewrite)?;
         }
@@ -95,43 +93,30 @@ impl Session {
     }
 }
 
-/// The rewrite that is due now, if one is.
-fn due(
+/// The rewrite for a switch point, if it is worth it.
+fn rewrite(
     steady: &Steady,
     state: &State<'_>,
     now: &Now<'_>,
-    rates: Rates,
+    due: Due,
     bound: BoundReasoning,
 ) -> Option<Rewrite> {
-    let room = messages_room(now);
-    let total = weigh(now, &state.window.measures().total());
-    if total <= steady.high(room) {
-        return None;
-    }
-    let calls = state
-        .log
-        .messages()
-        .iter()
-        .filter(|m| m.has_calls())
-        .count() as u64;
+    let messages = state.log.messages().iter();
+    let calls = messages.filter(|message| message.has_calls()).count() as u64;
     let weigh = |measure: &Measure| weigh(now, measure);
     let situation = Situation {
-        switch: Switch::HighWater,
-        room,
+        switch: due.switch,
+        room: due.room,
         weigh: &weigh,
-        rates,
+        rates: due.rates,
         calls: calls.clamp(CALLS.0, CALLS.1),
         bound_reasoning: bound == BoundReasoning::Strip,
     };
-    steady.rewrite(state.slots, &situation)
-}
-
-/// The room for messages: the window without tools and the answer's reserve.
-fn messages_room(now: &Now<'_>) -> u64 {
-    let window = now.window.unwrap_or(u64::MAX);
-    window
-        .saturating_sub(now.tools)
-        .saturating_sub(now.answer())
+    let rewrite = steady.rewrite(state.slots, &situation)?;
+    let account = rewrite.account();
+    // A cliff that it does not get below, or that costs less than the rewrite, is no reason.
+    let worth = due.switch != Switch::PriceCliff || (account.after <= due.room && account.pays());
+    worth.then_some(rewrite)
 }
 
 fn weigh(now: &Now<'_>, measure: &Measure) -> u64 {
@@ -145,20 +130,4 @@ fn open_round(state: &State<'_>, now: &Now<'_>) -> u64 {
     newest
         .map(|slot| weigh(now, &Measure::of(&slot.message)))
         .sum()
-}
-
-fn rates(prices: Option<&Prices>) -> Rates {
-    prices.map_or_else(Rates::default, |prices| Rates {
-        read: thousandths(prices.read_ratio()),
-        write: thousandths(prices.write_ratio()),
-    })
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a price in thousandths of another is small and not negative"
-)]
-fn thousandths(ratio: f64) -> u64 {
-    (ratio * 1_000.0).round() as u64
 }

@@ -10,8 +10,10 @@
 mod docs;
 mod lossless;
 mod presets;
+mod recorded;
 mod regressions;
 mod request;
 mod session;
+mod switch;
 mod tidy;
 mod transcripts;

@@ -73,6 +73,9 @@ pub enum Change {
         /// The limit.
         tokens: u64,
     },
+    /// The model answers without thinking, in Messages: what asks the provider to clear
+    /// thoughts goes as well, because it is refused then. Other dialects stay as they are.
+    StopThinking,
     /// A part gets a cache marker. If there are more than four then, the oldest go.
     Mark {
         /// Position of the message.

@@ -25,6 +25,7 @@ pub(super) struct Draft<'c> {
     pub(super) unmarked: BTreeSet<At>,
     pub(super) tools: Vec<(Place, &'c [RawJson])>,
     pub(super) limit: Option<u64>,
+    pub(super) stops_thinking: bool,
     pub(super) system: Vec<String>,
 }
 
@@ -111,6 +112,7 @@ impl<'c> Draft<'c> {
             Change::StripReasoning { before } => self.strip(scan, *before),
             Change::AddTools { place, tools } => self.tools.push((*place, tools)),
             Change::SetLimit { tokens } => self.limit = Some(*tokens),
+            Change::StopThinking => self.stops_thinking = true,
             Change::AppendSystem { text } => self.system.push(text.clone()),
             _ => {}
         }

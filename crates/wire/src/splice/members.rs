@@ -60,6 +60,11 @@ impl Members {
         self.spans.len()
     }
 
+    /// Where they are.
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
     /// The index of the member in which `span` lies.
     pub(crate) fn position(&self, span: Span) -> Option<usize> {
         let after = self

@@ -1,17 +1,25 @@
-//! What a body says besides its messages: tools, limit, system.
+//! What a body says besides its messages: tools, limit, thinking, system.
 
 use trimtab_model::Dialect;
 
 use super::Splicer;
 use super::change::Place;
+use super::containers::{fields, value_of};
+use super::members::Members;
 use crate::json::{Object, array, quoted};
 use crate::scan::{LimitName, Span};
+
+/// How the type of an edit begins that clears thoughts, its quote included.
+const CLEAR_THINKING: &str = "\"clear_thinking";
 
 impl Splicer<'_, '_, '_> {
     /// Changes the fields of the body.
     pub(super) fn request(&mut self) {
         self.tools();
         self.limit();
+        if self.draft.stops_thinking && self.scan.dialect() == Dialect::Messages {
+            self.stop_thinking();
+        }
         if !self.draft.system.is_empty() {
             self.system(&self.draft.system.join("\n\n"));
         }
@@ -63,6 +71,39 @@ impl Splicer<'_, '_, '_> {
         self.containers.drop_field(body, name.as_str());
         self.containers
             .add_field(body, name.as_str(), &tokens.to_string());
+    }
+
+    fn stop_thinking(&mut self) {
+        let body = self.scan.request().body;
+        let thinking = value_of(self.scan.text(), body, "thinking").unwrap_or_default();
+        self.set_field("thinking", thinking, r#"{"type":"disabled"}"#);
+        let asked = self.scan.request().context_management;
+        if !asked.is_empty()
+            && let Some(edits) = value_of(self.scan.text(), asked, "edits")
+        {
+            self.drop_thinking_edits(body, edits);
+        }
+    }
+
+    /// Leaves out what the provider is asked to do about thoughts.
+    fn drop_thinking_edits(&mut self, body: Span, edits: Span) {
+        let text = self.scan.text();
+        let elements = Members::read(text, edits).spans().to_vec();
+        let clears = |element: &Span| {
+            let kind = value_of(text, *element, "type");
+            kind.is_some_and(|kind| self.scan.json(kind).starts_with(CLEAR_THINKING))
+        };
+        let cleared: Vec<Span> = elements.iter().copied().filter(clears).collect();
+        if cleared.is_empty() {
+            return;
+        }
+        let others = fields(text, self.scan.request().context_management);
+        if cleared.len() == elements.len() && others.len() == 1 {
+            return self.containers.drop_field(body, "context_management");
+        }
+        for element in cleared {
+            self.containers.drop_element(edits, element);
+        }
     }
 
     fn system(&mut self, text: &str) {

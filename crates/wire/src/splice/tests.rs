@@ -118,6 +118,25 @@ fn what_only_we_know_is_not_sent() {
 }
 
 #[test]
+fn a_model_stops_thinking_and_nobody_clears_its_thoughts() {
+    let stop = [Change::StopThinking];
+    for (body, expected) in [
+        (
+            r#"{"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"go"}],"context_management":{"edits":[{"type":"clear_thinking_20251015"}]}}"#,
+            r#"{"thinking":{"type":"disabled"},"messages":[{"role":"user","content":"go"}]}"#,
+        ),
+        (
+            r#"{"messages":[{"role":"user","content":"go"}],"context_management":{"edits":[{"type":"clear_thinking_20251015"},{"type":"clear_tool_uses_20250919"}]}}"#,
+            r#"{"messages":[{"role":"user","content":"go"}],"context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]},"thinking":{"type":"disabled"}}"#,
+        ),
+    ] {
+        assert_eq!(spliced(body, Dialect::Messages, &stop), expected);
+    }
+    let chat = r#"{"messages":[{"role":"user","content":"go"}]}"#;
+    assert_eq!(spliced(chat, Dialect::Chat, &stop), chat);
+}
+
+#[test]
 fn thoughts_go_with_the_ids_that_depend_on_them() {
     let body = r#"{"input":[{"role":"user","content":"go"},{"type":"reasoning","id":"rs","summary":[]},{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"x"}]}"#;
     let found = spliced(

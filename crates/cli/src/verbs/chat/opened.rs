@@ -257,6 +257,8 @@ fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Res
     limits.max_output = choice.max_output.or(fitting).or(limits.max_output);
     if let Some(known) = known {
         settings.prices = known.prices;
+        settings.tiers = known.tiers;
+        settings.cache_lifetime = known.cache.lifetime;
     }
     match (limits.window, limits.max_output) {
         (Some(window), Some(answer)) if answer >= window => Err(Failure::input(

@@ -4,20 +4,34 @@ use std::fmt::Write;
 
 use trimtab::replay::Settings;
 
-use super::rows::{Row, Rows};
-use super::svg::{Axes, Series, escaped, lines, points};
+use super::rows::{Preset, Row, Rows};
+use super::svg::{Axes, Series, colour, escaped, lines, points};
 use crate::ui::number::grouped;
 
 /// So many conversations get a plot of their own, the longest first.
 const PLOTS: usize = 12;
+/// A plot of tokens shows so many windows at most: without management there is no end.
+const WINDOWS: f64 = 1.5;
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;\
-padding:0 1rem;color:#222;background:#fff}table{border-collapse:collapse;width:100%}\
-th,td{text-align:right;padding:.25rem .6rem;border-bottom:1px solid #ddd}\
-th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}\
-svg text{font:11px system-ui,sans-serif;fill:#444}.grid{stroke:#e5e5e5}\
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}\
-th,td{border-color:#444}svg text{fill:#bbb}.grid{stroke:#333}}";
+/// The first seven are told apart by people who see fewer colours, too; the last is for what
+/// everything else is compared with.
+const STYLE: &str = "\
+:root{--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#b3528a;--c4:#2a93c9;--c5:#b97f00;--c6:#332288;\
+--c7:#777;--ink:#222;--soft:#555;--line:#ddd;--page:#fff}\
+@media(prefers-color-scheme:dark){:root{--c0:#4aa8e0;--c1:#f08a4b;--c2:#2fc49a;--c3:#e29ac4;\
+--c4:#8fd0f5;--c5:#f0bb4a;--c6:#a79df0;--c7:#999;--ink:#ddd;--soft:#aaa;--line:#3a3a3a;\
+--page:#181818}}\
+body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;\
+color:var(--ink);background:var(--page)}\
+h1,h2,h3{line-height:1.25}p,summary{color:var(--soft)}\
+.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
+th,td{text-align:right;padding:.25rem .6rem;border-bottom:1px solid var(--line);white-space:nowrap}\
+th:first-child,td:first-child{text-align:left}\
+.key{display:flex;flex-wrap:wrap;gap:.2rem 1rem;padding:0;list-style:none}\
+.key i{display:inline-block;width:.7em;height:.7em;margin-right:.4em;border-radius:2px}\
+svg{width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:var(--soft)}\
+polyline{fill:none;stroke-width:1.5}.grid{stroke:var(--line)}\
+.mark{stroke:var(--soft);stroke-dasharray:4 3}";
 
 /// The page.
 pub fn page(rows: &Rows, settings: &Settings) -> String {
@@ -25,25 +39,54 @@ pub fn page(rows: &Rows, settings: &Settings) -> String {
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\">\
+         <meta name=\"color-scheme\" content=\"light dark\">\
          <title>trimtab replay</title><style>{STYLE}</style>\
-         <h1>Replay, window of {window} tokens</h1>"
+         <h1>Replay, window of {window} tokens</h1>{}",
+        about(rows)
     );
-    page.push_str(&table(rows));
+    let sums = rows
+        .presets
+        .iter()
+        .map(|preset| (&*preset.name, &preset.sum));
+    page.push_str(&table("preset", sums));
+    page.push_str("<p>Tokens, billed (with a prompt cache) and cold: 1 is sending everything.</p>");
+    page.push_str(&faults(rows));
     page.push_str("<h2>What is still there, against what it costs</h2>");
     page.push_str(&trade(rows));
     page.push_str("<h2>Tokens sent at each call</h2>");
-    page.push_str(&sizes(rows));
+    page.push_str(&key(rows));
+    page.push_str(&sizes(rows, settings));
+    page.push_str("<h2>Conversation by conversation</h2>");
+    for preset in &rows.presets {
+        page.push_str(&conversations(preset));
+    }
     page.push_str("</html>\n");
     page
 }
 
-fn table(rows: &Rows) -> String {
-    let mut table = String::from(
-        "<table><tr><th>preset<th>in window<th>by ref<th>lost<th>tokens<th>billed<th>cold\
-         <th>extends<th>breaks<th>compactions<th>over<th>faults",
+fn about(rows: &Rows) -> String {
+    let first = rows.presets.first();
+    let count = first.map_or(0, |preset| preset.rows.len());
+    let report = first.map(|preset| &preset.sum.report);
+    format!(
+        "<p>{} {}, {} calls, {} names needed later.</p>",
+        grouped(count as u64),
+        if count == 1 {
+            "conversation"
+        } else {
+            "conversations"
+        },
+        grouped(report.map_or(0, |report| report.calls)),
+        grouped(report.map_or(0, |report| report.recall.needed)),
+    )
+}
+
+fn table<'a>(first: &str, rows: impl Iterator<Item = (&'a str, &'a Row)>) -> String {
+    let mut table = format!(
+        "<div class=\"wide\"><table><tr><th>{first}<th>in window<th>by ref<th>lost<th>tokens\
+         <th>billed<th>cold<th>extends<th>breaks<th>compactions<th>over<th>faults"
     );
-    for preset in &rows.presets {
-        let row = &preset.sum;
+    for (name, row) in rows {
         let percent = |of: u64| {
             let share = row.share(of);
             share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
@@ -52,7 +95,7 @@ fn table(rows: &Rows) -> String {
         let _ = write!(
             table,
             "<tr><td>{}<td>{}<td>{}<td>{}<td>{:.3}<td>{:.3}<td>{:.3}<td>{:.1} %<td>{}<td>{}<td>{}<td>{}",
-            escaped(&preset.name),
+            escaped(name),
             percent(recall.shown),
             percent(recall.behind),
             percent(recall.lost),
@@ -60,14 +103,25 @@ fn table(rows: &Rows) -> String {
             row.billed_ratio(),
             row.cold_ratio(),
             row.extended_share() * 100.0,
-            report.breaks.len(),
-            report.compactions,
-            report.over,
-            report.faults,
+            grouped(report.breaks.len() as u64),
+            grouped(report.compactions),
+            grouped(report.over),
+            grouped(report.faults),
         );
     }
-    table.push_str("</table><p>Tokens and bills: 1 is sending everything.</p>");
+    table.push_str("</table></div>");
     table
+}
+
+/// The first faults of each preset, in words.
+fn faults(rows: &Rows) -> String {
+    let mut told = String::new();
+    for preset in &rows.presets {
+        for text in preset.sum.report.fault_texts.iter().take(3) {
+            let _ = write!(told, "<p>{}: {}</p>", escaped(&preset.name), escaped(text));
+        }
+    }
+    told
 }
 
 fn trade(rows: &Rows) -> String {
@@ -80,9 +134,11 @@ fn trade(rows: &Rows) -> String {
         })
         .collect();
     let axes = Axes {
+        title: "recall against cost",
         x: "billed, 1 is sending everything",
         y: "needed names in the window, %",
-        y_top: 100.0,
+        top: 105.0,
+        mark: None,
     };
     points(&series, &axes)
 }
@@ -92,41 +148,72 @@ fn point(row: &Row) -> Option<(f64, f64)> {
     Some((row.billed_ratio(), share * 100.0))
 }
 
-fn sizes(rows: &Rows) -> String {
+/// True if a preset is among the rows that sends everything: no line is needed for it then.
+fn sends_all(rows: &Rows) -> bool {
+    rows.presets.iter().any(|preset| preset.name == "none")
+}
+
+/// The colours of the lines.
+fn key(rows: &Rows) -> String {
+    let mut key = String::from("<ul class=\"key\">");
+    let all = (!sends_all(rows)).then_some("everything");
+    let names = rows.presets.iter().map(|preset| preset.name.as_str());
+    for (number, name) in names.chain(all).enumerate() {
+        let _ = write!(
+            key,
+            "<li><i style=\"background:{}\"></i>{}",
+            colour(number),
+            escaped(name)
+        );
+    }
+    key.push_str("</ul>");
+    key
+}
+
+fn sizes(rows: &Rows, settings: &Settings) -> String {
     let mut longest: Vec<usize> = (0..rows.all_sizes.len()).collect();
     longest.sort_by_key(|at| std::cmp::Reverse(rows.all_sizes.get(*at).map_or(0, Vec::len)));
     let mut plots = String::new();
     for at in longest.into_iter().take(PLOTS) {
-        let name = rows
-            .presets
-            .first()
-            .and_then(|preset| preset.rows.get(at)?.id.clone());
-        let mut series: Vec<Series> = rows
-            .presets
-            .iter()
-            .filter_map(|preset| Some((preset, preset.rows.get(at)?)))
-            .map(|(preset, row)| Series {
-                name: preset.name.clone(),
-                points: over_calls(&row.sizes),
-            })
-            .collect();
-        series.push(Series {
-            name: "everything".to_owned(),
-            points: rows
-                .all_sizes
-                .get(at)
-                .map(|sizes| over_calls(sizes))
-                .unwrap_or_default(),
-        });
-        let axes = Axes {
-            x: "call",
-            y: "tokens",
-            y_top: 1.0,
-        };
-        let _ = write!(plots, "<h3>{}</h3>", escaped(&name.unwrap_or_default()));
-        plots.push_str(&lines(&series, &axes));
+        let first = rows.presets.first();
+        let name = first.and_then(|preset| preset.rows.get(at)?.id.clone());
+        let name = name.unwrap_or_default();
+        let _ = write!(plots, "<h3>{}</h3>", escaped(&name));
+        plots.push_str(&size(rows, at, &name, settings.window as f64));
     }
     plots
+}
+
+/// The plot of one conversation.
+fn size(rows: &Rows, at: usize, name: &str, window: f64) -> String {
+    let presets = rows.presets.iter();
+    let mut series: Vec<Series> = presets
+        .filter_map(|preset| Some((preset, preset.rows.get(at)?)))
+        .map(|(preset, row)| Series {
+            name: preset.name.clone(),
+            points: over_calls(&row.sizes),
+        })
+        .collect();
+    let all = rows
+        .all_sizes
+        .get(at)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let largest = all.iter().max().copied().unwrap_or(1) as f64;
+    if !sends_all(rows) {
+        series.push(Series {
+            name: "everything".to_owned(),
+            points: over_calls(all),
+        });
+    }
+    let axes = Axes {
+        title: name,
+        x: "call",
+        y: "tokens",
+        top: (window * WINDOWS).min(largest * 1.05),
+        mark: (largest >= window).then_some((window, "the window")),
+    };
+    lines(&series, &axes)
 }
 
 fn over_calls(sizes: &[u64]) -> Vec<(f64, f64)> {
@@ -134,4 +221,15 @@ fn over_calls(sizes: &[u64]) -> Vec<(f64, f64)> {
     sizes
         .map(|(call, size)| (call as f64, *size as f64))
         .collect()
+}
+
+/// What became of each conversation under a preset, folded away.
+fn conversations(preset: &Preset) -> String {
+    let rows = preset.rows.iter();
+    let named = rows.map(|row| (row.id.as_deref().unwrap_or_default(), row));
+    format!(
+        "<details><summary>{}</summary>{}</details>",
+        escaped(&preset.name),
+        table("conversation", named)
+    )
 }

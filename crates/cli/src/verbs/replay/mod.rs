@@ -19,10 +19,10 @@ use trimtab_model::Dialect;
 
 use self::windows::Windows;
 use crate::args::Common;
-use crate::catalogue;
 use crate::exit::Failure;
 use crate::ui::progress::Progress;
 use crate::ui::{Terminal, number};
+use crate::{catalogue, settings};
 
 /// What `trimtab replay` takes.
 #[derive(Debug, clap::Args)]
@@ -30,9 +30,9 @@ pub struct Args {
     /// Transcripts to replay; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// The preset that decides
-    #[arg(long, short, value_name = "PRESET", default_value = "steady")]
-    pub preset: String,
+    /// The preset that decides; without it the one of the settings, else steady
+    #[arg(long, short, value_name = "PRESET")]
+    pub preset: Option<String>,
     /// Several presets, side by side
     #[arg(
         long,
@@ -56,6 +56,9 @@ pub struct Args {
     /// Leave out conversations of more tokens (bytes / 4)
     #[arg(long, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub max: Option<u64>,
+    /// Take the prompt cache to be cold whenever the user says something
+    #[arg(long)]
+    pub cold_turns: bool,
     /// Write every window to this file, a line for each call
     #[arg(long, value_name = "OUT.jsonl")]
     pub windows: Option<PathBuf>,
@@ -85,6 +88,7 @@ Examples:
   trimtab replay runs/*.jsonl --window 40k --compare refs,archive,steady,none
   trimtab replay runs/*.jsonl --model claude-opus-5-5 --html out.html
   trimtab replay session.jsonl --window 40k --windows out.jsonl what is sent at each call
+  trimtab replay session.jsonl --window 40k --set ageing.cards.low_percent=30
   trimtab replay runs/*.jsonl --window 40k --json | jq .report.recall
 
 Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.
@@ -95,8 +99,8 @@ const WINDOW: u64 = 128_000;
 
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let presets = presets(args)?;
-    let settings = settings(args)?;
+    let presets = presets(args, common)?;
+    let settings = conditions(args)?;
     let read = read::all(args, terminal)?;
     if read.conversations.is_empty() {
         let hint = "give other files, or wider --min and --max";
@@ -141,24 +145,25 @@ fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
     Ok(BufWriter::new(file))
 }
 
-/// The presets that are asked for.
-fn presets(args: &Args) -> Result<Vec<Policy>, Failure> {
-    let names = if args.compare.is_empty() {
-        std::slice::from_ref(&args.preset)
-    } else {
-        &args.compare
+/// The presets that are asked for, each with what is set beside it.
+fn presets(args: &Args, common: &Common) -> Result<Vec<Policy>, Failure> {
+    let load = |name: Option<&String>| {
+        let flag = if args.compare.is_empty() {
+            "--preset"
+        } else {
+            "--compare"
+        };
+        let named = name.map(|name| ("preset", name.trim().to_owned(), flag));
+        let named: Vec<_> = named.into_iter().collect();
+        Ok(settings::load(common, &named)?.policy)
     };
-    let preset = |name: &String| {
-        Policy::preset(name.trim()).map_err(|unknown| {
-            let text = unknown.to_string();
-            let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, "see --help"));
-            Failure::input(message, hint)
-        })
-    };
-    names.iter().map(preset).collect()
+    if args.compare.is_empty() {
+        return Ok(vec![load(args.preset.as_ref())?]);
+    }
+    args.compare.iter().map(|name| load(Some(name))).collect()
 }
 
-fn settings(args: &Args) -> Result<Settings, Failure> {
+fn conditions(args: &Args) -> Result<Settings, Failure> {
     let mut settings = Settings::new(args.window.unwrap_or(WINDOW));
     if let Some(name) = &args.model {
         let catalogue = catalogue::load()?;
@@ -166,7 +171,9 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
         let model = catalogue::find(&catalogue, name, hint)?.model;
         settings.window = args.window.unwrap_or(model.max_input);
         settings.prices = model.prices.unwrap_or(USUAL);
+        settings.tiers = model.tiers;
     }
+    settings.cold_turns = args.cold_turns;
     settings.dialect = match args.dialect.as_str() {
         "messages" => Dialect::Messages,
         "responses" => Dialect::Responses,

@@ -1,24 +1,21 @@
-//! Plots as SVG, without scripts.
+//! Plots as SVG, without scripts. Colours are variables of the page.
 
 use std::fmt::Write;
 
-/// Colours that are told apart by people who see fewer of them, too.
-const COLOURS: [&str; 8] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#332288", "#777777",
-];
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 56.0;
-const BOTTOM: f64 = 34.0;
+const LEFT: f64 = 52.0;
+const BOTTOM: f64 = 40.0;
 const TOP: f64 = 12.0;
-const RIGHT: f64 = 120.0;
+const RIGHT: f64 = 16.0;
+/// So many figures stand at an axis at most.
+const FIGURES: f64 = 5.0;
+/// How many colours there are; names beyond begin anew.
+pub const COLOURS: usize = 8;
 
-/// The colour of the thing with this number.
-pub fn colour(number: usize) -> &'static str {
-    COLOURS
-        .get(number % COLOURS.len())
-        .copied()
-        .unwrap_or("#000000")
+/// The colour of the thing with this number, as CSS.
+pub fn colour(number: usize) -> String {
+    format!("var(--c{})", number % COLOURS)
 }
 
 /// A line or a point with its name.
@@ -29,14 +26,18 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-/// How a plot is labelled.
+/// How a plot is labelled, and what it shows.
 pub struct Axes<'a> {
+    /// What it is, for those who cannot see it.
+    pub title: &'a str,
     /// Below.
     pub x: &'a str,
     /// At the side.
     pub y: &'a str,
-    /// The least that the upper end of y is.
-    pub y_top: f64,
+    /// The upper end of y: what is higher is not shown.
+    pub top: f64,
+    /// A line across, with its name.
+    pub mark: Option<(f64, &'a str)>,
 }
 
 struct Frame {
@@ -45,14 +46,12 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(series: &[Series], axes: &Axes<'_>) -> Self {
-        let points = || series.iter().flat_map(|series| &series.points);
+    fn new(series: &[Series], top: f64) -> Self {
+        let points = series.iter().flat_map(|series| &series.points);
+        let x = points.map(|point| point.0);
         Self {
-            x: points()
-                .map(|point| point.0)
-                .fold(f64::MIN_POSITIVE, f64::max)
-                * 1.05,
-            y: points().map(|point| point.1).fold(axes.y_top, f64::max),
+            x: x.fold(f64::MIN_POSITIVE, f64::max) * 1.05,
+            y: top.max(f64::MIN_POSITIVE),
         }
     }
 
@@ -66,20 +65,19 @@ impl Frame {
 
 /// Lines over calls.
 pub fn lines(series: &[Series], axes: &Axes<'_>) -> String {
-    let frame = Frame::new(series, axes);
+    let frame = Frame::new(series, axes.top);
     let mut svg = begin(&frame, axes);
     for (number, one) in series.iter().enumerate() {
         let mut path = String::new();
-        for point in &one.points {
-            let (x, y) = frame.place(*point);
+        let shown = one.points.iter().filter(|point| point.1 <= frame.y);
+        for (x, y) in shown.map(|point| frame.place(*point)) {
             let _ = write!(path, "{x:.1},{y:.1} ");
         }
         let _ = write!(
             svg,
-            "<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\" points=\"{path}\"/>",
+            "<polyline style=\"stroke:{}\" points=\"{path}\"/>",
             colour(number)
         );
-        legend(&mut svg, number, &one.name);
     }
     svg.push_str("</svg>");
     svg
@@ -87,76 +85,113 @@ pub fn lines(series: &[Series], axes: &Axes<'_>) -> String {
 
 /// A named point for each series.
 pub fn points(series: &[Series], axes: &Axes<'_>) -> String {
-    let frame = Frame::new(series, axes);
+    let frame = Frame::new(series, axes.top);
     let mut svg = begin(&frame, axes);
     for (number, one) in series.iter().enumerate() {
-        for point in &one.points {
-            let (x, y) = frame.place(*point);
-            let colour = colour(number);
+        for (x, y) in one.points.iter().map(|point| frame.place(*point)) {
+            // A name on the right half stands to the left of its point.
+            let (side, anchor) = if x > WIDTH / 2.0 {
+                (-9.0, "end")
+            } else {
+                (9.0, "start")
+            };
             let _ = write!(
                 svg,
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{colour}\"/>"
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" style=\"fill:{}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+                colour(number),
+                x + side,
+                y + 4.0,
+                escaped(&one.name),
             );
         }
-        legend(&mut svg, number, &one.name);
     }
     svg.push_str("</svg>");
     svg
 }
 
 fn begin(frame: &Frame, axes: &Axes<'_>) -> String {
-    let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">");
-    for step in 0..=4 {
-        let share = f64::from(step) / 4.0;
-        let (x, y) = frame.place((frame.x * share, frame.y * share));
-        let (right, floor) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+    let (right, floor) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+        escaped(axes.title),
+    );
+    for value in ticks(frame.y) {
+        let (_, y) = frame.place((0.0, value));
         let _ = write!(
             svg,
             "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
-             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             LEFT - 6.0,
             y + 4.0,
-            figure(frame.y * share),
-            floor + 16.0,
-            figure(frame.x * share),
+            figure(value),
         );
     }
-    let middle = LEFT + (WIDTH - LEFT - RIGHT) / 2.0;
-    let _ = write!(
-        svg,
-        "<text x=\"{middle}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
-         <text x=\"12\" y=\"{:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 12 {:.1})\">{}</text>",
-        HEIGHT - 4.0,
-        escaped(axes.x),
-        HEIGHT / 2.0,
-        HEIGHT / 2.0,
-        escaped(axes.y),
-    );
+    for value in ticks(frame.x) {
+        let (x, _) = frame.place((value, 0.0));
+        let _ = write!(
+            svg,
+            "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            floor + 16.0,
+            figure(value),
+        );
+    }
+    labels(&mut svg, axes);
+    if let Some((value, name)) = axes.mark {
+        let (_, y) = frame.place((0.0, value));
+        let _ = write!(
+            svg,
+            "<line class=\"mark\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\"/>\
+             <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            y - 4.0,
+            escaped(name),
+        );
+    }
     svg
 }
 
-fn legend(svg: &mut String, number: usize, name: &str) {
-    let y = TOP + 10.0 + 18.0 * number as f64;
-    let x = WIDTH - RIGHT + 14.0;
+fn labels(svg: &mut String, axes: &Axes<'_>) {
     let _ = write!(
         svg,
-        "<rect x=\"{x}\" y=\"{:.1}\" width=\"10\" height=\"10\" fill=\"{}\"/>\
-         <text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
-        y - 9.0,
-        colour(number),
-        x + 16.0,
-        escaped(name),
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
+         <text x=\"11\" y=\"{middle:.1}\" text-anchor=\"middle\" \
+         transform=\"rotate(-90 11 {middle:.1})\">{}</text>",
+        LEFT + (WIDTH - LEFT - RIGHT) / 2.0,
+        HEIGHT - 6.0,
+        escaped(axes.x),
+        escaped(axes.y),
+        middle = TOP + (HEIGHT - TOP - BOTTOM) / 2.0,
     );
 }
 
+/// Round figures from 0 up to `end`.
+fn ticks(end: f64) -> Vec<f64> {
+    let rough = end / FIGURES;
+    let power = 10f64.powf(rough.log10().floor());
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let step = steps.into_iter().map(|step| step * power);
+    let step = step.into_iter().find(|step| *step >= rough);
+    let step = step.unwrap_or(end);
+    let mut found = Vec::new();
+    let mut value = 0.0;
+    while value <= end * 1.0001 && found.len() < 20 {
+        found.push(value);
+        value += step;
+    }
+    found
+}
+
 fn figure(value: f64) -> String {
-    if value >= 1_000.0 {
-        format!("{:.0}k", value / 1_000.0)
-    } else if value >= 10.0 || value == 0.0 {
-        format!("{value:.0}")
+    let rounded = |value: f64| {
+        let text = format!("{value:.2}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    if value >= 1_000_000.0 {
+        format!("{}M", rounded(value / 1_000_000.0))
+    } else if value >= 1_000.0 {
+        format!("{}k", rounded(value / 1_000.0))
     } else {
-        format!("{value:.2}")
+        rounded(value)
     }
 }
 
@@ -166,4 +201,35 @@ pub fn escaped(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_of_an_axis_are_round() {
+        let told = |end: f64| ticks(end).into_iter().map(figure).collect::<Vec<_>>();
+        assert_eq!(told(1.05), ["0", "0.25", "0.5", "0.75", "1"]);
+        assert_eq!(told(100.0), ["0", "20", "40", "60", "80", "100"]);
+        assert_eq!(told(80_000.0), ["0", "20k", "40k", "60k", "80k"]);
+        assert_eq!(told(0.04).len(), 5);
+    }
+
+    #[test]
+    fn names_cannot_break_out_of_the_page() {
+        let series = Series {
+            name: "<script>".to_owned(),
+            points: vec![(1.0, 1.0)],
+        };
+        let axes = Axes {
+            title: "\"<",
+            x: "<",
+            y: "&",
+            top: 2.0,
+            mark: Some((1.0, "<b>")),
+        };
+        let svg = points(&[series], &axes);
+        assert!(!svg.contains("<script") && !svg.contains("<b>"), "{svg}");
+    }
 }

@@ -110,6 +110,9 @@ fn breaks(rows: &Rows) -> String {
             grouped(found.tokens),
             found.cost,
         );
+        if !found.why.is_empty() {
+            let _ = writeln!(text, "  {}", found.why);
+        }
     }
     if breaks.len() > BREAKS {
         let _ = writeln!(text, "and {} more", breaks.len() - BREAKS);

@@ -1,12 +1,16 @@
-//! A request body with the window of a session carried out on it, by splicing its bytes.
+//! A window as a request: carried out on a body by splicing its bytes, or written anew.
+
+mod written;
 
 use std::sync::Arc;
 
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{Entry, Source, Touch};
 use trimtab_engine::window::Window;
-use trimtab_model::Dialect;
+use trimtab_model::{Dialect, Message, Part, Role};
 use trimtab_wire::splice::{self, Change, Sent};
+
+pub use written::{Field, bare, fields};
 
 /// The changes that turn the messages of `log`, as a body was scanned into it, into `window`.
 ///
@@ -53,4 +57,28 @@ fn sent_entries(entries: &[Entry]) -> Vec<Sent> {
         },
     });
     sent.collect()
+}
+
+/// True if a window ends with an open round whose sealed thought a plan took out.
+///
+/// In Messages the provider insists on that thought while the model thinks, and refuses it
+/// behind what has changed. So the call has to be made without thinking: the next one can
+/// think again.
+pub fn lost_thought(log: &Log, entries: &[Entry]) -> bool {
+    let is_output = |entry: &&Entry| entry.message.role == Role::Tool;
+    let newest = entries.iter().rev();
+    let Some(asks) = newest.clone().find(|entry| !is_output(entry)) else {
+        return false;
+    };
+    let is_open = newest.take(1).all(|entry| is_output(&entry));
+    let Source::Log(at) = asks.source else {
+        return false;
+    };
+    let came = log.messages().get(at);
+    is_open && came.is_some_and(|came| is_sealed(came)) && !is_sealed(&asks.message)
+}
+
+fn is_sealed(message: &Message) -> bool {
+    let mut parts = message.parts.iter();
+    parts.any(|part| matches!(part, Part::Reasoning(thought) if thought.is_sealed()))
 }

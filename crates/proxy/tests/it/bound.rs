@@ -1,0 +1,124 @@
+//! Reasoning that is bound to everything before it: nothing that the proxy does makes a
+//! provider refuse it.
+
+use serde_json::{Value, json};
+use trimtab_engine::policy::PRESETS;
+use trimtab_model::Dialect;
+use trimtab_proxy::{ModelRule, ProxyConfig};
+use trimtab_testkit::script::Reply;
+use trimtab_testkit::upstream::{Options, Source, Upstream};
+
+use crate::fake::{Got, post};
+use crate::talk::{Talk, lines, path};
+use crate::{config, proxy};
+
+/// How many rounds a conversation has.
+const ROUNDS: usize = 24;
+/// The model's window: a few of the outputs below fill it.
+const WINDOW: u64 = 9_000;
+
+fn settings(upstream: &str, preset: &str) -> ProxyConfig {
+    ProxyConfig {
+        models: vec![ModelRule {
+            model: "*".to_owned(),
+            window: Some(WINDOW),
+            max_output: None,
+            preset: Some(preset.to_owned()),
+            mode: None,
+        }],
+        ..config(upstream)
+    }
+}
+
+/// A provider that signs a thought before every call of a tool; now and then it says something.
+async fn thinker() -> Upstream {
+    let source = Source::with(|received| {
+        let reply = if received.serial % 7 == 6 {
+            Reply::text(format!("part {} is done", received.serial))
+        } else {
+            Reply::call("read", json!({"part": received.serial}))
+        };
+        reply.thinking(format!("thought number {}", received.serial))
+    });
+    let options = Options {
+        sign: true,
+        ..Options::new(source)
+    };
+    Upstream::start(options).await.unwrap()
+}
+
+/// The body of a talk with a model that thinks.
+fn body(talk: &Talk) -> String {
+    let mut body: Value = serde_json::from_str(&talk.body()).unwrap();
+    match talk.dialect {
+        Dialect::Messages => {
+            body["thinking"] = json!({"type": "adaptive"});
+            body["context_management"] = json!({"edits": [{"type": "clear_thinking_20251015"}]});
+        }
+        Dialect::Responses => body["include"] = json!(["reasoning.encrypted_content"]),
+        Dialect::Chat => {}
+    }
+    body.to_string()
+}
+
+/// Takes an answer into the talk as a client does, with an output for each of its calls.
+fn take(talk: &mut Talk, answer: &Value, output: &str) {
+    let (items, field) = match talk.dialect {
+        Dialect::Responses => (&answer["output"], "call_id"),
+        _ => (&answer["content"], "id"),
+    };
+    let items = items.as_array().unwrap().clone();
+    let calls: Vec<String> = items
+        .iter()
+        .filter(|item| matches!(item["type"].as_str(), Some("tool_use" | "function_call")))
+        .map(|item| item[field].as_str().unwrap().to_owned())
+        .collect();
+    match talk.dialect {
+        Dialect::Responses => talk.entries.extend(items),
+        _ => talk
+            .entries
+            .push(json!({"role": "assistant", "content": items})),
+    }
+    if calls.is_empty() {
+        talk.user("go on, please");
+    }
+    for call in calls {
+        talk.output(&call, output);
+    }
+}
+
+async fn conversation(dialect: Dialect, preset: &str) {
+    let upstream = thinker().await;
+    let (running, base) = proxy(settings(&upstream.url(), preset)).await;
+    let mut talk = Talk::new(dialect, "read all the parts");
+    for round in 0..ROUNDS {
+        let headers = [("anthropic-version", "2023-06-01"), ("x-api-key", "k")];
+        let got: Got = post(&base, path(dialect), &headers, body(&talk)).await;
+        assert_eq!(
+            got.status,
+            200,
+            "{preset} {dialect} {round}: {}",
+            got.text()
+        );
+        let answer: Value = serde_json::from_str(&got.text()).unwrap();
+        take(&mut talk, &answer, &lines(20 + round * 37 % 190));
+    }
+    let refused: Vec<String> = upstream.violations();
+    assert_eq!(refused, Vec::<String>::new(), "{preset} {dialect}");
+    let sent = upstream.requests();
+    let largest = sent.iter().map(|received| received.tokens).max();
+    assert!(
+        largest < Some(WINDOW * 11 / 10),
+        "{preset} {dialect} {largest:?}"
+    );
+    assert!(running.report().edited > 0, "{preset} {dialect}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signed_thought_is_never_refused() {
+    for dialect in [Dialect::Messages, Dialect::Responses] {
+        for preset in PRESETS.iter().filter(|preset| preset.name != "none") {
+            conversation(dialect, preset.name).await;
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The judgement of a strict provider without its socket.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use serde_json::Value;
+use trimtab_model::Dialect;
+use trimtab_wire::scan::Scan;
+
+use super::canonical::Canonical;
+use super::seal::sign;
+use super::{Received, binding, rules};
+
+/// A provider that judges bodies as an upstream that signs reasoning does, and signs thoughts,
+/// for tests that drive more conversations than requests could be sent in their time.
+///
+/// ```
+/// use trimtab_model::Dialect;
+/// use trimtab_testkit::upstream::Strict;
+///
+/// let mut strict = Strict::new(Dialect::Messages);
+/// let body = br#"{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "q"}]}"#;
+/// assert!(strict.refuses(body).is_empty());
+/// assert!(strict.signs(body, "hm", ["c1"]).is_some());
+/// ```
+#[derive(Debug)]
+pub struct Strict {
+    dialect: Dialect,
+    /// Calls that came with a thought.
+    thoughts: HashMap<String, String>,
+}
+
+impl Strict {
+    /// A provider of this dialect.
+    pub fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            thoughts: HashMap::new(),
+        }
+    }
+
+    /// Every rule that a request breaks; none means that it is accepted.
+    pub fn refuses(&self, body: &[u8]) -> Vec<String> {
+        let (Ok(value), Ok(scan)) = (
+            serde_json::from_slice::<Value>(body),
+            Scan::new(body, self.dialect),
+        ) else {
+            return vec!["the body cannot be read".to_owned()];
+        };
+        let received = self.received(body);
+        let mut broken = rules::judge(&value, &scan, &received, false);
+        let canonical = Canonical::new(&value, self.dialect);
+        broken.extend(binding::judge(
+            &value,
+            &canonical,
+            &received,
+            &self.thoughts,
+        ));
+        broken.into_iter().map(|broken| broken.rule).collect()
+    }
+
+    /// The seal of the thought that answers a request, together with `calls`; none where the
+    /// dialect has no seals, or for a request that asks for no thought.
+    pub fn signs<I: Into<String>>(
+        &mut self,
+        body: &[u8],
+        thought: &str,
+        calls: impl IntoIterator<Item = I>,
+    ) -> Option<String> {
+        let value: Value = serde_json::from_slice(body).ok()?;
+        let disabled = value.pointer("/thinking/type");
+        if disabled.is_some_and(|kind| kind == "disabled") {
+            return None;
+        }
+        let canonical = Canonical::new(&value, self.dialect);
+        let seal = match self.dialect {
+            Dialect::Chat => return None,
+            Dialect::Messages => sign(&canonical.digest, thought),
+            Dialect::Responses => sign(&canonical.digest, ""),
+        };
+        let calls = calls
+            .into_iter()
+            .map(|call| (call.into(), thought.to_owned()));
+        self.thoughts.extend(calls);
+        Some(seal)
+    }
+
+    fn received(&self, body: &[u8]) -> Received {
+        let version = ("anthropic-version".to_owned(), "2023-06-01".to_owned());
+        Received {
+            headers: vec![version],
+            dialect: Some(self.dialect),
+            body: Bytes::copy_from_slice(body),
+            ..Received::default()
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Overflows.
+
+use trimtab::model::Message;
+use trimtab::session::Recovered;
+use trimtab::wire::overflow::{Response, classify};
+
+use super::{managed, open, round};
+
+#[test]
+fn an_overflow_error_is_a_measurement() {
+    let mut session = open("steady", 200_000);
+    session.admit(Message::user("begin")).unwrap();
+    for number in 0..30 {
+        round(
+            &mut session,
+            number,
+            &format!("item {number}\n").repeat(300),
+        );
+    }
+    session.ready().unwrap();
+    let before = session.window().unwrap().measures().total().tokens();
+    let body = br#"{"type":"error","error":{"type":"invalid_request_error",
+        "message":"prompt is too long: 30000 tokens > 16000 maximum"}}"#;
+    let verdict = classify(&Response::new(400, body));
+    match session.recover(&verdict).unwrap() {
+        Recovered::Retry => {}
+        Recovered::Summarise(pending) => {
+            session.finish(pending).unwrap();
+        }
+        Recovered::GiveUp => panic!("there is a lot that can go"),
+    }
+    let ready = session.ready().unwrap();
+    assert_eq!(session.setup().limits.window, Some(16_000));
+    assert!(
+        ready.tokens <= 16_000 && ready.tokens < before,
+        "{ready:?}, {before} before"
+    );
+}
+
+#[test]
+fn recovery_ends_and_hands_on_the_error() {
+    for preset in managed() {
+        let mut session = open(preset, 200_000);
+        session.admit(Message::user("begin")).unwrap();
+        for number in 0..10 {
+            round(
+                &mut session,
+                number,
+                &format!("item {number}\n").repeat(300),
+            );
+        }
+        let verdict = classify(&Response::new(413, b"Request too large"));
+        let mut attempts = 0;
+        loop {
+            session.ready().unwrap();
+            match session.recover(&verdict).unwrap() {
+                Recovered::GiveUp => break,
+                Recovered::Retry => {}
+                Recovered::Summarise(pending) => {
+                    session.finish(pending).unwrap();
+                }
+            }
+            attempts += 1;
+            assert!(attempts <= 10, "{preset}");
+        }
+        assert!(attempts <= 3, "{preset}: {attempts}");
+    }
+}

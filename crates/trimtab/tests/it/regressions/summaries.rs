@@ -1,0 +1,213 @@
+//! Summaries that are bad, lost, late or too many.
+
+use std::sync::Arc;
+
+use trimtab::engine::compaction::answer::Ending;
+use trimtab::engine::policy::Policy;
+use trimtab::model::{Kind, Message};
+use trimtab::session::{Answered, ByHand, EventKind, Limits, Moment, Session};
+
+use super::{answered, kinds, managed, open, open_with, round, texts, usage};
+
+#[test]
+fn compaction_that_does_not_help_stops_by_itself_and_stays_stopped() {
+    let mut policy = Policy::preset("refs").unwrap();
+    policy.compaction.thrash.passes = 2;
+    let limits = Limits {
+        window: Some(10_000),
+        max_output: Some(500),
+        bytes: None,
+    };
+    let mut session = open_with(policy, limits);
+    session.admit(Message::user("begin")).unwrap();
+    let mut number = 0;
+    for _ in 0..2 {
+        for _ in 0..4 {
+            round(&mut session, number, &"data ".repeat(200));
+            number += 1;
+        }
+        session.ready().unwrap();
+        session.record(&usage(9_000)).unwrap();
+        let pending = session.check(Moment::AfterOutputs).unwrap().unwrap();
+        assert!(
+            session
+                .finish(answered(pending, "<summary>s</summary>").0)
+                .unwrap()
+        );
+        session.ready().unwrap();
+        // The provider says that it is as large as before.
+        session.record(&usage(8_900)).unwrap();
+    }
+    assert!(kinds(&session.events()).contains(&EventKind::Suspended));
+    round(&mut session, number, &"data ".repeat(200));
+    session.ready().unwrap();
+    session.record(&usage(9_500)).unwrap();
+    assert!(session.check(Moment::AfterOutputs).unwrap().is_none());
+
+    let setup = session.setup().clone();
+    let mut again =
+        Session::open(Arc::clone(session.store()), session.id().clone(), setup).unwrap();
+    again.ready().unwrap();
+    again.record(&usage(9_500)).unwrap();
+    assert!(
+        again.check(Moment::AfterOutputs).unwrap().is_none(),
+        "it survives a restart"
+    );
+
+    again.admit(Message::user("something new")).unwrap();
+    round(&mut again, number + 1, &"data ".repeat(200));
+    again.ready().unwrap();
+    again.record(&usage(9_500)).unwrap();
+    assert!(
+        again.check(Moment::AfterOutputs).unwrap().is_some(),
+        "something changed"
+    );
+}
+
+#[test]
+fn a_summary_that_is_empty_cut_off_or_a_call_is_not_accepted() {
+    let bad = [
+        ("", Ending::Whole, "empty"),
+        ("<summary>half a", Ending::CutOff, "cut off"),
+        ("", Ending::ToolCall, "called a tool"),
+    ];
+    for (text, ending, why) in bad {
+        let mut session = open("refs", 20_000);
+        session.admit(Message::user("fix src/main.rs")).unwrap();
+        for number in 0..4 {
+            round(
+                &mut session,
+                number,
+                &"error: E0308 in src/lib.rs:88\n".repeat(40),
+            );
+        }
+        session.admit(Message::user("go on")).unwrap();
+        let mut pending = session.compact(&ByHand::default()).unwrap().unwrap();
+        while pending.request().is_some() {
+            pending.answer(Answered::Text {
+                text: text.to_owned(),
+                ending,
+                usage: None,
+            });
+        }
+        assert!(session.finish(pending).unwrap());
+        let events = session.events();
+        let event = events
+            .iter()
+            .find(|event| event.kind == EventKind::Compacted)
+            .unwrap();
+        assert!(!event.by_model);
+        assert!(
+            event.note.as_ref().is_none_or(|note| note.contains(why)),
+            "{event:?}"
+        );
+        let window = texts(&mut session).join("\n");
+        assert!(
+            window.contains("src/lib.rs:88"),
+            "the deterministic summary stands in: {window}"
+        );
+    }
+}
+
+#[test]
+fn what_only_the_previous_summary_knows_reaches_the_next_summariser() {
+    for preset in managed() {
+        let mut session = open(preset, 40_000);
+        session.admit(Message::system("be brief")).unwrap();
+        session.admit(Message::user("begin")).unwrap();
+        for number in 0..8 {
+            round(
+                &mut session,
+                number,
+                &format!("line {number}\n").repeat(200),
+            );
+        }
+        session.admit(Message::assistant("so far so good")).unwrap();
+        session.admit(Message::user("next")).unwrap();
+        let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+        let (pending, _) = answered(pending, "<summary>the door code is 4711</summary>");
+        assert!(session.finish(pending).unwrap(), "{preset}");
+        for number in 8..16 {
+            round(
+                &mut session,
+                number,
+                &format!("line {number}\n").repeat(200),
+            );
+        }
+        session
+            .admit(Message::assistant("more of the same"))
+            .unwrap();
+        session.admit(Message::user("and now?")).unwrap();
+        let second = session.compact(&ByHand::default()).unwrap().unwrap();
+        let (second, asked) = answered(second, "<summary>nothing</summary>");
+        let said = |message: &Message| message.text().contains("door code is 4711");
+        assert!(
+            asked.iter().any(said),
+            "{preset}: the summariser was not told"
+        );
+        assert!(session.finish(second).unwrap(), "{preset}");
+        let window = session.window().unwrap();
+        let summaries = window
+            .messages()
+            .filter(|m| m.meta.kind == Some(Kind::Summary));
+        assert_eq!(summaries.count(), 1, "{preset}: summaries do not pile up");
+    }
+}
+
+#[test]
+fn what_comes_while_a_summary_is_written_is_kept() {
+    let mut session = open("turns", 40_000);
+    for number in 0..12 {
+        session
+            .admit(Message::user(format!("question {number}")))
+            .unwrap();
+        session
+            .admit(Message::assistant(format!(
+                "answer {number} {}",
+                "w ".repeat(200)
+            )))
+            .unwrap();
+    }
+    let pending = session.check(Moment::AfterTurn).unwrap().unwrap();
+    session.admit(Message::user("typed meanwhile")).unwrap();
+    session
+        .admit(Message::assistant("answered meanwhile"))
+        .unwrap();
+    assert!(
+        session
+            .finish(answered(pending, "<summary>SUM</summary>").0)
+            .unwrap()
+    );
+    let texts = texts(&mut session);
+    assert!(texts.iter().any(|text| text == "typed meanwhile"));
+    assert!(texts.iter().any(|text| text == "answered meanwhile"));
+
+    let late = session.compact(&ByHand::default()).unwrap().unwrap();
+    assert!(session.undo().unwrap());
+    assert!(!session.finish(late).unwrap(), "another plan came first");
+    assert!(kinds(&session.events()).contains(&EventKind::Stale));
+}
+
+#[test]
+fn many_compactions_are_warned_of() {
+    let mut session = open("refs", 20_000);
+    for number in 0..5 {
+        session
+            .admit(Message::user(format!("question {number}")))
+            .unwrap();
+        round(&mut session, number, &format!("row {number}\n").repeat(300));
+        session.admit(Message::user("and?")).unwrap();
+        let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+        assert!(
+            session
+                .finish(answered(pending, "<summary>s</summary>").0)
+                .unwrap()
+        );
+    }
+    let events = session.events();
+    let warned = events
+        .iter()
+        .filter(|event| event.kind == EventKind::Warning)
+        .count();
+    assert_eq!(warned, 2, "after the fourth and the fifth");
+}

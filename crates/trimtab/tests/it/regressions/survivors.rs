@@ -1,0 +1,154 @@
+//! What has to survive, and what must not.
+
+use trimtab::engine::policy::Policy;
+use trimtab::engine::verify::verify;
+use trimtab::model::{Call, Dialect, Media, MediaKind, Message, Part, RawJson, Role};
+use trimtab::session::{ByHand, Limits, Moment};
+
+use super::{answered, managed, open, open_with, round, texts};
+
+#[test]
+fn one_giant_turn_is_compacted_inside_and_no_round_is_split() {
+    for preset in managed() {
+        let mut session = open(preset, 8_000);
+        session
+            .admit(Message::user("the one and only question"))
+            .unwrap();
+        for number in 0..40 {
+            round(&mut session, number, &format!("row {number}\n").repeat(100));
+            if let Some(pending) = session.check(Moment::BeforeCall).unwrap() {
+                session
+                    .finish(answered(pending, "<summary>rows</summary>").0)
+                    .unwrap();
+            }
+            session.ready().unwrap();
+            let window = session.window().unwrap();
+            let messages: Vec<&Message> = window.messages().map(|m| &**m).collect();
+            assert!(verify(&messages, Dialect::Messages).is_empty(), "{preset}");
+            let asked = |message: &&Message| message.text().contains("one and only question");
+            assert!(
+                messages.iter().any(asked),
+                "{preset}: the question is gone at {number}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_newest_question_survives_behind_the_summary() {
+    for preset in managed().filter(|preset| *preset != "checkpoint") {
+        let mut session = open(preset, 20_000);
+        for number in 0..6 {
+            session
+                .admit(Message::user(format!("question {number}")))
+                .unwrap();
+            round(&mut session, number, &"text\n".repeat(400));
+            session.admit(Message::assistant("answered")).unwrap();
+        }
+        session.admit(Message::user("the newest question")).unwrap();
+        let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+        assert!(
+            session
+                .finish(answered(pending, "<summary>SUM</summary>").0)
+                .unwrap(),
+            "{preset}"
+        );
+        let texts = texts(&mut session);
+        let summary = texts.iter().position(|text| text.contains("SUM")).unwrap();
+        let question = texts
+            .iter()
+            .position(|text| text.contains("newest question"))
+            .unwrap();
+        assert!(summary < question, "{preset}: {texts:?}");
+    }
+}
+
+#[test]
+fn old_images_leave_by_bytes_and_come_back_by_their_ref() {
+    let limits = Limits {
+        window: Some(200_000),
+        max_output: Some(500),
+        bytes: Some(300_000),
+    };
+    let mut session = open_with(Policy::preset("steady").unwrap(), limits);
+    let picture = |fill: &str| {
+        let raw = format!(
+            "{{\"type\":\"image\",\"data\":\"{}\"}}",
+            fill.repeat(100_000)
+        );
+        Part::Media(Media {
+            kind: MediaKind::Image,
+            raw: RawJson::of(&serde_json::from_str::<serde_json::Value>(&raw).unwrap()),
+        })
+    };
+    for fill in ["a", "b", "c", "d", "e"] {
+        let parts = vec![Part::text(format!("look at {fill}")), picture(fill)];
+        session.admit(Message::new(Role::User, parts)).unwrap();
+        session.admit(Message::assistant("seen")).unwrap();
+    }
+    session.admit(Message::user("well?")).unwrap();
+    session.ready().unwrap();
+    let window = session.window().unwrap();
+    assert!(window.measures().total().sizes().bytes() <= 300_000);
+    let said: Vec<String> = window.messages().map(|m| m.text().into_owned()).collect();
+    let gone = said.iter().find(|text| text.contains("look at a")).unwrap();
+    let id = gone.split("ref=").nth(1).unwrap().trim_end_matches(']');
+    let stored = session.store().get(session.id(), id).unwrap();
+    assert!(
+        String::from_utf8(stored)
+            .unwrap()
+            .contains(&"a".repeat(1_000))
+    );
+    assert!(session.undo().unwrap());
+    assert!(session.window().unwrap().measures().total().sizes().bytes() > 400_000);
+}
+
+#[test]
+fn orphans_and_late_outputs_never_make_a_dead_session() {
+    for preset in managed() {
+        let mut session = open(preset, 20_000);
+        session
+            .admit(Message::output("nobody", "asked for this"))
+            .unwrap();
+        session.admit(Message::user("q")).unwrap();
+        let two = Message::assistant("")
+            .with_call(Call::new("a", "read", "{}"))
+            .with_call(Call::new("b", "read", "{}"));
+        session.admit(two).unwrap();
+        session.admit(Message::user("never mind")).unwrap();
+        session.admit(Message::output("b", "late")).unwrap();
+        session.admit(Message::output("b", "twice")).unwrap();
+        if let Some(pending) = session.compact(&ByHand::default()).unwrap() {
+            session.finish(pending).unwrap();
+        }
+        session.ready().unwrap();
+        let window = session.window().unwrap();
+        let messages: Vec<&Message> = window.messages().map(|m| &**m).collect();
+        assert!(verify(&messages, Dialect::Messages).is_empty(), "{preset}");
+    }
+}
+
+#[test]
+fn instructions_that_come_again_are_told_once() {
+    let rules = "Always answer in verse. ".repeat(200);
+    for preset in managed() {
+        let mut session = open(preset, 8_000);
+        for number in 0..12 {
+            session.admit(Message::system(&rules)).unwrap();
+            session
+                .admit(Message::user(format!("question {number}")))
+                .unwrap();
+            session.ready().unwrap();
+            let window = session.window().unwrap();
+            let told = window.messages().filter(|message| message.text() == rules);
+            assert_eq!(told.count(), 1, "{preset}");
+            session.admit(Message::assistant("a verse")).unwrap();
+        }
+    }
+    let mut all = open("none", 8_000);
+    for _ in 0..3 {
+        all.admit(Message::system(&rules)).unwrap();
+        all.admit(Message::user("and?")).unwrap();
+    }
+    assert_eq!(all.window().unwrap().messages().len(), 6);
+}

@@ -1,0 +1,154 @@
+//! Reasoning, signed and not.
+
+use std::sync::Arc;
+
+use trimtab::model::{Call, Message, Part, Reasoning, Role};
+use trimtab::request::lost_thought;
+use trimtab::session::{ByHand, Moment, Session};
+
+use super::{answered, managed, open};
+
+#[test]
+fn signed_thoughts_do_not_stay_behind_a_changed_prefix() {
+    for preset in managed() {
+        let mut session = open(preset, 40_000);
+        session.admit(Message::user("begin")).unwrap();
+        for number in 0..6 {
+            let id = format!("call_{number}");
+            let thought = Part::Reasoning(Reasoning {
+                text: "hm".to_owned(),
+                seal: Some(format!("sig{number}")),
+                ..Reasoning::default()
+            });
+            let call = Part::Call(Call::new(&id, "read", "{}"));
+            session
+                .admit(Message::new(Role::Assistant, vec![thought, call]))
+                .unwrap();
+            session
+                .admit(Message::output(&id, "text ".repeat(300)))
+                .unwrap();
+        }
+        let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+        let (pending, asked) = answered(pending, "<summary>short</summary>");
+        let sealed = |message: &Message| {
+            let parts = message.parts.iter();
+            parts
+                .into_iter()
+                .any(|part| matches!(part, Part::Reasoning(t) if t.is_sealed()))
+        };
+        assert!(
+            !asked.iter().any(sealed),
+            "{preset}: none goes to the summariser"
+        );
+        assert!(session.finish(pending).unwrap(), "{preset}");
+        let window = session.window().unwrap();
+        assert!(
+            !window.messages().any(|message| sealed(message)),
+            "{preset}"
+        );
+    }
+}
+
+fn sealed(number: usize) -> Message {
+    let thought = Part::Reasoning(Reasoning {
+        text: format!("thought {number}"),
+        seal: Some(format!("sig{number}")),
+        ..Reasoning::default()
+    });
+    let call = Part::Call(Call::new(format!("call_{number}"), "read", "{}"));
+    Message::new(Role::Assistant, vec![thought, call])
+}
+
+/// Admits rounds with a sealed thought each.
+fn think(session: &mut Session, rounds: std::ops::Range<usize>) {
+    for number in rounds {
+        session.admit(sealed(number)).unwrap();
+        let output = Message::output(format!("call_{number}"), "text ".repeat(300));
+        session.admit(output).unwrap();
+    }
+}
+
+/// The numbers of the thoughts that are in the window.
+fn thoughts(session: &mut Session) -> Vec<String> {
+    let window = session.window().unwrap();
+    let parts = window.messages().flat_map(|message| &message.parts);
+    let texts = parts.filter_map(|part| match part {
+        Part::Reasoning(thought) => Some(thought.text.clone()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[test]
+fn what_stands_before_everything_may_change_once() {
+    let mut session = open("steady", 40_000);
+    session.admit(Message::user("begin")).unwrap();
+    think(&mut session, 0..2);
+    session.front_changes().unwrap();
+    assert_eq!(thoughts(&mut session), Vec::<String>::new());
+    think(&mut session, 2..4);
+    session.front_changes().unwrap();
+    assert_eq!(thoughts(&mut session), ["thought 2", "thought 3"]);
+    assert!(!session.undo().unwrap(), "it is not taken back");
+    let setup = session.setup().clone();
+    let (store, id) = (Arc::clone(session.store()), session.id().clone());
+    let mut again = Session::open(store, id, setup).unwrap();
+    again.front_changes().unwrap();
+    assert_eq!(thoughts(&mut again), ["thought 2", "thought 3"]);
+}
+
+#[test]
+fn thoughts_since_a_plan_that_is_taken_back_do_not_stay() {
+    let mut session = open("refs", 40_000);
+    session.admit(Message::user("begin")).unwrap();
+    think(&mut session, 0..4);
+    let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+    assert!(session.finish(pending).unwrap());
+    think(&mut session, 4..6);
+    assert_eq!(thoughts(&mut session), ["thought 4", "thought 5"]);
+    assert!(session.undo().unwrap());
+    // They were thought behind a summary that is gone.
+    assert_eq!(thoughts(&mut session), Vec::<String>::new());
+    think(&mut session, 6..7);
+    assert_eq!(thoughts(&mut session), ["thought 6"]);
+}
+
+#[test]
+fn an_answer_to_a_window_that_is_gone_comes_without_its_thought() {
+    let mut session = open("refs", 40_000);
+    session.admit(Message::user("begin")).unwrap();
+    think(&mut session, 0..4);
+    let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+    session.ready().unwrap();
+    // The summary is finished while the model answers the window before it.
+    assert!(session.finish(pending).unwrap());
+    think(&mut session, 4..5);
+    assert_eq!(thoughts(&mut session), Vec::<String>::new());
+    let window = session.window().unwrap().clone();
+    assert!(lost_thought(session.projection().log(), window.entries()));
+    session.ready().unwrap();
+    think(&mut session, 5..6);
+    assert_eq!(thoughts(&mut session), ["thought 5"]);
+    let window = session.window().unwrap().clone();
+    assert!(!lost_thought(session.projection().log(), window.entries()));
+}
+
+#[test]
+fn thoughts_that_nobody_signed_stay_where_they_are() {
+    let mut session = open("steady", 6_000);
+    session.admit(Message::user("begin")).unwrap();
+    for number in 0..30 {
+        let id = format!("call_{number}");
+        let call = Part::Call(Call::new(&id, "read", "{}"));
+        let parts = vec![Part::reasoning(format!("thought {number}")), call];
+        session.admit(Message::new(Role::Assistant, parts)).unwrap();
+        let line = |at: usize| format!("line {at} of part {number}: {}\n", at * 7919 % 1000);
+        let lines: String = (0..90).map(line).collect();
+        session.admit(Message::output(&id, lines)).unwrap();
+        session.check(Moment::BeforeCall).unwrap();
+        session.ready().unwrap();
+        let thoughts = thoughts(&mut session);
+        assert_eq!(thoughts.last(), Some(&format!("thought {number}")));
+    }
+    assert!(session.projection().can_undo(), "there was a rewrite");
+}

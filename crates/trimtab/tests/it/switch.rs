@@ -1,0 +1,94 @@
+//! The moments at which our own policy may change what was sent.
+
+use std::sync::Arc;
+
+use trimtab::engine::policy::Policy;
+use trimtab::model::{Call, Message};
+use trimtab::session::{Event, Limits, Moment, Session, Setup};
+use trimtab::store::{MemoryStore, SessionId};
+use trimtab::wire::catalogue::Catalogue;
+
+const WINDOW: u64 = 40_000;
+
+/// A session on a model whose prices rise above 100,000 tokens.
+fn open(window: u64) -> Session {
+    let model = Catalogue::embedded()
+        .find("claude-haiku-5-5")
+        .unwrap()
+        .model;
+    assert_eq!(model.tiers[0].above, 100_000);
+    let setup = Setup {
+        limits: Limits {
+            window: Some(window),
+            max_output: Some(1),
+            ..Limits::default()
+        },
+        prices: model.prices,
+        tiers: model.tiers,
+        ..Setup::new(Policy::preset("steady").unwrap())
+    };
+    let id = SessionId::new("switch").unwrap();
+    let mut session = Session::open(Arc::new(MemoryStore::new()), id, setup).unwrap();
+    session.admit(Message::user("read it all")).unwrap();
+    session
+}
+
+/// Rounds until the window takes `tokens`, each of them checked.
+fn fill(session: &mut Session, tokens: u64) -> Vec<Event> {
+    let mut events = Vec::new();
+    for number in 0.. {
+        let id = format!("c{number}");
+        let arguments = format!("{{\"part\": {number}}}");
+        let call = Message::assistant("").with_call(Call::new(&id, "read", arguments));
+        session.admit(call).unwrap();
+        let line = |at: usize| format!("line {at} of part {number}: {}\n", at * 7919 % 1000);
+        let lines: String = (0..60).map(line).collect();
+        session.admit(Message::output(&id, lines)).unwrap();
+        session.check(Moment::BeforeCall).unwrap();
+        let ready = session.ready().unwrap();
+        events.extend(session.events());
+        if ready.tokens > tokens || !events.is_empty() {
+            return events;
+        }
+    }
+    events
+}
+
+fn whys(events: &[Event]) -> Vec<String> {
+    let reasons = events.iter().map(|event| format!("{:?}", event.reason));
+    reasons.collect()
+}
+
+#[test]
+fn a_cold_cache_is_a_switch_point_for_a_window_that_is_rather_full() {
+    for (tokens, rewritten) in [(WINDOW / 4, false), (WINDOW * 3 / 4, true)] {
+        let mut session = open(WINDOW);
+        assert_eq!(whys(&fill(&mut session, tokens)), Vec::<String>::new());
+        session.cache_is_cold();
+        session.check(Moment::BeforeCall).unwrap();
+        session.ready().unwrap();
+        let events = session.events();
+        assert_eq!(!events.is_empty(), rewritten, "{:?}", whys(&events));
+        if rewritten {
+            assert!(whys(&events)[0].contains("a cold cache"), "{events:?}");
+            let note = events[0].note.clone().unwrap();
+            assert!(note.contains("costs nothing extra"), "{note}");
+        }
+        // It is cold once.
+        session.check(Moment::BeforeCall).unwrap();
+        assert!(session.events().is_empty());
+    }
+}
+
+#[test]
+fn a_price_cliff_is_a_switch_point() {
+    let mut session = open(400_000);
+    let events = fill(&mut session, 120_000);
+    assert_eq!(events.len(), 1, "{:?}", whys(&events));
+    assert!(
+        whys(&events)[0].contains("a higher price ahead"),
+        "{events:?}"
+    );
+    assert!(events[0].tokens_before <= 100_000 && events[0].tokens_before > 90_000);
+    assert!(events[0].tokens_after < 50_000, "{events:?}");
+}

@@ -1,0 +1,102 @@
+//! Whole files in every form.
+
+use serde_json::{Value, json};
+use trimtab::wire::transcript::Form;
+
+use super::dialects::{Spelled, chat, messages, responses};
+use super::logs::{claude_code, codex, copilot, gemini, gemini_inside, opencode};
+use super::made::Happened;
+
+/// A file in some form.
+#[derive(Clone, Debug)]
+pub(super) struct File {
+    pub(super) form: Form,
+    pub(super) text: String,
+}
+
+pub(super) fn lines(head: &[Value], session: &[Happened], spelled: Spelled) -> String {
+    let all = head.iter().cloned().chain(
+        session
+            .iter()
+            .enumerate()
+            .flat_map(|(at, h)| spelled(at, h)),
+    );
+    let lines: Vec<String> = all.map(|line| line.to_string()).collect();
+    lines.join("\n") + "\n"
+}
+
+pub(super) fn listed(session: &[Happened], spelled: Spelled) -> Vec<Value> {
+    session
+        .iter()
+        .enumerate()
+        .flat_map(|(at, h)| spelled(at, h))
+        .collect()
+}
+
+pub(super) fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap()
+}
+
+pub(super) fn files(session: &[Happened]) -> Vec<File> {
+    let file = |form, text: String| File { form, text };
+    let meta = json!({"type": "session_meta", "payload": {"id": "r", "base_instructions": {"text": "rules"}}});
+    let start = json!({"type": "session.start", "data": {"sessionId": "s"}, "id": "0"});
+    let system =
+        json!({"type": "system.message", "data": {"content": "rules"}, "id": "1", "parentId": "0"});
+    let kind = json!({"sessionId": "s", "projectHash": "h", "kind": "main"});
+    vec![
+        file(
+            Form::Chat,
+            lines(
+                &[json!({"role": "system", "content": "rules"})],
+                session,
+                chat,
+            ),
+        ),
+        file(
+            Form::Chat,
+            json!({"id": "a", "messages": listed(session, chat)}).to_string(),
+        ),
+        file(Form::Chat, pretty(&json!(listed(session, chat)))),
+        file(
+            Form::Chat,
+            json!({"custom_id": "q", "body": {"model": "m", "messages": listed(session, chat)}})
+                .to_string()
+                + "\n",
+        ),
+        file(
+            Form::Messages,
+            pretty(&json!({"system": "rules", "messages": listed(session, messages)})),
+        ),
+        file(
+            Form::Responses,
+            pretty(&json!({"instructions": "rules", "input": listed(session, responses)})),
+        ),
+        file(Form::Responses, lines(&[], session, responses)),
+        file(
+            Form::ClaudeCode,
+            lines(
+                &[json!({"type": "summary", "leafUuid": "z"})],
+                session,
+                claude_code,
+            ),
+        ),
+        file(Form::Codex, lines(&[meta], session, codex)),
+        file(Form::CopilotCli, lines(&[start, system], session, copilot)),
+        file(
+            Form::GeminiCli,
+            lines(std::slice::from_ref(&kind), session, gemini),
+        ),
+        file(Form::GeminiCli, lines(&[kind], session, gemini_inside)),
+        file(
+            Form::GeminiCli,
+            pretty(
+                &json!({"sessionId": "s", "projectHash": "h", "messages": listed(session, gemini)}),
+            ),
+        ),
+        file(
+            Form::OpenCode,
+            pretty(&json!({"info": {"id": "s"}, "messages": listed(session, opencode)})),
+        ),
+    ]
+}
