@@ -88,7 +88,7 @@ impl Splicer<'_, '_, '_> {
     /// Leaves out what the provider is asked to do about thoughts.
     fn drop_thinking_edits(&mut self, body: Span, edits: Span) {
         let text = self.scan.text();
-        let elements = Members::read(text, edits).spans().to_vec();
+        let elements = Members::read(text, edits, Span::default()).spans().to_vec();
         let clears = |element: &Span| {
             let kind = value_of(text, *element, "type");
             kind.is_some_and(|kind| self.scan.json(kind).starts_with(CLEAR_THINKING))
