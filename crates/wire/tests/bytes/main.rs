@@ -5,6 +5,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
+    clippy::string_slice,
     reason = "helpers of tests fail and report as tests do"
 )]
 

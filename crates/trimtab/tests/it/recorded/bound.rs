@@ -152,7 +152,7 @@ fn none_is_refused(sessions: &[Recorded], presets: &[&str], windows: &[u64]) {
         sum.refused
             .extend(told.map(|text| format!("{preset} {dialect} {window}: {text}")));
     }
-    println!(
+    eprintln!(
         "{} calls, {} plans, {} calls without a window",
         sum.calls, sum.rewrites, sum.without_window
     );

@@ -30,7 +30,7 @@ impl Recorded {
 pub(crate) fn recorded(most: u64) -> Vec<Recorded> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/public");
     let Ok(entries) = fs::read_dir(&folder) else {
-        println!("skipped: no recorded sessions at {}", folder.display());
+        eprintln!("skipped: no recorded sessions at {}", folder.display());
         return Vec::new();
     };
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
