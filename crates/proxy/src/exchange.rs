@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
-use trimtab::session::{Moment, Recovered};
+use trimtab::session::{Moment, Pending, Recovered};
 use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
 
 use crate::asked::Asked;
@@ -26,42 +26,18 @@ use crate::watch::{Seen, UsageWatch};
 const RECOVERIES: u32 = 2;
 
 /// Sends a managed request and gives its answer to the client.
-pub(crate) async fn run(mut asked: Asked, managed: Managed, came: Bytes) -> Response<Body> {
-    let managed = wait_for_summary(managed).await;
+pub(crate) async fn run(mut asked: Asked, mut managed: Managed, came: Bytes) -> Response<Body> {
+    let pending = managed.pending.take();
     let mut exchange = Exchange::new(managed, came);
+    if let Some(pending) = pending {
+        exchange.summarise(pending).await;
+    }
     exchange.note(&mut asked);
     let answer = exchange.answer().await;
     exchange.note(&mut asked);
     match answer {
         Ok(answer) => exchange.give(asked, answer).await,
         Err(failed) => asked.unreachable(&failed),
-    }
-}
-
-/// Where a request waits for its summary, asks for it.
-async fn wait_for_summary(mut managed: Managed) -> Managed {
-    let Some(mut pending) = managed.pending.take() else {
-        return managed;
-    };
-    let waits = managed.work.settings.config.compaction == Compaction::Wait;
-    if !waits || managed.mode != Mode::On {
-        managed.pending = Some(pending);
-        return managed;
-    }
-    summary::answer(&managed, &mut pending).await;
-    let finished = spawn_blocking(move || {
-        let composed = managed.with(|branch, scan| {
-            branch.session().finish(pending)?;
-            branch.compose(scan, &managed.ways)
-        });
-        if let Ok(outgoing) = composed {
-            managed.outgoing = outgoing;
-        }
-        managed
-    });
-    match finished.await {
-        Ok(managed) => managed,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     }
 }
 
@@ -78,20 +54,26 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    fn new(mut managed: Managed, came: Bytes) -> Self {
-        let pending = managed.pending.take();
-        let managed = Arc::new(managed);
-        if let Some(pending) = pending {
-            summary::in_background(&managed, pending);
-        }
+    fn new(managed: Managed, came: Bytes) -> Self {
         Self {
             came,
             outgoing: managed.outgoing.clone(),
             untouched: managed.untouched,
             ways: managed.ways,
             recoveries: 0,
-            managed,
+            managed: Arc::new(managed),
         }
+    }
+
+    /// Has a summary written: before the request where requests wait for it, else meanwhile.
+    async fn summarise(&mut self, mut pending: Pending) {
+        let waits = self.managed.work.settings.config.compaction == Compaction::Wait;
+        if !waits || self.managed.mode != Mode::On {
+            return summary::in_background(&self.managed, pending);
+        }
+        summary::answer(&self.managed, &mut pending).await;
+        self.again(move |branch| Ok(branch.session().finish(pending)?))
+            .await;
     }
 
     /// True if the window of ours is what is sent.

@@ -1,4 +1,51 @@
-//! The context engine between an agent and its model.
+//! The context engine between an agent and its model: it decides, before every call, what goes
+//! into the window.
+//!
+//! A [`Session`](session::Session) is given what happens, message by message, and says what to
+//! send. Outputs are stored whole and shown short, old rounds are compacted before the window
+//! overflows, and everything can be had back by its ref.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use trimtab::engine::policy::Policy;
+//! use trimtab::model::{Call, Message};
+//! use trimtab::session::{Moment, Session, Setup};
+//! use trimtab::store::{MemoryStore, SessionId, Store};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = Arc::new(MemoryStore::new());
+//! let mut setup = Setup::new(Policy::preset("steady")?);
+//! setup.limits.window = Some(32_000);
+//! let mut session = Session::open(store.clone(), SessionId::new("s1")?, setup)?;
+//!
+//! let log = "all is well here\n".repeat(20_000);
+//! session.admit(Message::user("what went wrong?"))?;
+//! session.admit(Message::assistant("").with_call(Call::new("c1", "read", "{}")))?;
+//! session.admit(Message::output("c1", &log))?;
+//!
+//! // Before every call: time to compact? Then what to send.
+//! session.check(Moment::BeforeCall)?;
+//! let ready = session.ready()?;
+//! assert!(ready.tokens < 32_000);
+//! let shown = session.window()?.messages().last().cloned();
+//! # let shown = shown.ok_or("a window")?;
+//! let stored = shown.outputs().next().and_then(|output| output.stored.as_ref());
+//! # let stored = stored.ok_or("a ref")?;
+//! assert_eq!(store.get(session.id(), stored.id())?, log.as_bytes());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | for |
+//! |---|---|
+//! | [`session`] | admit, check, ready, record, recover, compact, undo: what agents and the proxy use |
+//! | [`config`] | settings from flags, environment and files, over a preset |
+//! | [`admission`] | what an output is shown as when it comes in |
+//! | [`retrieval`] | the two tools with which a model gets an output back |
+//! | [`request`] | what changes in a provider's request body for a window |
+//! | [`replay`] | recorded sessions through a policy, measured |
+//!
+//! The parts below it are re-exported: [`model`], [`engine`], [`wire`], [`store`].
 
 pub mod admission;
 pub mod config;

@@ -93,6 +93,26 @@ impl Tool for Nap {
     }
 }
 
+/// Ends only once two calls of it are under way.
+struct Meet(tokio::sync::Barrier);
+
+impl Tool for Meet {
+    fn definition(&self) -> Definition {
+        Definition::new("meet", "Waits for another.", json!({"type": "object"}))
+    }
+
+    fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> Work<'a> {
+        Box::pin(async {
+            self.0.wait().await;
+            Outcome::text("met")
+        })
+    }
+
+    fn only_reads(&self) -> bool {
+        true
+    }
+}
+
 /// A tool with a fault of its own.
 struct Broken;
 
@@ -124,8 +144,9 @@ fn set(steps: Vec<Does>) -> Set {
     let mut settings = Settings::new(Model::new(client, "fake"), workspace);
     settings.system = "be brief".to_owned();
     settings.limits.window = Some(50_000);
-    settings.tools = Tools::none().with(Nap(naps.clone())).with(Broken);
-    settings.tool_time = Duration::from_secs(2);
+    let tools = Tools::none().with(Nap(naps.clone())).with(Broken);
+    settings.tools = tools.with(Meet(tokio::sync::Barrier::new(2)));
+    settings.tool_time = Duration::from_secs(20);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (agent, events) = Agent::open(store, SessionId::new("s").unwrap(), settings).unwrap();
     Set {
@@ -133,6 +154,15 @@ fn set(steps: Vec<Does>) -> Set {
         events,
         asked,
         naps,
+    }
+}
+
+/// Waits until a call is carried out or an answer comes in.
+async fn until_under_way(events: &mut Events) {
+    while let Some(event) = events.recv().await {
+        if matches!(event, Event::Call(_) | Event::Text(_)) {
+            return;
+        }
     }
 }
 
@@ -157,20 +187,13 @@ fn log(agent: &mut Agent) -> Vec<String> {
 
 #[tokio::test]
 async fn calls_are_carried_out_until_there_is_an_answer() {
-    let calls = &[
-        ("nap", "{\"ms\":300}"),
-        ("nap", "{\"ms\":300}"),
-        ("nap", "{oops"),
-    ];
+    let calls = &[("meet", "{}"), ("meet", "{}"), ("nap", "{oops")];
     let mut set = set(vec![
         Does::Calls(calls),
         Does::Calls(&[("broken", "{}")]),
         Does::Says("good"),
     ]);
-    let begun = std::time::Instant::now();
     let turn = set.agent.turn("sleep").await.unwrap();
-    // Both naps at the same time.
-    assert!(begun.elapsed() < Duration::from_millis(590));
     assert_eq!(
         (turn.end, turn.rounds, turn.text.as_str()),
         (TurnEnd::Answered, 3, "good")
@@ -182,8 +205,9 @@ async fn calls_are_carried_out_until_there_is_an_answer() {
             "system: be brief",
             "user: sleep",
             "calls",
-            "tool: slept 300 ms",
-            "tool: slept 300 ms"
+            // Both at the same time: one alone would never end.
+            "tool: met",
+            "tool: met"
         ]
     );
     assert!(log[5].contains("not valid JSON"), "{log:?}");
@@ -197,10 +221,7 @@ async fn calls_are_carried_out_until_there_is_an_answer() {
             other => format!("{other:?}"),
         });
     }
-    assert_eq!(
-        told[..5],
-        ["nap", "nap", "nap", "slept 300 ms", "slept 300 ms"]
-    );
+    assert_eq!(told[..5], ["meet", "meet", "nap", "met", "met"]);
     assert_eq!(told.last().unwrap(), "TurnEnded(Answered)");
 }
 
@@ -221,15 +242,16 @@ async fn an_interrupt_leaves_a_marker_and_a_valid_log() {
         Does::Says("I am back"),
     ]);
     let interrupt = set.agent.interrupt();
-    let soon = |interrupt: crate::Interrupt| async move {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        interrupt.interrupt();
-        std::future::pending::<()>().await;
-    };
     for expected in ["", "well, "] {
+        let events = &mut set.events;
+        let once_under_way = async {
+            until_under_way(events).await;
+            interrupt.interrupt();
+            std::future::pending::<()>().await;
+        };
         let turn = tokio::select! {
             turn = set.agent.turn("go") => turn.unwrap(),
-            () = soon(interrupt.clone()) => unreachable!(),
+            () = once_under_way => unreachable!(),
         };
         assert_eq!(
             (turn.end, turn.text.as_str()),
@@ -253,12 +275,10 @@ async fn a_turn_that_is_dropped_leaves_a_session_that_goes_on() {
         ("nap", "{\"ms\":60000}"),
         ("nap", "{}"),
     ])]);
-    let turn = set.agent.turn("sleep");
-    assert!(
-        tokio::time::timeout(Duration::from_millis(100), turn)
-            .await
-            .is_err()
-    );
+    tokio::select! {
+        turn = set.agent.turn("sleep") => panic!("{turn:?}"),
+        () = until_under_way(&mut set.events) => {}
+    }
     assert_eq!(set.agent.turn("hello").await.unwrap().text, "done");
     let log = log(&mut set.agent);
     assert_eq!(

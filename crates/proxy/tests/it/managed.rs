@@ -224,16 +224,11 @@ async fn whatever_fails_on_our_side_the_request_goes_through() {
             settings.limits.plan_ms = 50;
         }
         let (running, base) = proxy_with(settings, Arc::new(Failing::new(wrong))).await;
-        let begun = std::time::Instant::now();
         let got = post(&base, "/v1/chat/completions", &[], talk.body()).await;
         assert_eq!(got.status, 200, "{wrong:?}");
         assert_eq!(said(Dialect::Chat, &got.text()), "a fine answer");
         assert_eq!(got.header("x-trimtab-action"), "passed", "{wrong:?}");
         assert_eq!(upstream.seen().last().unwrap().text(), talk.body());
-        assert!(
-            begun.elapsed() < std::time::Duration::from_secs(2),
-            "{wrong:?}"
-        );
         assert_eq!(running.report().failed_open, 1, "{wrong:?}");
     }
 }

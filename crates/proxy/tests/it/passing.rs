@@ -1,6 +1,6 @@
 //! What is not ours to manage passes as it came.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
@@ -102,7 +102,8 @@ async fn streams_are_not_held_up() {
         let mut reply = Reply::stream("");
         reply.pieces = vec![
             (0, Bytes::from_static(b"data: {\"choices\":[]}\n\n")),
-            (400, Bytes::from_static(b"data: [DONE]\n\n")),
+            // Long after the test is over.
+            (600_000, Bytes::from_static(b"data: [DONE]\n\n")),
         ];
         reply
     })
@@ -115,18 +116,11 @@ async fn streams_are_not_held_up() {
     let request = Request::post(format!("{base}/v1/chat/completions"))
         .body(Full::from(body))
         .unwrap();
-    let begun = Instant::now();
     let mut response = client.request(request).await.unwrap();
-    let first = http_body_util::BodyExt::frame(response.body_mut())
-        .await
-        .unwrap()
-        .unwrap();
+    let first = http_body_util::BodyExt::frame(response.body_mut());
+    let first = tokio::time::timeout(Duration::from_secs(60), first).await;
+    let first = first.expect("it is held up").unwrap().unwrap();
     assert_eq!(first.into_data().unwrap(), "data: {\"choices\":[]}\n\n");
-    assert!(
-        begun.elapsed() < Duration::from_millis(350),
-        "{:?}",
-        begun.elapsed()
-    );
 }
 
 #[tokio::test]
