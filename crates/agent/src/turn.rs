@@ -175,7 +175,7 @@ impl Agent {
             return Ok(false);
         }
         *resumes += 1;
-        let why = failed.error.to_string();
+        let why = failed.error.without_hint();
         self.teller.tell(Event::BrokeOff { why });
         if !failed.said.trim().is_empty() {
             let note = Message::user(GO_ON).with_kind(Kind::Note);

@@ -138,6 +138,15 @@ impl ModelError {
         )
     }
 
+    /// What went wrong, without the way out: for an error that may still pass by itself.
+    pub(crate) fn without_hint(&self) -> String {
+        let mut told = self.to_string();
+        if let Some(at) = told.find("\nhint: ") {
+            told.truncate(at);
+        }
+        told
+    }
+
     /// How long the provider asks to wait.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -8,7 +8,6 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, PROXY_
 use http::{HeaderName, HeaderValue, Method, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{sleep, timeout};
@@ -18,7 +17,7 @@ use super::body::Writer;
 use super::failure::{Failed, Place};
 use super::quirks::{Quirks, refused_field};
 use super::reply::Sink;
-use super::route::Route;
+use super::route::{Route, Secured};
 use super::sent::Sent;
 use super::stream::{self, Reader};
 use super::unpack::Unpacker;
@@ -81,7 +80,7 @@ impl Http {
         Self(Arc::new(Shared {
             dialect,
             endpoint,
-            client: client(route.clone()),
+            client: client(&route),
             route,
             timeouts,
             retries: Retries::default(),
@@ -97,7 +96,7 @@ impl Http {
     pub fn timeouts(self, timeouts: Timeouts) -> Self {
         let route = Route::from_env(timeouts.connect);
         self.with(|shared| {
-            shared.client = client(route.clone());
+            shared.client = client(&route);
             shared.route = route;
             shared.timeouts = timeouts;
         })
@@ -107,7 +106,7 @@ impl Http {
     pub(super) fn proxies(self, proxies: hyper_util::client::proxy::matcher::Matcher) -> Self {
         let route = Route::new(self.0.timeouts.connect, proxies);
         self.with(|shared| {
-            shared.client = client(route.clone());
+            shared.client = client(&route);
             shared.route = route;
         })
     }
@@ -149,18 +148,12 @@ impl Backend for Http {
     }
 }
 
-type HttpClient = legacy::Client<HttpsConnector<Route>, Full<Bytes>>;
+type HttpClient = legacy::Client<Secured, Full<Bytes>>;
 
-fn client(route: Route) -> HttpClient {
-    let https = HttpsConnectorBuilder::new()
-        .with_webpki_roots()
-        .https_or_http()
-        .enable_http1()
-        .enable_http2()
-        .wrap_connector(route);
+fn client(route: &Route) -> HttpClient {
     legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .build(https)
+        .build(route.secured())
 }
 
 impl Shared {
@@ -191,7 +184,7 @@ impl Shared {
             let Some(wait) = wait.filter(|_| !call.delivered) else {
                 return Err(error);
             };
-            let why = error.to_string();
+            let why = error.without_hint();
             sink.send(Piece::Retry { attempt, wait, why }).await;
             sleep(wait).await;
             attempt += 1;

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use http::{HeaderValue, Uri};
 use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tower_service::Service;
 
 /// Connects to servers, through a proxy where one is named for them.
@@ -25,6 +27,8 @@ use tower_service::Service;
 pub(super) struct Route {
     tcp: HttpConnector,
     proxies: Arc<Matcher>,
+    /// How long a connection may take, all in all.
+    wait: Duration,
 }
 
 impl Route {
@@ -41,6 +45,21 @@ impl Route {
         Self {
             tcp,
             proxies: Arc::new(proxies),
+            wait,
+        }
+    }
+
+    /// The same with TLS where the address asks for it.
+    pub(super) fn secured(&self) -> Secured {
+        let https = HttpsConnectorBuilder::new()
+            .with_webpki_roots()
+            .https_or_http()
+            .enable_http1()
+            .enable_http2()
+            .wrap_connector(self.clone());
+        Secured {
+            https,
+            wait: self.wait,
         }
     }
 
@@ -85,6 +104,33 @@ impl Service<Uri> for Route {
                     .map_err(|error| at_proxy(&proxy, &error)),
                 None => straight(tcp, to, false).await,
             }
+        })
+    }
+}
+
+/// A route with TLS where the address asks for it. The time limit is for all of it: a server
+/// that does not speak TLS may never answer the greeting.
+#[derive(Clone)]
+pub(super) struct Secured {
+    https: HttpsConnector<Route>,
+    wait: Duration,
+}
+
+impl Service<Uri> for Secured {
+    type Response = MaybeHttpsStream<Way>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.https.poll_ready(cx)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let (connecting, wait) = (self.https.call(to), self.wait);
+        Box::pin(async move {
+            let connected = timeout(wait, connecting).await;
+            let late = |_| format!("no connection within {} s", wait.as_secs());
+            connected.map_err(late)?
         })
     }
 }
@@ -177,7 +223,7 @@ mod tests {
     use tokio::net::TcpListener;
     use trimtab_model::{Dialect, Message};
 
-    use crate::model::{Client, Endpoint, Http, ModelError, Request, Retries};
+    use crate::model::{Client, Endpoint, Http, ModelError, Request, Retries, Timeouts};
 
     /// A proxy that answers one request with `answer`, and gives the lines it was sent.
     async fn proxy(answer: &'static str) -> (String, tokio::task::JoinHandle<Vec<String>>) {
@@ -252,6 +298,28 @@ mod tests {
             heard
                 .iter()
                 .any(|line| line.starts_with("proxy-authorization: basic "))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_a_greeting_is_not_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let endpoint = Endpoint::new(&format!("https://{address}/v1")).unwrap();
+        let timeouts = Timeouts {
+            connect: Duration::from_millis(50),
+            ..Timeouts::default()
+        };
+        let http = Http::new(Dialect::Chat, endpoint)
+            .retries(Retries::NONE)
+            .timeouts(timeouts);
+        let messages = vec![Arc::new(Message::user("hello"))];
+        let asked = Client::new(http).call(Request::new("m", messages)).answer();
+        let error = asked.await.unwrap_err();
+        assert!(matches!(error, ModelError::Unreachable { .. }), "{error}");
+        assert!(
+            error.to_string().contains("no connection within"),
+            "{error}"
         );
     }
 

@@ -38,7 +38,9 @@ fn reply(received: &Received, asked: &AtomicUsize, at: At) -> Reply {
     if said.any(|message| message.text().contains(STILL_THERE)) {
         return Reply::text("here");
     }
-    if received.tools.is_empty() || received.json()["tool_choice"].is_string() {
+    let body = received.json();
+    let choice = &body["tool_choice"];
+    if received.tools.is_empty() || *choice == "none" || choice["type"] == "none" {
         return Reply::text("<summary>Notes were read, again and again.</summary>");
     }
     let for_long = 60_000;
@@ -87,7 +89,7 @@ impl World {
     fn command(&self, preset: &str, dialect: &str, more: &[&str]) -> std::process::Command {
         let args = [
             &["--model", "gpt-5", "--base-url", &self.base_url][..],
-            &["--dialect", dialect, "--preset", preset, "--window", "16k"],
+            &["--dialect", dialect, "--preset", preset, "--window", "20k"],
             &["--max-output", "1k", "--allow-shell"],
             more,
         ];
@@ -99,6 +101,7 @@ impl World {
         let before = self.asked.load(Ordering::SeqCst);
         let started = self.place.workspace().join("started");
         let _ = fs::remove_file(&started);
+        let said = self.place.path().join("stderr");
         let more: &[&str] = if resume { &["--resume"] } else { &[] };
         let mut child = self
             .command(
@@ -108,14 +111,16 @@ impl World {
             )
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(fs::File::create(&said).unwrap())
             .spawn()
             .unwrap();
+        let ended = || format!("{preset} {dialect}: {}", fs::read_to_string(&said).unwrap());
         // The fourth answer is the one that stops it.
         let last = before + 4;
-        wait(&mut child, || self.asked.load(Ordering::SeqCst) >= last);
+        let is_last = || self.asked.load(Ordering::SeqCst) >= last;
+        wait(&mut child, is_last, ended);
         match at {
-            At::Tool => wait(&mut child, || started.exists()),
+            At::Tool => wait(&mut child, || started.exists(), ended),
             // Some of the answer has to arrive; how much does not matter.
             At::Answer => thread::sleep(Duration::from_millis(100)),
             At::Request => {}
@@ -143,10 +148,11 @@ impl World {
     }
 }
 
-fn wait(child: &mut Child, holds: impl Fn() -> bool) {
+fn wait(child: &mut Child, holds: impl Fn() -> bool, ended: impl Fn() -> String) {
     let begun = Instant::now();
     while !holds() {
-        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        let is_over = child.try_wait().unwrap().is_some();
+        assert!(!is_over, "it ended by itself: {}", ended());
         assert!(begun.elapsed() < Duration::from_mins(2), "it hangs");
         thread::sleep(Duration::from_millis(5));
     }

@@ -240,11 +240,6 @@ fn what_cannot_be_done_is_told() {
             2,
             "did you mean compaction.auto?",
         ),
-        (
-            vec!["compact", example, "-o", &out, "--window", "800"],
-            2,
-            "compaction.summary_tokens",
-        ),
         (vec!["compact", example], 2, "--output"),
     ] {
         let done = home.run(&args);

@@ -50,7 +50,7 @@ impl Policy {
         self.check_views(&mut found);
         self.check_ageing(&mut found);
         self.check_triggers(window, &mut found);
-        self.check_compaction(window, &mut found);
+        self.check_compaction(&mut found);
         self.check_recovery(&mut found);
         if found.0.is_empty() {
             Ok(())
@@ -101,17 +101,12 @@ impl Policy {
         }
     }
 
-    fn check_compaction(&self, window: Option<u64>, found: &mut Found) {
+    fn check_compaction(&self, found: &mut Found) {
         let compaction = &self.compaction;
         found.within("compaction.keep_percent", compaction.keep_percent, 1..=90);
         found.at_least("compaction.summary_tokens", compaction.summary_tokens, 64);
         let gain = compaction.thrash.gain_percent;
         found.within("compaction.thrash.gain_percent", gain, 0..=99);
-        if let Some(window) = window.filter(|window| *window <= compaction.summary_tokens) {
-            let allowed = format!("less than the window of {window} tokens");
-            let value = compaction.summary_tokens.to_string();
-            found.add("compaction.summary_tokens", &value, &allowed);
-        }
         for (at, keep) in compaction.keep.iter().enumerate() {
             if let Keep::ProtectedTools { tools } = keep
                 && let Err(bad) = ToolGlobs::new(tools)
@@ -226,7 +221,7 @@ mod tests {
             policy.compaction.keep_percent = 0;
             policy.recovery.retries = 99;
             policy.views.protected = vec!["[a".to_owned()];
-            policy.compaction.summary_tokens = 10_000;
+            policy.compaction.summary_tokens = 10;
         });
         assert_eq!(found.len(), 4, "{found:?}");
     }

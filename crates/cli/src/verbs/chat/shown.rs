@@ -100,10 +100,15 @@ pub(super) fn session(event: &session::Event) -> Option<String> {
         _ => return None,
     };
     let note = event.note.as_deref().map(visible);
+    // What a plan did is a list already; the note is one more entry of it.
+    let joint = match event.kind {
+        EventKind::Compacted | EventKind::Trimmed | EventKind::Dropped => "; ",
+        _ => ": ",
+    };
     Some(match (told.is_empty(), note) {
         (_, None) => told,
         (true, Some(note)) => note.into_owned(),
-        (false, Some(note)) => format!("{told}: {note}"),
+        (false, Some(note)) => format!("{told}{joint}{note}"),
     })
 }
 
