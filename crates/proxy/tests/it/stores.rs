@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use trimtab_model::Ref;
 use trimtab_store::{
-    Collect, Collected, Error, Form, MemoryStore, Metadata, Put, Result, SessionId, SessionInfo,
-    Spilled, Store, Stored, Stream,
+    Collect, Collected, Error, Form, MemoryStore, Metadata, Naming, Put, Result, SessionId,
+    SessionInfo, Spilled, Store, Stored, Stream, Write,
 };
 
 /// How a store goes wrong.
@@ -20,6 +20,8 @@ pub(crate) enum Wrong {
     Slow(Duration),
     /// Nothing can be written.
     ReadOnly,
+    /// What waited cannot be written.
+    Late,
 }
 
 /// A store that goes wrong.
@@ -123,6 +125,19 @@ impl Store for Failing {
     ) -> Result<Vec<Vec<u8>>> {
         self.call(false)?;
         self.inner.read(session, stream, from, limit)
+    }
+
+    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+        self.call(false)?;
+        self.inner.naming(session)
+    }
+
+    fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
+        self.call(true)?;
+        if let Wrong::Late = self.wrong {
+            return Err(Error::Full);
+        }
+        self.inner.write(session, writes)
     }
 
     fn collect(&self, request: &Collect) -> Result<Collected> {
