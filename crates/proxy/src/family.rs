@@ -230,8 +230,9 @@ impl Families {
 
     /// Makes durable what all of them have written.
     pub(crate) fn flush(&self) {
-        let families = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
-        let families: Vec<Arc<Family>> = families.values().cloned().collect();
+        let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        let families: Vec<Arc<Family>> = by_name.values().cloned().collect();
+        drop(by_name);
         for family in families {
             // Nobody is left to be told: what is lost the client brings again.
             family.branches().flush().unwrap_or(());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use trimtab::session::{Limits, Moment, Pending, Setup};
+use trimtab::session::{Limits, Moment, Pending, SessionError, Setup};
 use trimtab_model::{Dialect, Role};
 use trimtab_wire::scan::{Scan, Unscannable};
 
@@ -313,12 +313,16 @@ impl Managed {
         let mut branches = self.family.branches();
         let gone = || Trouble::Mismatch("the branch is gone".to_owned());
         let branch = branches.get(self.branch).ok_or_else(gone)?;
-        let done = work(branch).and_then(|done| {
-            branch.flush()?;
+        let done = work(branch);
+        let staged = Arc::clone(branch.staged());
+        // The next request does not wait for the disk.
+        drop(branches);
+        let done = done.and_then(|done| {
+            staged.flush().map_err(SessionError::from)?;
             Ok(done)
         });
         if let Err(Trouble::Session(_)) = done {
-            branches.forget(self.branch);
+            self.forget();
         }
         done
     }
