@@ -228,6 +228,17 @@ impl Families {
         family
     }
 
+    /// Makes durable what all of them have written.
+    pub(crate) fn flush(&self) {
+        let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        let families: Vec<Arc<Family>> = by_name.values().cloned().collect();
+        drop(by_name);
+        for family in families {
+            // Nobody is left to be told: what is lost the client brings again.
+            family.branches().flush().unwrap_or(());
+        }
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.by_name

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use trimtab::session::{Limits, Moment, Pending, Setup};
+use trimtab::session::{Limits, Moment, Pending, SessionError, Setup};
 use trimtab_model::{Dialect, Role};
 use trimtab_wire::catalogue::Cache;
 use trimtab_wire::scan::{Scan, Unscannable};
@@ -316,12 +316,16 @@ impl Managed {
         let mut branches = self.family.branches();
         let gone = || Trouble::Mismatch("the branch is gone".to_owned());
         let branch = branches.get(self.branch).ok_or_else(gone)?;
-        let done = work(branch).and_then(|done| {
-            branch.flush()?;
+        let done = work(branch);
+        let staged = Arc::clone(branch.staged());
+        // The next request does not wait for the disk.
+        drop(branches);
+        let done = done.and_then(|done| {
+            staged.flush().map_err(SessionError::from)?;
             Ok(done)
         });
         if let Err(Trouble::Session(_)) = done {
-            branches.forget(self.branch);
+            self.forget();
         }
         done
     }

@@ -161,6 +161,9 @@ impl Running {
             // It ends by itself, or panicked: either way it is over.
             task.await.unwrap_or(());
         }
+        let shared = Arc::clone(&self.shared);
+        let flushed = tokio::task::spawn_blocking(move || shared.families.flush());
+        flushed.await.unwrap_or(());
     }
 
     /// Waits for SIGTERM or Ctrl-C, then shuts down; a second signal ends it at once.

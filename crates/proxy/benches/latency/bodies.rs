@@ -14,9 +14,8 @@ const SIZES: [(usize, usize); 3] = [(1 << 10, 2_000), (500 << 10, 300), (5 << 20
 
 pub(crate) fn run(servers: &Servers) {
     for (bytes, count) in SIZES {
-        let topic = format!("size {bytes}");
-        let wide = growing(WIDE, &topic, bytes, count + 1);
-        let narrow = growing(NARROW, &topic, bytes, count + 1);
+        let bodies = |model| growing(model, &format!("{model} {bytes}"), bytes, count + 1);
+        let (wide, narrow) = (bodies(WIDE), bodies(NARROW));
         let ours = servers.ours.address();
         let mut candidates = [
             Candidate::new("no proxy", Sender::new(servers.direct), &wide),

@@ -11,6 +11,7 @@
 
 mod bound;
 mod differential;
+mod durable;
 mod fake;
 mod managed;
 mod own;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use trimtab_model::Ref;
 use trimtab_store::{
-    Collect, Collected, Error, Form, MemoryStore, Metadata, Put, Result, SessionId, SessionInfo,
-    Spilled, Store, Stored, Stream,
+    Collect, Collected, Error, Form, MemoryStore, Metadata, Naming, Put, Result, SessionId,
+    SessionInfo, Spilled, Store, Stored, Stream, Write,
 };
 
 /// How a store goes wrong.
@@ -20,6 +20,8 @@ pub(crate) enum Wrong {
     Slow(Duration),
     /// Nothing can be written.
     ReadOnly,
+    /// What waited cannot be written, but for the first time.
+    Late,
 }
 
 /// A store that goes wrong.
@@ -27,6 +29,7 @@ pub(crate) struct Failing {
     inner: MemoryStore,
     wrong: Wrong,
     calls: AtomicU64,
+    writes: AtomicU64,
 }
 
 impl Failing {
@@ -35,6 +38,7 @@ impl Failing {
             inner: MemoryStore::new(),
             wrong,
             calls: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
         }
     }
 
@@ -123,6 +127,20 @@ impl Store for Failing {
     ) -> Result<Vec<Vec<u8>>> {
         self.call(false)?;
         self.inner.read(session, stream, from, limit)
+    }
+
+    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+        self.call(false)?;
+        self.inner.naming(session)
+    }
+
+    fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
+        self.call(true)?;
+        let before = self.writes.fetch_add(1, Ordering::Relaxed);
+        if matches!(self.wrong, Wrong::Late) && before > 0 {
+            return Err(Error::Full);
+        }
+        self.inner.write(session, writes)
     }
 
     fn collect(&self, request: &Collect) -> Result<Collected> {

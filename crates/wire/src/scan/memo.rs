@@ -115,12 +115,12 @@ impl Memo {
     /// The place behind so many entries; none where a message may go on behind it.
     pub fn boundary(&self, entries: usize) -> Option<Boundary> {
         let last = self.tables.entries.get(entries.checked_sub(1)?)?;
-        let messages = self.messages_before(entries);
+        // What the model says goes on from entry to entry in this dialect.
         let speaks = self.dialect == Dialect::Responses
-            && self.role(messages.checked_sub(1)?) == Some(Role::Assistant);
-        (!speaks).then_some(Boundary {
+            && self.role(last.message as usize) == Some(Role::Assistant);
+        (!speaks).then(|| Boundary {
             offset: last.span.end as usize,
-            messages,
+            messages: self.messages_before(entries),
         })
     }
 
