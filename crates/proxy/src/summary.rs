@@ -215,7 +215,11 @@ fn conversation(
             }
             ("messages", written.messages)
         }
-        Dialect::Responses => ("input", responses::write_input(said)),
+        Dialect::Responses => {
+            // The summariser gets no thoughts, so it gets none of what is bound to them.
+            let said: Vec<Message> = said.iter().map(responses::without_ids).collect();
+            ("input", responses::write_input(&said))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::borrow::Borrow;
 
-use trimtab_model::{Dialect, Message, Metadata, Part, RawJson};
+use trimtab_model::{Dialect, Message, Metadata, Part, RawJson, Role};
 use trimtab_wire::{chat, messages, responses};
 
 /// One field of a request body.
@@ -40,6 +40,7 @@ pub fn fields<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<Field> 
             vec![field("messages", list(&entries))]
         }
         Dialect::Responses => {
+            let bare: Vec<Message> = bare.iter().map(thoughtless).collect();
             let instructions = responses::write_instructions(&bare);
             let instructions = instructions.map(|text| field("instructions", RawJson::of(&text)));
             let input = field("input", list(&responses::write_input(&bare)));
@@ -52,6 +53,16 @@ pub fn fields<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<Field> 
             system.into_iter().chain([written]).collect()
         }
     }
+}
+
+/// The message without the ids of its entries, if it has no thought: where one was left out,
+/// the provider would miss it.
+fn thoughtless(message: &Message) -> Message {
+    let thought = |part: &Part| matches!(part, Part::Reasoning(_));
+    if message.role != Role::Assistant || message.parts.iter().any(thought) {
+        return message.clone();
+    }
+    responses::without_ids(message)
 }
 
 /// The message without what only we know of it.

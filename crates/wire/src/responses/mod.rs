@@ -18,6 +18,7 @@
 //! assert_eq!(responses::write_input(&messages).len(), 4);
 //! ```
 
+mod ids;
 mod item;
 mod read;
 mod write;
@@ -25,6 +26,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use ids::without_ids;
 pub(crate) use item::thought as read_thought;
 pub use read::read_input;
 pub(crate) use read::{Gatherer, instructions};

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trimtab_model::{Call, Kind, Output, Usage};
+use trimtab_model::{Call, Kind, Output, Part, Usage};
 
 use super::*;
 use crate::model::answer::note_dialect;

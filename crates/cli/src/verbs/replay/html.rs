@@ -21,11 +21,11 @@ const STYLE: &str = "\
 @media(prefers-color-scheme:dark){:root{--c0:#4aa8e0;--c1:#f08a4b;--c2:#2fc49a;--c3:#e29ac4;\
 --c4:#8fd0f5;--c5:#f0bb4a;--c6:#a79df0;--c7:#999;--ink:#ddd;--soft:#aaa;--line:#3a3a3a;\
 --page:#181818}}\
-body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;\
+body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem;\
 color:var(--ink);background:var(--page)}\
 h1,h2,h3{line-height:1.25}p,summary{color:var(--soft)}\
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
-th,td{text-align:right;padding:.25rem .6rem;border-bottom:1px solid var(--line);white-space:nowrap}\
+th,td{text-align:right;padding:.25rem .5rem;border-bottom:1px solid var(--line);white-space:nowrap}\
 th:first-child,td:first-child{text-align:left}\
 .key{display:flex;flex-wrap:wrap;gap:.2rem 1rem;padding:0;list-style:none}\
 .key i{display:inline-block;width:.7em;height:.7em;margin-right:.4em;border-radius:2px}\
@@ -137,7 +137,7 @@ fn trade(rows: &Rows) -> String {
         title: "recall against cost",
         x: "billed, 1 is sending everything",
         y: "needed names in the window, %",
-        top: 105.0,
+        top: 110.0,
         mark: None,
     };
     points(&series, &axes)

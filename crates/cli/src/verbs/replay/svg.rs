@@ -89,19 +89,18 @@ pub fn points(series: &[Series], axes: &Axes<'_>) -> String {
     let mut svg = begin(&frame, axes);
     for (number, one) in series.iter().enumerate() {
         for (x, y) in one.points.iter().map(|point| frame.place(*point)) {
-            // A name on the right half stands to the left of its point.
-            let (side, anchor) = if x > WIDTH / 2.0 {
-                (-9.0, "end")
+            // Above and below in turn, so that neighbours keep out of each other's way.
+            let side = if number.is_multiple_of(2) {
+                -10.0
             } else {
-                (9.0, "start")
+                19.0
             };
             let _ = write!(
                 svg,
                 "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" style=\"fill:{}\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 colour(number),
-                x + side,
-                y + 4.0,
+                y + side,
                 escaped(&one.name),
             );
         }

@@ -1,0 +1,46 @@
+//! The ids by which a provider knows the entries of an answer.
+
+use trimtab_model::{Extra, Message, Part, RawJson};
+
+use crate::marks;
+
+/// The message without the ids of its entries.
+///
+/// A provider refuses an entry that it knows by its id without the thought that came with it,
+/// so the ids go where the thoughts do. Calls keep the id that their outputs name.
+///
+/// ```
+/// use trimtab_wire::responses::{read_input, without_ids, write_input};
+///
+/// let json = r#"[{"type":"function_call","id":"fc_1","call_id":"c","name":"f","arguments":"{}"}]"#;
+/// let call = &read_input(json).unwrap()[0];
+/// let written = write_input(&[without_ids(call)]);
+/// assert!(!written[0].as_str().contains("fc_1") && written[0].as_str().contains("call_id"));
+/// ```
+#[must_use]
+pub fn without_ids(message: &Message) -> Message {
+    let mut message = message.clone();
+    for part in &mut message.parts {
+        let extra = match part {
+            Part::Text(text) => &mut text.extra,
+            Part::Call(call) => &mut call.extra,
+            Part::Output(output) => &mut output.extra,
+            Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => continue,
+        };
+        forget(extra);
+    }
+    message
+}
+
+fn forget(extra: &mut Extra) {
+    extra.retain(|(name, _)| name != "id");
+    for (name, json) in extra {
+        if name == marks::ITEM || name == marks::RAW {
+            let mut value = json.to_value();
+            let known = value.as_object_mut().and_then(|fields| fields.remove("id"));
+            if known.is_some() {
+                *json = RawJson::of(&value);
+            }
+        }
+    }
+}
