@@ -8,7 +8,9 @@ use http::header::CONTENT_ENCODING;
 use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
 use trimtab::session::{Moment, Pending, Recovered};
+use trimtab_model::Usage;
 use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
+use trimtab_wire::scan::Scan;
 
 use crate::asked::Asked;
 use crate::body::{self, Body, full};
@@ -262,7 +264,11 @@ impl Exchange {
 /// Takes in what was seen of an answer.
 pub(crate) fn learn_from(managed: &Arc<Managed>, seen: Seen) {
     let Some(usage) = seen.usage else { return };
-    let learned = managed.with(|branch, _| {
+    let learned = managed.with(|branch, scan| {
+        if learn_window(managed, branch, scan, &usage)? {
+            // Figures of another prompt than the one that was sent teach nothing.
+            return Ok(None);
+        }
         branch.session().record(&usage)?;
         let shared = &managed.work.shared;
         let upstream = &managed.route.upstream.name;
@@ -280,6 +286,27 @@ pub(crate) fn learn_from(managed: &Arc<Managed>, seen: Seen) {
     if let Ok(Some(pending)) = learned {
         summary::in_background(managed, pending);
     }
+}
+
+/// Learns the window of a server that cut a prompt silently. False if it did not.
+fn learn_window(
+    managed: &Managed,
+    branch: &mut Branch,
+    scan: &Scan<'_>,
+    usage: &Usage,
+) -> Result<bool, Trouble> {
+    let models = &managed.work.shared.models;
+    let whom = (managed.route.upstream.name.as_str(), managed.model.as_str());
+    models.read(whom, usage.prompt());
+    let Some(window) = branch.was_read(whom, usage.prompt())? else {
+        return Ok(false);
+    };
+    // A provider that was asked to leave something out did no more than that.
+    let asked_for = memchr::memmem::find(scan.body(), b"\"context_management\"").is_some();
+    if !asked_for {
+        models.learn_cut(whom, window);
+    }
+    Ok(!asked_for)
 }
 
 /// How long an answer there is room for, where that is all that is wrong.

@@ -9,15 +9,19 @@
     reason = "a test fails by panicking"
 )]
 
+mod connections;
 mod differential;
 mod fake;
 mod managed;
 mod own;
 mod passing;
 mod recovery;
+mod reload;
+mod renewed;
 mod retrieval;
 mod stores;
 mod talk;
+mod websocket;
 
 use std::sync::Arc;
 
