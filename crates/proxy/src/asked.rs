@@ -83,7 +83,13 @@ impl Asked {
     /// The answer to a request whose upstream gave none.
     pub(crate) fn unreachable(mut self, failed: &Failed) -> Response<Body> {
         let name = self.note.record.upstream.clone();
-        let text = format!("upstream {name} cannot be reached: {}", failed.why);
+        let upstreams = self.settings.config.upstreams();
+        let found = upstreams.iter().find(|upstream| upstream.name == name);
+        let url = found.map_or(name.as_str(), |upstream| upstream.url.as_str());
+        let text = format!(
+            "the model server at {url} cannot be reached: {}\nhint: trimtab doctor checks it",
+            failed.why
+        );
         self.note.record.detail.clone_from(&failed.why);
         let status = if failed.timed_out {
             StatusCode::GATEWAY_TIMEOUT

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use trimtab::request::{changes_to, lost_thought};
 use trimtab::session::{Moment, Pending, Session, SessionError, Setup};
 use trimtab_engine::normalise::Source;
+use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Output, Part, RawJson, Role};
@@ -15,7 +16,9 @@ use trimtab_wire::scan::Scan;
 use trimtab_wire::splice::{Change, Place, splice};
 use trimtab_wire::validate::{Fault, validate};
 
+use crate::cut::{self, Reading};
 use crate::hidden::{self, Mixed};
+use crate::kept;
 use crate::ledger::{self, Ledger};
 use crate::prints::{Print, Trail, print_of};
 
@@ -74,6 +77,12 @@ pub(crate) struct Branch {
     asked: Option<Instant>,
     /// True while a summary is being written.
     pub(crate) summarising: bool,
+    /// True once a request said which policy decides.
+    chosen: bool,
+    /// What the provider read of an earlier window.
+    reading: Option<Reading>,
+    /// True if there is reasoning in it: providers leave that out as they see fit.
+    thinks: bool,
 }
 
 /// How far the window was searched for refs.
@@ -97,10 +106,12 @@ impl Branch {
         let Some(ledger) = Ledger::read(log) else {
             return Ok(None);
         };
+        let mixed = kept::find(store.as_ref(), session.id(), log.len())?;
         let came = log
             .messages()
             .iter()
             .map(|message| Measure::of(message).tokens());
+        let thinks = log.messages().iter().any(|message| reasons(message));
         Ok(Some(Self {
             came: came.sum(),
             session,
@@ -108,15 +119,28 @@ impl Branch {
             ledger,
             refs: Refs::default(),
             tools: (0, Measure::default()),
-            mixed: None,
+            mixed,
             asked: None,
             summarising: false,
+            chosen: false,
+            reading: None,
+            thinks,
         }))
     }
 
     /// The prints of the client's messages.
     pub(crate) fn trail(&self) -> &Trail {
         &self.ledger.trail
+    }
+
+    /// The client's messages as they came, with their positions; without those that are not
+    /// sent as they came.
+    pub(crate) fn known(&self) -> Vec<(usize, Arc<Message>)> {
+        let log = self.session.projection().log();
+        let places = self.ledger.unaltered();
+        places
+            .filter_map(|(at, place)| Some((at, Arc::clone(log.get(place)?))))
+            .collect()
     }
 
     /// How much of the log the client's first messages are.
@@ -151,6 +175,16 @@ impl Branch {
         }
     }
 
+    /// Lets `policy` decide from now on. What was sent stays as it is until it finds a reason to
+    /// change it. One that a request asked for is only followed by another such.
+    pub(crate) fn follow(&mut self, policy: &Policy, asked_for: bool) -> Result<(), Trouble> {
+        self.chosen |= asked_for;
+        if (asked_for || !self.chosen) && self.session.setup().policy != *policy {
+            self.session.set_policy(policy.clone())?;
+        }
+        Ok(())
+    }
+
     /// Takes the tool definitions of the next call; the same ones are measured once.
     pub(crate) fn set_tools(&mut self, json: &str, key: &[u8; 192]) {
         let print = print_of(json.as_bytes(), key);
@@ -171,10 +205,13 @@ impl Branch {
             let print = trail.get(at).ok_or_else(unread)?;
             let mut message = scan.message(at).ok_or_else(unread)?;
             self.came += Measure::of(&message).tokens();
+            self.thinks |= reasons(&message);
             ledger::mark(&mut message, print);
             let mixed = if message.role == Role::Assistant {
-                message = hidden::as_sent(message, &self.said_in_hidden(), self.mixed.as_ref());
-                self.mixed.take()
+                let logged = self.session.projection().log().len();
+                let mixed = hidden::of_message(self.mixed.take(), &message, logged);
+                message = hidden::as_sent(message, &self.said_in_hidden(), mixed.as_ref());
+                mixed
             } else {
                 None
             };
@@ -217,14 +254,43 @@ impl Branch {
     }
 
     /// Keeps calls of ours that are put back when the client comes with its outputs.
-    pub(crate) fn keep_mixed(&mut self, mixed: Mixed) {
+    pub(crate) fn keep_mixed(&mut self, mut mixed: Mixed) -> Result<(), Trouble> {
+        mixed.at = self.session.projection().log().len();
+        let kept = kept::keep(self.session.store().as_ref(), self.session.id(), &mixed);
         self.mixed = Some(mixed);
+        Ok(kept.map_err(SessionError::from)?)
     }
 
     /// How many decisions were made so far.
     pub(crate) fn decisions(&self) -> usize {
         let entries = self.session.projection().journal().entries();
         entries.len()
+    }
+
+    /// How often what was sent before was changed so far.
+    fn decided(&self) -> usize {
+        let plans = self.session.projection().journal().plans();
+        plans.iter().filter(|plan| plan.can_be_undone()).count()
+    }
+
+    /// Takes in how much of the window a model says it read; gives the window that it must
+    /// have, if it cut what it was sent.
+    pub(crate) fn was_read(
+        &mut self,
+        whom: (&str, &str),
+        read: u64,
+    ) -> Result<Option<u64>, Trouble> {
+        if self.thinks {
+            return Ok(None);
+        }
+        let sent = self.session.window()?.measures().total().tokens();
+        let now = Reading {
+            whom: (whom.0.to_owned(), whom.1.to_owned()),
+            decided: self.decided(),
+            sent,
+            read,
+        };
+        Ok(cut::take(&mut self.reading, now))
     }
 
     /// Does what the policy wants done at these moments; gives what waits for a summary.
@@ -311,8 +377,7 @@ impl Branch {
         self.session.window()?;
         let projection = self.session.projection();
         let entries = projection.built().entries();
-        let plans = projection.journal().plans();
-        let decided = plans.iter().filter(|plan| plan.can_be_undone()).count();
+        let decided = self.decided();
         if decided != self.refs.plans {
             self.refs = Refs::default();
         }
@@ -357,6 +422,11 @@ impl Ways {
         // A thinking budget must stay below it, so it is not ours to lower unasked.
         (tight && scan.dialect() != Dialect::Messages).then_some(room)
     }
+}
+
+fn reasons(message: &Message) -> bool {
+    let mut parts = message.parts.iter();
+    parts.any(|part| matches!(part, Part::Reasoning(_)))
 }
 
 /// True if what is shown of an output leaves something out and says where it is.

@@ -19,6 +19,8 @@ const READ_BUFFER: usize = 1 << 20;
 #[derive(Clone)]
 pub(crate) struct Client {
     pool: Pool<HttpsConnector<HttpConnector>, Body>,
+    /// For connections that become something else: HTTP/2 has no such thing.
+    upgrades: Pool<HttpsConnector<HttpConnector>, Body>,
     answer_time: Duration,
 }
 
@@ -33,6 +35,11 @@ impl Client {
             .with_webpki_roots()
             .https_or_http()
             .enable_all_versions()
+            .wrap_connector(tcp.clone());
+        let first_version = HttpsConnectorBuilder::new()
+            .with_webpki_roots()
+            .https_or_http()
+            .enable_http1()
             .wrap_connector(tcp);
         let pool = Pool::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -42,13 +49,30 @@ impl Client {
             .build(connector);
         Self {
             pool,
+            upgrades: Pool::builder(TokioExecutor::new()).build(first_version),
             answer_time: limits.idle_time(),
         }
     }
 
     /// Sends a request and waits for the head of its answer.
     pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, Failed> {
-        match tokio::time::timeout(self.answer_time, self.pool.request(request)).await {
+        self.send_by(&self.pool, request).await
+    }
+
+    /// The same for a request whose connection is to become something else.
+    pub(crate) async fn upgrade(
+        &self,
+        request: Request<Body>,
+    ) -> Result<Response<Incoming>, Failed> {
+        self.send_by(&self.upgrades, request).await
+    }
+
+    async fn send_by(
+        &self,
+        pool: &Pool<HttpsConnector<HttpConnector>, Body>,
+        request: Request<Body>,
+    ) -> Result<Response<Incoming>, Failed> {
+        match tokio::time::timeout(self.answer_time, pool.request(request)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(Failed::new(&error)),
             Err(_) => Err(Failed {

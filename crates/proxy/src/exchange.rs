@@ -9,6 +9,7 @@ use http::header::CONTENT_ENCODING;
 use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
 use trimtab::session::{Moment, Pending, Recovered};
+use trimtab_model::Usage;
 use trimtab_store::Staged;
 use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
 
@@ -285,6 +286,10 @@ impl Exchange {
 pub(crate) fn learn_from(managed: &Arc<Managed>, seen: &Seen) {
     let Some(usage) = seen.usage else { return };
     let learned = managed.on_branch(|branch| {
+        if learn_window(managed, branch, &usage)? {
+            // Figures of another prompt than the one that was sent teach nothing.
+            return Ok(None);
+        }
         branch.session().record(&usage)?;
         let shared = &managed.work.shared;
         let upstream = &managed.route.upstream.name;
@@ -302,6 +307,22 @@ pub(crate) fn learn_from(managed: &Arc<Managed>, seen: &Seen) {
     if let Ok(Some(pending)) = learned {
         summary::in_background(managed, pending);
     }
+}
+
+/// Learns the window of a server that cut a prompt silently. False if it did not.
+fn learn_window(managed: &Managed, branch: &mut Branch, usage: &Usage) -> Result<bool, Trouble> {
+    let models = &managed.work.shared.models;
+    let whom = (managed.route.upstream.name.as_str(), managed.model.as_str());
+    models.read(whom, usage.prompt());
+    let Some(window) = branch.was_read(whom, usage.prompt())? else {
+        return Ok(false);
+    };
+    // A provider that was asked to leave something out did no more than that.
+    let asked_for = memchr::memmem::find(&managed.work.body, b"\"context_management\"").is_some();
+    if !asked_for {
+        models.learn_cut(whom, window);
+    }
+    Ok(!asked_for)
 }
 
 /// How long an answer there is room for, where that is all that is wrong.

@@ -15,6 +15,7 @@ use trimtab_store::{SessionId, Store, Stream};
 use crate::branch::Branch;
 use crate::fork;
 use crate::prints::Trail;
+use crate::renewed::Came;
 
 /// The most branches of a family that are looked through; older ones are not found again.
 const BRANCHES: usize = 64;
@@ -64,6 +65,7 @@ impl Family {
         store: &Arc<dyn Store>,
         trail: &Trail,
         setup: &Setup,
+        came: Option<&Came<'_>>,
     ) -> Result<usize, SessionError> {
         if let Some(number) = branches.find(trail) {
             return Ok(number);
@@ -75,12 +77,30 @@ impl Family {
         let next = branches.count.unwrap_or(0);
         // What is copied and linked is read from the store.
         branches.flush()?;
-        if let Some((from, length)) = branches.fork(trail) {
+        if let Some((from, length)) = self.renewed(store, setup, came, next)? {
+            fork::copy(store.as_ref(), &from, length, &self.id(next)?)?;
+        } else if let Some((from, length)) = branches.fork(trail) {
             fork::copy(store.as_ref(), &self.id(from)?, length, &self.id(next)?)?;
         } else if let Some(before) = next.checked_sub(1) {
             store.link(&self.id(next)?, &self.id(before)?)?;
         }
         self.begin(branches, store, setup)
+    }
+
+    /// The conversation under another credential that a new branch goes on from.
+    fn renewed(
+        &self,
+        store: &Arc<dyn Store>,
+        setup: &Setup,
+        came: Option<&Came<'_>>,
+        next: usize,
+    ) -> Result<Option<(SessionId, usize)>, SessionError> {
+        let Some(came) = came else { return Ok(None) };
+        let found = came.find(store, &self.name, setup)?;
+        if next == 0 {
+            came.list(store.as_ref(), &self.name)?;
+        }
+        Ok(found)
     }
 
     /// Reads the branches that are in the store and may be the one.
@@ -139,12 +159,16 @@ impl Family {
     }
 
     fn id(&self, number: usize) -> Result<SessionId, SessionError> {
-        let name = if number == 0 {
-            self.name.clone()
-        } else {
-            format!("{}.{number}", self.name)
-        };
-        Ok(SessionId::new(name)?)
+        Ok(SessionId::new(branch_name(&self.name, number))?)
+    }
+}
+
+/// The name of a family's branch.
+pub(crate) fn branch_name(family: &str, number: usize) -> String {
+    if number == 0 {
+        family.to_owned()
+    } else {
+        format!("{family}.{number}")
     }
 }
 

@@ -1,17 +1,36 @@
 //! Rounds that the client never sees: the model reads stored outputs, and we answer.
 
+use serde::{Deserialize, Serialize};
 use trimtab_model::{Call, Message, Output, Part};
 
 use crate::ledger;
 
 /// Calls of ours in an answer that also has calls of the client's: they are put back when the
 /// client comes with its outputs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Mixed {
+    /// How long the log was when the model answered.
+    pub(crate) at: usize,
     /// Each call with its index among the parts of the answer.
     pub(crate) calls: Vec<(usize, Call)>,
     /// What they were answered with.
     pub(crate) outputs: Vec<Output>,
+    /// The ids of the calls that the client was given.
+    pub(crate) theirs: Vec<String>,
+}
+
+impl Mixed {
+    /// True if `message`, which comes when the log is `at` long, is the answer they were in: a
+    /// client that asked again may come with another one.
+    fn belongs_to(&self, message: &Message, at: usize) -> bool {
+        let ids = message.calls().map(|call| &call.id);
+        self.at == at && ids.eq(&self.theirs)
+    }
+}
+
+/// The calls of ours, if they were in `message`, which comes when the log is `at` long.
+pub(crate) fn of_message(mixed: Option<Mixed>, message: &Message, at: usize) -> Option<Mixed> {
+    mixed.filter(|mixed| mixed.belongs_to(message, at))
 }
 
 /// The parts of an answer that the client sees: all but the calls of ours.
@@ -104,9 +123,16 @@ mod tests {
     fn calls_of_ours_are_put_back_where_they_were() {
         let message = Message::assistant("both").with_call(Call::new("c", "theirs", "{}"));
         let mixed = Mixed {
+            at: 3,
             calls: vec![(1, Call::new("h", "mine", "{}"))],
             outputs: vec![Output::new("h", "found")],
+            theirs: vec!["c".to_owned()],
         };
+        // Another answer at the same place, and the same answer elsewhere, have none.
+        let other = Message::assistant("both").with_call(Call::new("d", "theirs", "{}"));
+        assert_eq!(of_message(Some(mixed.clone()), &other, 3), None);
+        assert_eq!(of_message(Some(mixed.clone()), &message, 5), None);
+        assert!(of_message(Some(mixed.clone()), &message, 3).is_some());
         let sent = as_sent(message, &[], Some(&mixed));
         let ids: Vec<&str> = sent.calls().map(|call| call.id.as_str()).collect();
         assert_eq!(ids, ["h", "c"]);

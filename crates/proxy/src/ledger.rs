@@ -67,6 +67,12 @@ impl Ledger {
         last.map_or(0, |place| place + 1)
     }
 
+    /// The client's positions with their places, without those that are not sent as they came.
+    pub(crate) fn unaltered(&self) -> impl Iterator<Item = (usize, usize)> {
+        let places = self.places.iter().copied().enumerate();
+        places.filter(|(at, _)| !self.altered.contains(at))
+    }
+
     /// The place of the client's last message.
     pub(crate) fn last_place(&self) -> Option<usize> {
         self.places.last().copied()

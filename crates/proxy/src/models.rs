@@ -18,6 +18,8 @@ struct State {
     catalogue: Catalogue,
     /// What errors taught, by upstream and model.
     learned: HashMap<(String, String), Limits>,
+    /// The windows of servers that cut prompts silently, by upstream and model.
+    cut: HashMap<(String, String), u64>,
     found: HashMap<String, Option<Model>>,
     /// What was learned of the models' counts, by upstream and model.
     calibrations: HashMap<(String, String), Calibration>,
@@ -37,6 +39,7 @@ impl Models {
         Self(Mutex::new(State {
             catalogue,
             learned: HashMap::new(),
+            cut: HashMap::new(),
             found: HashMap::new(),
             calibrations: HashMap::new(),
         }))
@@ -54,8 +57,9 @@ impl Models {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
+        let cut = state.cut.get(&key).copied();
         Known {
-            window: least(window, learned.window),
+            window: least(least(window, learned.window), cut),
             model: found,
         }
     }
@@ -66,6 +70,33 @@ impl Models {
         if state.learned.len() < REMEMBERED {
             let key = (upstream.to_owned(), model.to_owned());
             state.learned.insert(key, Limits::window(window));
+        }
+    }
+
+    /// Remembers the window of a server that cut a prompt silently.
+    pub(crate) fn learn_cut(&self, whom: (&str, &str), window: u64) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.cut.len() < REMEMBERED {
+            let key = (whom.0.to_owned(), whom.1.to_owned());
+            state.cut.insert(key, window);
+        }
+    }
+
+    /// Takes in how much a model read: more than a window that was only found out by its
+    /// silence disproves that.
+    pub(crate) fn read(&self, whom: (&str, &str), tokens: u64) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.cut.is_empty() {
+            return;
+        }
+        let key = (whom.0.to_owned(), whom.1.to_owned());
+        // What it kept is a little more than what was taken as its window.
+        let disproved = state
+            .cut
+            .get(&key)
+            .is_some_and(|cut| tokens > cut + cut / 4);
+        if disproved {
+            state.cut.remove(&key);
         }
     }
 }
@@ -125,5 +156,11 @@ mod tests {
         models.learn("u", "house-model", 8_000);
         assert_eq!(window("u", "house-model", Some(&rule)), Some(8_000));
         assert_eq!(window("other", "house-model", Some(&rule)), Some(32_000));
+        // What was concluded from silence holds until it is disproved.
+        models.learn_cut(("other", "house-model"), 4_000);
+        models.read(("other", "house-model"), 4_100);
+        assert_eq!(window("other", "house-model", None), Some(4_000));
+        models.read(("other", "house-model"), 6_000);
+        assert_eq!(window("other", "house-model", None), None);
     }
 }

@@ -17,6 +17,7 @@ use crate::config::{Compaction, Mode};
 use crate::family::Family;
 use crate::models::Known;
 use crate::prints::Trail;
+use crate::renewed::{self, Came};
 use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
@@ -66,6 +67,8 @@ pub(crate) struct Managed {
     pub(crate) mode: Mode,
     pub(crate) known: Known,
     pub(crate) family: Arc<Family>,
+    /// Where families of the same name are listed, for credentials that are renewed.
+    listed: Option<String>,
     pub(crate) branch: usize,
     pub(crate) session: String,
     /// True if the request is sent as it came unless it overflows.
@@ -145,7 +148,7 @@ impl Work {
         if mode == Mode::Bypass {
             return pass("bypass", Some(model));
         }
-        let Some(name) = self.family_name(scan, trail) else {
+        let Some((name, listed)) = self.family_name(scan, trail) else {
             return pass("empty", Some(model));
         };
         if self.shared.keys.share(&name) < settings.config.holdout {
@@ -176,6 +179,7 @@ impl Work {
             mode,
             known,
             family,
+            listed,
             branch: 0,
             session: String::new(),
             outgoing: Outgoing {
@@ -190,21 +194,33 @@ impl Work {
         managed.begin(scan, trail)
     }
 
-    /// The name under which the conversation and its kin are kept.
-    fn family_name(&self, scan: &Scan<'_>, trail: &Trail) -> Option<String> {
+    /// The name under which the conversation and its kin are kept, and where that is listed for
+    /// when the credential is renewed.
+    fn family_name(&self, scan: &Scan<'_>, trail: &Trail) -> Option<(String, Option<String>)> {
         let keys = &self.shared.keys;
         let tenant = keys.tenant(&self.headers);
-        let name = match hints::find(&self.headers, scan) {
-            Some(hint) if hint.is_readable() => hint.name,
-            Some(hint) => keys.name(&tenant, &[hint.from.as_bytes(), hint.name.as_bytes()]),
-            None => keys.name(&tenant, &[&trail.beginning()?.to_le_bytes()]),
+        let hint = hints::find(&self.headers, scan);
+        let beginning = trail.beginning().map(u128::to_le_bytes);
+        let said: &[&[u8]] = match (&hint, &beginning) {
+            (Some(hint), _) => &[hint.from.as_bytes(), hint.name.as_bytes()],
+            (None, Some(beginning)) => &[beginning],
+            (None, None) => return None,
+        };
+        let name = match &hint {
+            Some(hint) if hint.is_readable() => hint.name.clone(),
+            _ => keys.name(&tenant, said),
         };
         let dialect = match self.dialect {
             Dialect::Chat => "chat",
             Dialect::Messages => "messages",
             Dialect::Responses => "responses",
         };
-        Some(format!("proxy/{}/{dialect}/{name}", tenant.as_str()))
+        let listed = renewed::will_be(&self.headers)
+            .then(|| format!("proxy-renewed/{dialect}/{}", keys.common_name(said)));
+        Some((
+            format!("proxy/{}/{dialect}/{name}", tenant.as_str()),
+            listed,
+        ))
     }
 
     fn known(&self, route: &Route, model: &str) -> Known {
@@ -212,12 +228,16 @@ impl Work {
         self.shared.models.known(&route.upstream.name, model, rule)
     }
 
+    /// The policy that the request itself asks for.
+    fn asked_policy(&self) -> Option<&str> {
+        headers::text(&self.headers, &headers::PRESET)
+            .filter(|name| self.settings.policy(name).is_some())
+    }
+
     /// The policy for the request: by its header, its model, its upstream, the settings.
     fn policy_name<'a>(&'a self, route: &'a Route, model: &str) -> &'a str {
-        let by_header = headers::text(&self.headers, &headers::PRESET)
-            .filter(|name| self.settings.policy(name).is_some());
         let by_model = || self.settings.routes.rule(model)?.preset.as_deref();
-        by_header
+        self.asked_policy()
             .or_else(by_model)
             .or(route.upstream.preset.as_deref())
             .unwrap_or(&self.settings.config.preset)
@@ -231,7 +251,11 @@ impl Managed {
         let mut branches = family.branches();
         let setup = self.setup(scan);
         let store = Arc::clone(&self.work.shared.store);
-        let found = family.branch(&mut branches, &store, trail, &setup);
+        let came = self
+            .listed
+            .as_deref()
+            .map(|place| Came { place, scan, trail });
+        let found = family.branch(&mut branches, &store, trail, &setup, came.as_ref());
         let found = found.map_err(Trouble::from).and_then(|number| {
             let branch = branches.get(number);
             let branch =
@@ -261,6 +285,7 @@ impl Managed {
         trail: &Trail,
         setup: &Setup,
     ) -> Result<(), Trouble> {
+        branch.follow(&setup.policy, self.work.asked_policy().is_some())?;
         branch.session().set_limits(setup.limits);
         branch.wakes();
         let tools = scan.json(scan.request().tools);
@@ -340,14 +365,15 @@ impl Managed {
         let name = self.work.policy_name(&self.route, &self.model);
         let policy = self.work.settings.policy(name).cloned().unwrap_or_default();
         let window = self.known.window;
-        let most = window.map_or(u64::MAX, |window| (window / ANSWER_SHARE).max(FREE_ANSWER));
+        let rule = self.work.settings.routes.rule(&self.model);
+        let longest = rule.and_then(|rule| rule.max_output);
         let key = (&self.route.upstream.name, &self.model);
         let model = self.known.model.as_ref();
         Setup {
             dialect: self.work.dialect,
             limits: Limits {
                 window,
-                max_output: scan.answer_limit().map(|asked| asked.min(most)),
+                max_output: reserve(window, scan.answer_limit(), longest),
                 bytes: None,
             },
             prices: model.and_then(|model| model.prices),
@@ -368,4 +394,33 @@ fn lifetime(cache: &Cache, scan: &Scan<'_>) -> Option<Duration> {
         .any(|marker| asks(scan.json(marker.value)));
     let long = cache.long_lifetime.filter(|_| long);
     long.or(cache.lifetime)
+}
+
+/// What is kept free for the answer: what the client asks for, within reason, or within what
+/// the settings say is the longest.
+fn reserve(window: Option<u64>, asked: Option<u64>, longest: Option<u64>) -> Option<u64> {
+    let share = window.map_or(u64::MAX, |window| (window / ANSWER_SHARE).max(FREE_ANSWER));
+    match (asked, longest) {
+        (asked, Some(longest)) => Some(asked.map_or(longest, |asked| asked.min(longest))),
+        (Some(asked), None) => Some(asked.min(share)),
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reserve_is_what_answers_take() {
+        let window = Some(200_000);
+        assert_eq!(reserve(window, Some(1_000), None), Some(1_000));
+        assert_eq!(reserve(window, Some(128_000), None), Some(25_000));
+        assert_eq!(reserve(None, Some(128_000), None), Some(128_000));
+        assert_eq!(reserve(window, None, None), None);
+        // The settings know better than both.
+        assert_eq!(reserve(window, Some(128_000), Some(60_000)), Some(60_000));
+        assert_eq!(reserve(window, Some(1_000), Some(60_000)), Some(1_000));
+        assert_eq!(reserve(window, None, Some(60_000)), Some(60_000));
+    }
 }

@@ -24,6 +24,8 @@ pub enum Action {
     Answered,
     /// It was refused by us.
     Refused,
+    /// It is a request of our own: a model was asked for a summary.
+    Asked,
 }
 
 impl Action {
@@ -36,6 +38,7 @@ impl Action {
             Self::Observed => "observed",
             Self::Answered => "answered",
             Self::Refused => "refused",
+            Self::Asked => "asked",
         }
     }
 }
@@ -73,6 +76,9 @@ pub struct Record {
     pub window: u64,
     /// What the provider reported.
     pub usage: Option<Usage>,
+    /// What the provider reported for answers that the client does not see, in which the model
+    /// asked for stored outputs; added up.
+    pub hidden: Option<Usage>,
     /// How often it was sent again, smaller.
     pub recoveries: u32,
     /// How many retrieval calls were served.
@@ -157,6 +163,8 @@ pub struct Report {
     pub retrievals: u64,
     /// Overflows that nobody reported.
     pub silent_overflows: u64,
+    /// Requests of our own for summaries; their usage is in the sum.
+    pub summaries: u64,
     /// Sessions in memory.
     pub sessions: u64,
     /// Requests that are under way.
@@ -206,23 +214,23 @@ impl Book {
     }
 }
 
+/// Why a request passed that we would have managed, had nothing gone wrong.
+const OUR_FAILURES: [&str; 4] = ["failed", "panicked", "slow", "busy"];
+
 fn add(report: &mut Report, record: &Record) {
     report.open = report.open.saturating_sub(1);
-    report.requests += 1;
+    report.requests += u64::from(record.action != Action::Asked);
+    report.summaries += u64::from(record.action == Action::Asked);
     report.edited += u64::from(record.action == Action::Edited);
-    report.failed_open += u64::from(!record.detail.is_empty() && record.action == Action::Passed);
+    report.failed_open += u64::from(OUR_FAILURES.contains(&record.reason));
     report.tokens_before += record.tokens_before;
     report.tokens_after += record.tokens_after;
     report.recovered += u64::from(record.recoveries > 0 && record.status < 300);
     report.retrievals += u64::from(record.retrievals);
     report.silent_overflows += u64::from(record.silent_overflow);
-    let usage = record.usage.unwrap_or_default();
-    report.usage = Usage {
-        input: report.usage.input + usage.input,
-        cache_creation: report.usage.cache_creation + usage.cache_creation,
-        cache_read: report.usage.cache_read + usage.cache_read,
-        output: report.usage.output + usage.output,
-    };
+    for usage in [record.usage, record.hidden].into_iter().flatten() {
+        report.usage = report.usage + usage;
+    }
 }
 
 /// A record in the making: it is written when this is dropped, at the end of the answer.

@@ -55,10 +55,28 @@ pub(crate) async fn give(
 
 /// What became of an answer, told to its record at the end.
 #[derive(Clone, Default)]
-struct Outcome(Arc<Mutex<(Option<Usage>, u32)>>);
+struct Outcome(Arc<Mutex<Served>>);
+
+/// What was reported for an answer, and for the hidden ones before it.
+#[derive(Default)]
+struct Served {
+    usage: Option<Usage>,
+    hidden: Option<Usage>,
+    retrievals: u32,
+}
+
+impl Served {
+    /// Takes in what was reported for the next answer.
+    fn reported(&mut self, usage: Option<Usage>) {
+        let Some(usage) = usage else { return };
+        if let Some(before) = self.usage.replace(usage) {
+            self.hidden = Some(self.hidden.unwrap_or_default() + before);
+        }
+    }
+}
 
 impl Outcome {
-    fn with(&self, change: impl FnOnce(&mut (Option<Usage>, u32))) {
+    fn with(&self, change: impl FnOnce(&mut Served)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -67,9 +85,10 @@ impl Watch for Outcome {
     fn data(&mut self, _: &Bytes) {}
 
     fn end(&mut self, _: bool, record: &mut Record) {
-        self.with(|(usage, retrievals)| {
-            record.usage = *usage;
-            record.retrievals = *retrievals;
+        self.with(|served| {
+            record.usage = served.usage;
+            record.hidden = served.hidden;
+            record.retrievals = served.retrievals;
         });
     }
 }
@@ -79,6 +98,8 @@ struct Server {
     exchange: Exchange,
     outcome: Outcome,
     rounds: usize,
+    /// True once the calls of ours in an answer that also has others were served.
+    kept: bool,
 }
 
 impl Server {
@@ -87,13 +108,14 @@ impl Server {
             exchange,
             outcome,
             rounds: 0,
+            kept: false,
         }
     }
 
     /// Tells session and record what the provider reported.
     fn learn(&self, usage: Usage, called: bool) -> JoinHandle<()> {
         let usage = (usage != Usage::default()).then_some(usage);
-        self.outcome.with(|(newest, _)| *newest = usage.or(*newest));
+        self.outcome.with(|served| served.reported(usage));
         let managed = Arc::clone(&self.exchange.managed);
         let seen = Seen::whole(usage, called);
         tokio::task::spawn_blocking(move || learn_from(&managed, &seen))
@@ -122,9 +144,21 @@ impl Server {
             Ok(count)
         });
         let count = u32::try_from(served.await?).unwrap_or(u32::MAX);
-        self.outcome.with(|(_, retrievals)| *retrievals += count);
+        self.outcome.with(|served| served.retrievals += count);
         let answer = self.exchange.answer().await.ok()?;
         answer.status().is_success().then_some(answer)
+    }
+
+    /// Serves the calls of ours in a stream that also has calls of the client's, once.
+    async fn keep_mixed(&mut self, so_far: &Assembler) {
+        if self.kept {
+            return;
+        }
+        let said = so_far.clone().finish();
+        if let Some(said) = said.filter(|said| !our_calls(said).is_empty()) {
+            self.kept = true;
+            self.serve_mixed(said).await;
+        }
     }
 
     /// Serves the calls of ours in an answer that also has calls of the client's.
@@ -135,15 +169,14 @@ impl Server {
                 let outputs = outputs(branch, &said, false);
                 let count = outputs.len();
                 if count > 0 {
-                    let calls = our_calls(&said);
-                    branch.keep_mixed(Mixed { calls, outputs });
+                    branch.keep_mixed(mixed(&said, outputs))?;
                 }
                 Ok::<_, Trouble>(count)
             })
         });
         if let Ok(Ok(count)) = served.await {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
-            self.outcome.with(|(_, retrievals)| *retrievals += count);
+            self.outcome.with(|served| served.retrievals += count);
         }
     }
 }
@@ -155,6 +188,17 @@ fn our_calls(said: &Message) -> Vec<(usize, Call)> {
         .filter_map(|(at, part)| Some((at, part.as_call()?.clone())))
         .filter(|(_, call)| tools::is_retrieval(&call.name))
         .collect()
+}
+
+/// The calls of ours in an answer that also has calls of the client's.
+fn mixed(said: &Message, outputs: Vec<Output>) -> Mixed {
+    let theirs = said.calls().filter(|call| !tools::is_retrieval(&call.name));
+    Mixed {
+        at: 0,
+        calls: our_calls(said),
+        outputs,
+        theirs: theirs.map(|call| call.id.clone()).collect(),
+    }
 }
 
 /// What the calls of ours are answered with.
@@ -198,24 +242,24 @@ fn stream(exchange: Exchange, asked: Asked, answer: Response<Body>) -> Response<
 async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
     let dialect = server.exchange.managed.work.dialect;
     let mut filter = Filter::new(dialect, [tools::READ, tools::GREP]);
-    loop {
-        let Some(said) = pass(&mut server, body, &mut filter, &pieces).await else {
+    while let Some(said) = pass(&mut server, body, &mut filter, &pieces).await {
+        if !filter.is_waiting() {
+            return;
+        }
+        let served = tokio::select! {
+            served = server.serve(said) => served,
+            // Nobody waits for the answer any more: the provider need not write it.
+            () = pieces.closed() => return,
+        };
+        let Some(answer) = served else {
+            let mut end = Vec::new();
+            filter.release(&mut end);
+            // The client may be gone: then nobody wants the end.
+            let _: Option<()> = put(&pieces, end).await;
             return;
         };
-        let mut end = Vec::new();
-        if filter.is_waiting() {
-            if let Some(answer) = server.serve(said).await {
-                filter.go_on();
-                body = answer.into_body();
-                continue;
-            }
-            filter.release(&mut end);
-        } else {
-            server.serve_mixed(said).await;
-        }
-        // The client may be gone: then nobody wants the end.
-        let _: Option<()> = put(&pieces, end).await;
-        return;
+        filter.go_on();
+        body = answer.into_body();
     }
 }
 
@@ -231,7 +275,7 @@ async fn pass(
     let (dialect, limits) = (work.dialect, work.settings.config.limits);
     let mut body = Idle::new(body, limits.idle_time());
     let (mut assembler, mut watcher) = (Assembler::new(dialect), Watcher::new(dialect));
-    let (mut out, mut called) = (Vec::new(), false);
+    let (mut out, mut called, mut ended) = (Vec::new(), false, false);
     loop {
         let frame = tokio::select! {
             frame = body.frame() => frame,
@@ -244,8 +288,15 @@ async fn pass(
                     continue;
                 };
                 assembler.push(data);
-                watcher.push(data, |event| called |= matches!(event, Event::Call(_)));
+                watcher.push(data, |event| {
+                    called |= matches!(event, Event::Call(_));
+                    ended |= matches!(event, Event::Stop(_) | Event::End);
+                });
                 filter.push(data, &mut out);
+                if std::mem::take(&mut ended) && !filter.is_waiting() {
+                    // The client may come back as soon as it has the end.
+                    server.keep_mixed(&assembler).await;
+                }
                 put(pieces, std::mem::take(&mut out)).await?;
             }
             Some(Err(error)) => {
@@ -257,6 +308,9 @@ async fn pass(
         }
     }
     filter.finish(&mut out);
+    if !filter.is_waiting() {
+        server.keep_mixed(&assembler).await;
+    }
     put(pieces, out).await?;
     let learning = server.learn(watcher.usage(), called);
     if filter.is_waiting() {

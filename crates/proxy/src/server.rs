@@ -34,7 +34,7 @@ pub enum StartError {
     Config(#[from] ConfigError),
     /// The address cannot be listened on.
     #[error(
-        "cannot listen on {address}: {why}\nhint: set listen to another port, or to port 0 for any"
+        "cannot listen on {address}: {why}\nhint: choose another with --listen or proxy.listen; port 0 takes any that is free"
     )]
     Listen {
         /// The address.
@@ -252,7 +252,7 @@ impl Acceptor {
             service::handle(Arc::clone(&shared), request)
         });
         let connection = builder
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection_with_upgrades(TokioIo::new(stream), service)
             .into_owned();
         let watched = graceful.watch(connection);
         let mut stopped = self.stopped.clone();

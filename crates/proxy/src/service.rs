@@ -22,7 +22,7 @@ use crate::record::{Book, Note, Report};
 use crate::route::dialect_of_client;
 use crate::settings::Current;
 use crate::tenant::Keys;
-use crate::{aside, guard, headers, own};
+use crate::{aside, guard, headers, own, tunnel};
 
 /// How many bytes the conversations in memory may take, about; the store has all of them.
 const SESSION_MEMORY: usize = 512 << 20;
@@ -74,6 +74,11 @@ impl Shared {
         }
     }
 
+    /// A record of a request of our own, written when it is dropped.
+    pub(crate) fn note(&self, method: &Method, path: &str) -> Note {
+        Note::new(&self.book, method.as_str(), path)
+    }
+
     /// Figures of all requests so far.
     pub(crate) fn report(&self) -> Report {
         Report {
@@ -88,7 +93,8 @@ pub(crate) async fn handle(
     shared: Arc<Shared>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    let (parts, incoming) = request.into_parts();
+    let (mut parts, incoming) = request.into_parts();
+    let websocket = tunnel::asked_for(&mut parts);
     let settings = shared.settings.get();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let path = path.to_owned();
@@ -117,7 +123,10 @@ pub(crate) async fn handle(
         Ok(()) if !asked.path.starts_with('/') => {
             asked.refuse(StatusCode::BAD_REQUEST, "the request names no path")
         }
-        Ok(()) => forward(asked, body).await,
+        Ok(()) => match websocket {
+            Some(client) => tunnel::answer(asked, client).await,
+            None => forward(asked, body).await,
+        },
     })
 }
 

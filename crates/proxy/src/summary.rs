@@ -17,6 +17,7 @@ use crate::body::{self, Body, Collected, collect};
 use crate::config::{Compaction, Mode, Summariser};
 use crate::headers;
 use crate::plan::Managed;
+use crate::record::{Action, Note, Record};
 use crate::watch::usage_of;
 
 /// The most that is read of a summary.
@@ -77,18 +78,48 @@ pub(crate) async fn answer(managed: &Managed, pending: &mut Pending) {
 /// Whom to ask, and how.
 struct Writer {
     dialect: Dialect,
+    /// The name of the upstream in reports.
+    upstream: String,
+    model: String,
     request: Request<Body>,
 }
 
+impl Writer {
+    /// What will be written about asking it.
+    fn note(&self, managed: &Managed) -> Note {
+        let path = self.request.uri().path();
+        let mut note = managed.work.shared.note(self.request.method(), path);
+        let record = &mut note.record;
+        record.action = Action::Asked;
+        record.dialect = Some(self.dialect);
+        record.upstream.clone_from(&self.upstream);
+        record.model.clone_from(&self.model);
+        record.session.clone_from(&managed.session);
+        note
+    }
+}
+
 async fn ask(managed: &Managed, wanted: &SummaryRequest) -> Result<Answered, String> {
-    let Writer { dialect, request } = match &managed.work.settings.config.summariser {
+    let writer = match &managed.work.settings.config.summariser {
         Some(summariser) => by_settings(summariser, wanted),
         None => by_client(managed, wanted),
     }
     .ok_or("the request for a summary cannot be written")?;
+    let mut note = writer.note(managed);
+    let answered = send(managed, writer, &mut note.record).await;
+    match &answered {
+        Ok(Answered::Text { usage, .. }) => note.record.usage = *usage,
+        Ok(Answered::Failed(why)) | Err(why) => note.record.detail.clone_from(why),
+    }
+    answered
+}
+
+async fn send(managed: &Managed, writer: Writer, record: &mut Record) -> Result<Answered, String> {
     let client = managed.work.shared.client.clone();
-    let answer = client.send(request).await.map_err(|failed| failed.why)?;
+    let answer = client.send(writer.request).await;
+    let answer = answer.map_err(|failed| failed.why)?;
     let status = answer.status();
+    record.status = status.as_u16();
     let collected = collect(body::passing(answer.into_body()), LONGEST).await;
     let Collected::Whole(body) = collected else {
         return Err("the summary did not arrive whole".to_owned());
@@ -96,7 +127,7 @@ async fn ask(managed: &Managed, wanted: &SummaryRequest) -> Result<Answered, Str
     if !status.is_success() {
         return Err(format!("status {status}"));
     }
-    read(dialect, &body).ok_or_else(|| "the answer is not understood".to_owned())
+    read(writer.dialect, &body).ok_or_else(|| "the answer is not understood".to_owned())
 }
 
 /// The same model at the same upstream, with the client's own credentials.
@@ -116,6 +147,8 @@ fn by_client(managed: &Managed, wanted: &SummaryRequest) -> Option<Writer> {
     *request.headers_mut() = sent;
     Some(Writer {
         dialect: work.dialect,
+        upstream: managed.route.upstream.name.clone(),
+        model: managed.model.clone(),
         request,
     })
 }
@@ -134,7 +167,12 @@ fn by_settings(summariser: &Summariser, wanted: &SummaryRequest) -> Option<Write
     let url = summariser.url.trim_end_matches('/');
     *request.uri_mut() = format!("{url}{path}").parse().ok()?;
     *request.headers_mut() = credentials(summariser)?;
-    Some(Writer { dialect, request })
+    Some(Writer {
+        dialect,
+        upstream: "summariser".to_owned(),
+        model: summariser.model.clone(),
+        request,
+    })
 }
 
 fn credentials(summariser: &Summariser) -> Option<HeaderMap> {

@@ -80,6 +80,17 @@ impl Keys {
         short(&hasher)
     }
 
+    /// A name for what `parts` say, whoever says it.
+    pub(crate) fn common_name(&self, parts: &[&[u8]]) -> String {
+        let mut hasher = blake3::Hasher::new_keyed(&self.sessions);
+        // No tenant has an empty name.
+        add(&mut hasher, b"");
+        for part in parts {
+            add(&mut hasher, part);
+        }
+        short(&hasher)
+    }
+
     /// A number between 0 and 1 that belongs to `name`.
     pub(crate) fn share(&self, name: &str) -> f64 {
         let hash = blake3::keyed_hash(&self.sessions, name.as_bytes());

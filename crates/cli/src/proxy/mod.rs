@@ -44,6 +44,7 @@ pub async fn start(resolved: &Resolved) -> Result<(Running, Log), Failure> {
 /// What to tell of settings that the proxy cannot use.
 pub fn refused(error: &ConfigError) -> Failure {
     let (message, hint) = split_hint(&error.to_string());
+    let hint = hint.or_else(|| Some("docs/proxy.md has every setting with its meaning".to_owned()));
     Failure::Input {
         message: format!("the settings of the proxy: {message}"),
         hint,

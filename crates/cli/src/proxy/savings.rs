@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use trimtab_model::Usage;
-use trimtab_proxy::Record;
+use trimtab_proxy::{Action, Record};
 use trimtab_wire::catalogue::{Catalogue, Model};
 
 use crate::ui::number::{counted, percent, short};
@@ -40,6 +40,8 @@ pub struct Total {
     pub recovered: u64,
     /// Retrieval calls that were served.
     pub retrievals: u64,
+    /// Summaries that a model was asked for; what they cost is counted as spent.
+    pub summaries: u64,
     /// What was spent, in dollars, on models with a known price.
     pub spent: f64,
     /// What was saved, in dollars; below zero if it cost more.
@@ -77,31 +79,54 @@ impl Savings {
         if !is_call {
             return;
         }
+        if record.action == Action::Asked {
+            return self.add_summary(record);
+        }
         let total = &mut self.total;
         total.calls += 1;
-        total.edited += u64::from(record.action == trimtab_proxy::Action::Edited);
+        total.edited += u64::from(record.action == Action::Edited);
         total.tokens_before += record.tokens_before;
         total.tokens_after += record.tokens_after;
         total.recovered += u64::from(record.recoveries > 0);
         total.retrievals += u64::from(record.retrievals);
         let Some(usage) = record.usage else { return };
-        let model = self.catalogue.find(&record.model).ok();
-        let priced = model
-            .map(|found| found.model)
-            .filter(|model| model.prices.is_some());
-        let Some(model) = priced else {
-            total.unpriced += 1;
+        let Some(model) = self.priced(&record.model) else {
+            self.total.unpriced += 1;
             return;
         };
         let before = scaled(record, &usage);
         let session = self.sessions.entry(record.session.clone()).or_default();
         let base = session.next(&model, record, &usage, before);
         let cost = |usage: &Usage| model.cost(usage).unwrap_or_default().dollars();
+        let total = &mut self.total;
         total.spent += cost(&usage);
         // A request without a session was sent as it came.
         if !record.session.is_empty() {
             total.saved += cost(&base) - cost(&usage);
         }
+        // Without us the model would have had nothing to ask for.
+        let hidden = record.hidden.as_ref().map_or(0.0, cost);
+        total.spent += hidden;
+        total.saved -= hidden;
+    }
+
+    /// Without us nobody would have asked for a summary.
+    fn add_summary(&mut self, record: &Record) {
+        self.total.summaries += 1;
+        let Some(usage) = record.usage else { return };
+        let Some(model) = self.priced(&record.model) else {
+            self.total.unpriced += 1;
+            return;
+        };
+        let cost = model.cost(&usage).unwrap_or_default().dollars();
+        self.total.spent += cost;
+        self.total.saved -= cost;
+    }
+
+    /// The model of that name, if its price is known.
+    fn priced(&self, name: &str) -> Option<Model> {
+        let found = self.catalogue.find(name).ok()?;
+        Some(found.model).filter(|model| model.prices.is_some())
     }
 }
 
@@ -164,6 +189,7 @@ impl Total {
         for (figure, what) in [
             (self.recovered, "overflow recovered"),
             (self.retrievals, "output asked back"),
+            (self.summaries, "summary asked for"),
             (self.unpriced, "call of unknown price"),
         ] {
             if figure > 0 {
@@ -279,6 +305,52 @@ mod tests {
         };
         savings.add(&record(1_000, 10_000, 10_000, usage));
         assert!(savings.total().saved.abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_summaries_cost_is_counted_against_us() {
+        let mut savings = savings();
+        let usage = Usage {
+            input: 100_000,
+            ..Usage::default()
+        };
+        let asked = Record {
+            action: Action::Asked,
+            ..record(1, 0, 0, usage)
+        };
+        savings.add(&asked);
+        let total = savings.total();
+        // 100,000 tokens at $4 a million.
+        assert!((total.spent - 0.4).abs() < 1e-9, "{total:?}");
+        assert!((total.saved + 0.4).abs() < 1e-9, "{total:?}");
+        assert_eq!((total.calls, total.summaries), (0, 1));
+        assert!(total.line().contains("1 summary asked for"));
+    }
+
+    #[test]
+    fn what_the_model_asked_back_is_counted_against_us() {
+        let mut savings = savings();
+        let usage = Usage {
+            input: 10_000,
+            ..Usage::default()
+        };
+        savings.add(&record(1, 110_000, 10_000, usage));
+        let before = savings.total().clone();
+        let asked = Record {
+            hidden: Some(usage),
+            ..record(2, 110_000, 10_000, usage)
+        };
+        savings.add(&asked);
+        let total = savings.total();
+        // Twice 10,000 tokens at $4 a million were spent, once 10,000 of them on asking.
+        assert!(
+            (total.spent - before.spent - 0.08).abs() < 1e-9,
+            "{total:?}"
+        );
+        assert!(
+            (total.saved - before.saved - 0.36).abs() < 1e-9,
+            "{total:?}"
+        );
     }
 
     #[test]

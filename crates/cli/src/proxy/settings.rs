@@ -120,10 +120,23 @@ fn of_config(config: &Config, asked: bool) -> Result<ProxyConfig, Failure> {
     let read: Result<ProxyConfig, _> = table.try_into();
     read.map_err(|error| {
         Failure::input(
-            format!("the settings of the proxy: {}", error.message()),
+            located(&error),
             "docs/proxy.md has every setting with its meaning",
         )
     })
+}
+
+/// What is wrong with which setting of the proxy.
+fn located(error: &toml::de::Error) -> String {
+    let message = error.message();
+    let text = error.to_string();
+    match text.rsplit_once("in `") {
+        Some((_, place)) => {
+            let place = place.trim_end().trim_end_matches('`');
+            format!("proxy.{place}: {message}")
+        }
+        None => format!("the settings of the proxy: {message}"),
+    }
 }
 
 /// The name of the policy that the settings around the proxy's make; a plain preset keeps its

@@ -1,6 +1,6 @@
 //! Real agents from the package registries, headless, through `trimtab wrap`.
 //!
-//! They take some 800 MB, so this runs only where `TRIMTAB_CLIENTS` is set, as `./test
+//! They take some 850 MB, so this runs only where `TRIMTAB_CLIENTS` is set, as `./test
 //! --clients` does. They are installed once into a folder of the user's cache.
 
 use std::path::{Path, PathBuf};
@@ -12,17 +12,25 @@ use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
 use crate::run::{cache, say, texts, trimtab};
+use crate::windows;
 
 /// What is installed; Node first, because the agents need a newer one than most systems have.
-const PACKAGES: [&str; 3] = ["node@24", "@anthropic-ai/claude-code", "@openai/codex"];
+const PACKAGES: [&str; 4] = [
+    "node@24",
+    "@anthropic-ai/claude-code",
+    "@openai/codex",
+    "@qwen-code/qwen-code",
+];
 /// How often the model runs a command before it is done.
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 12;
+/// The round before which it asks for a stored output.
+const ASKS_AT: usize = 9;
 /// Its last words.
 const LAST: &str = "every command was run";
 /// The window, in tokens: what all outputs together do not fit into.
 const WINDOW: u64 = 60_000;
 
-/// An agent, and how it is used.
+/// An agent, and how it is used. Each speaks another dialect.
 struct Agent {
     name: &'static str,
     args: &'static [&'static str],
@@ -32,7 +40,7 @@ struct Agent {
     arguments: fn(&str) -> Value,
 }
 
-const AGENTS: [Agent; 2] = [
+const AGENTS: [Agent; 3] = [
     Agent {
         name: "claude",
         args: &["-p", "--dangerously-skip-permissions", "run the commands"],
@@ -59,12 +67,28 @@ const AGENTS: [Agent; 2] = [
         tool: "exec_command",
         arguments: |command| json!({"cmd": command, "max_output_tokens": 20_000}),
     },
+    Agent {
+        name: "qwen",
+        args: &[
+            "--auth-type",
+            "openai",
+            "-m",
+            "gpt-4o",
+            "--approval-mode",
+            "yolo",
+            "-p",
+            "run the commands",
+        ],
+        env: &[("OPENAI_API_KEY", "test")],
+        tool: "run_shell_command",
+        arguments: |command| json!({"command": command, "is_background": false}),
+    },
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_run_to_the_end() {
     if std::env::var_os("TRIMTAB_CLIENTS").is_none() {
-        say("SKIPPED: set TRIMTAB_CLIENTS=1, or run ./test --clients, for Claude Code and Codex");
+        say("SKIPPED: set TRIMTAB_CLIENTS=1, or run ./test --clients, for real agents");
         return;
     }
     let bin = installed();
@@ -73,41 +97,32 @@ async fn agents_run_to_the_end() {
         let output = run(&agent, &bin, &upstream.url()).await;
         let (stdout, stderr) = texts(&output);
         let name = agent.name;
-        let requests = upstream.requests();
-        let outcomes: Vec<_> = requests
-            .iter()
-            .map(|one| (one.outcome, &one.tools))
-            .collect();
+        let said = || format!("{name}: {stderr}\n{stdout}\n{}", outcomes(&upstream));
+        assert!(output.status.success(), "{}", said());
+        assert!(stdout.contains(LAST), "{}", said());
+        let windows = windows::judge(name, &upstream, |received| is_main(&agent, received));
+        assert!(windows.calls > ROUNDS, "{name}: {windows}");
+        assert_eq!(windows.retrieved.len(), 1, "{name}: {windows}");
+        // The second line of the first command.
         assert!(
-            output.status.success(),
-            "{name}: {stderr}\n{stdout}\n{outcomes:?}"
+            windows.retrieved[0].contains("100001"),
+            "{name}: {windows:?}"
         );
-        assert!(
-            stdout.contains(LAST),
-            "{name}: {stdout}\n{stderr}\n{outcomes:?}"
-        );
-        let ours: Vec<String> = upstream
-            .violations()
-            .into_iter()
-            .filter(|violation| is_ours(violation))
-            .collect();
-        assert!(ours.is_empty(), "{name}: {ours:?}");
-        let line = stderr
-            .lines()
-            .find(|line| line.starts_with("trimtab: "))
-            .unwrap();
-        say(&format!(
-            "{name}: {} requests, windows valid, to the end; {line}",
-            requests.len()
-        ));
-        assert!(requests.len() > ROUNDS, "{name}: {}", requests.len());
+        let line = stderr.lines().find(|line| line.starts_with("trimtab: "));
+        say(&format!("{name}: {windows}, to the end; {}", line.unwrap()));
     }
 }
 
-/// False for what an agent does by itself: it asks for endpoints that the upstream lacks, and
-/// tries a system message among the others before it does without.
-fn is_ours(violation: &str) -> bool {
-    !violation.ends_with("status 404") && !violation.ends_with("has the role \"system\"")
+fn is_main(agent: &Agent, received: &Received) -> bool {
+    received.tools.iter().any(|offered| offered == agent.tool)
+}
+
+fn outcomes(upstream: &Upstream) -> String {
+    let requests = upstream.requests();
+    let line = |one: &std::sync::Arc<Received>| {
+        format!("{} {:?} {:?}\n", one.path, one.outcome, one.violations)
+    };
+    requests.iter().map(line).collect()
 }
 
 /// A model that has `agent` run commands with long outputs.
@@ -122,11 +137,19 @@ async fn upstream(agent: &Agent) -> Upstream {
         if !received.tools.iter().any(|offered| offered == tool) {
             return Reply::text("a title");
         }
-        let round = next.fetch_add(1, Ordering::SeqCst);
+        let round = next.load(Ordering::SeqCst);
+        if round >= ASKS_AT
+            && windows::may_ask(received)
+            && let Some(shown) = windows::shown_ref(received)
+        {
+            let arguments = json!({"ref_id": shown, "offset": 1, "limit": 12});
+            return Reply::call("tool_output_cache", arguments);
+        }
+        next.fetch_add(1, Ordering::SeqCst);
         if round >= ROUNDS {
             return Reply::text(LAST);
         }
-        let command = format!("seq {}00000 {}04500", round + 1, round + 1);
+        let command = format!("seq {}00000 {}04200", round + 1, round + 1);
         Reply::call(tool, arguments(&command))
     };
     let options = Options {
@@ -155,10 +178,8 @@ async fn run(agent: &Agent, bin: &Path, url: &str) -> Output {
 fn installed() -> PathBuf {
     let folder = cache().unwrap().join("trimtab").join("clients");
     let bin = folder.join("node_modules").join(".bin");
-    let all_there = ["node", "claude", "codex"]
-        .iter()
-        .all(|name| bin.join(name).exists());
-    if !all_there {
+    let mut commands = ["node"].into_iter().chain(AGENTS.map(|agent| agent.name));
+    if !commands.all(|name| bin.join(name).exists()) {
         std::fs::create_dir_all(&folder).unwrap();
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund"])

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stderr,
     reason = "helpers of tests fail and report as tests do"
@@ -15,4 +16,5 @@ mod run;
 mod sdk;
 mod serve;
 mod talk;
+mod windows;
 mod wrap;

@@ -5,10 +5,16 @@ use serde_json::json;
 use trimtab_testkit::script::{Reply, ScriptedCall};
 use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
+use crate::windows;
+
 /// Says which call of the client it is.
 pub(crate) const CALL_HEADER: &str = "x-test-call";
 /// How many calls of a tool the model makes before it is done.
 pub(crate) const ROUNDS: usize = 8;
+/// The call of the client before which the model asks for a stored output.
+const ASKS_AT: usize = 5;
+/// What is in the part of the first output that it asks for.
+pub(crate) const RETRIEVED: &str = "00:000777 worker";
 /// The last words of the model.
 pub(crate) const LAST: &str = "that was all of it";
 
@@ -32,6 +38,13 @@ fn reply(received: &Received) -> Reply {
     let call: Option<usize> = received
         .header(CALL_HEADER)
         .and_then(|call| call.parse().ok());
+    if call == Some(ASKS_AT)
+        && windows::may_ask(received)
+        && let Some(shown) = windows::shown_ref(received)
+    {
+        let arguments = json!({"ref_id": shown, "offset": 776, "limit": 3});
+        return Reply::call("tool_output_cache", arguments);
+    }
     match call {
         Some(call) if call < ROUNDS => Reply {
             calls: vec![ScriptedCall {

@@ -56,7 +56,7 @@ pub(crate) struct Served {
     child: Child,
     pub(crate) url: String,
     /// Kept until the end.
-    _folder: TempDir,
+    folder: Option<TempDir>,
     lines: Receiver<String>,
 }
 
@@ -86,7 +86,7 @@ impl Served {
         let mut served = Self {
             child,
             url: String::new(),
-            _folder: folder,
+            folder: Some(folder),
             lines,
         };
         let line = served.wait_for("listening on ");
@@ -111,6 +111,13 @@ impl Served {
     /// Sends it a signal, by the name that `kill` knows.
     pub(crate) fn signal(&self, name: &str) {
         kill(self.child.id(), name);
+    }
+
+    /// Kills it where it is, and gives the folder that it worked in.
+    pub(crate) fn killed(mut self) -> TempDir {
+        self.signal("KILL");
+        self.child.wait().unwrap();
+        self.folder.take().unwrap()
     }
 
     /// Waits for its end: exit code and standard output.

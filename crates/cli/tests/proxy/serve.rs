@@ -3,14 +3,15 @@
 use std::fs;
 use std::net::TcpListener;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use trimtab_model::Dialect;
 use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
 use crate::model::upstream;
 use crate::run::{Served, finished, texts};
-use crate::talk::{path, post, with_output};
+use crate::talk::{path, post, with_call, with_output};
+use crate::windows;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_dialects_are_managed() {
@@ -78,6 +79,62 @@ async fn a_hang_up_reads_the_settings_again() {
     let line = served.wait_for("the old settings stay");
     assert!(line.contains("sideways"), "{line}");
     assert_eq!(action(&served).await, "observed");
+}
+
+/// What the model was sent after it called a tool of the client's and one of ours at once; the
+/// proxy is killed in between, or not.
+async fn after_both(dialect: Dialect, stream: bool, kill: bool) -> String {
+    let both = |received: &Received| {
+        let last = &received.last;
+        if last.contains("theirs") {
+            return Reply::text("both known");
+        }
+        let shown = windows::shown_ref(received).unwrap();
+        let ours = json!({"ref_id": shown, "offset": 1_500, "limit": 1});
+        Reply::call("tool_output_cache", ours).and_call("read_log", json!({}))
+    };
+    let options = Options::new(Source::with(both));
+    let upstream = Upstream::start(options).await.unwrap();
+    let args = ["--upstream", &upstream.url()];
+    let mut served = Served::start(&args);
+    let mut body = with_output(dialect, 3_000);
+    body["stream"] = stream.into();
+    let answer = post(&served.url, path(dialect), &body, &[]).await;
+    assert_eq!(answer.header("x-trimtab-action"), "edited");
+    let call = windows::calls(dialect, &answer.body);
+    assert_eq!(
+        call.len(),
+        1,
+        "{dialect} {stream}: the client sees its own call only"
+    );
+    if kill {
+        served = Served::start_in(served.killed(), &args);
+    }
+    with_call(dialect, &mut body, &call[0], "theirs");
+    let answer = post(&served.url, path(dialect), &body, &[]).await;
+    let said = String::from_utf8_lossy(&answer.body).into_owned();
+    assert!(said.contains("both"), "{dialect} {stream}: {said}");
+    assert!(
+        upstream.violations().is_empty(),
+        "{:?}",
+        upstream.violations()
+    );
+    let requests = upstream.requests();
+    let last = requests.last().unwrap();
+    let shown = windows::shown_ref(last).unwrap();
+    String::from_utf8_lossy(&last.body).replace(&shown, "REF")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_forgets_no_call() {
+    for dialect in Dialect::ALL {
+        for stream in [false, true] {
+            let sent = after_both(dialect, stream, false).await;
+            assert!(sent.contains("tool_output_cache"), "{sent}");
+            let again = after_both(dialect, stream, true).await;
+            assert_eq!(sent, again, "{dialect} {stream}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,4 +214,74 @@ async fn the_environment_sets_what_the_file_does_not() {
         "{stdout}"
     );
     drop(upstream);
+}
+
+#[test]
+fn a_setting_that_cannot_be_read_is_named() {
+    let cases = [
+        ("listen = \"localhost\"", "proxy.listen: "),
+        (
+            "[[proxy.models]]\nmodel = \"*\"\nwindow = \"big\"",
+            "window",
+        ),
+        ("[[proxy.upstreams]]\nurl = \"http://h\"", "proxy.upstreams"),
+        (
+            "[[proxy.models]]\nmodel = \"*\"\nwindow = 9\nmax_output = 9",
+            "models[0].max_output = 9",
+        ),
+    ];
+    for (text, named) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(
+            folder.path().join("trimtab.toml"),
+            format!("[proxy]\n{text}\n"),
+        )
+        .unwrap();
+        let output = finished(folder.path(), &["serve"]);
+        let (_, stderr) = texts(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}: {stderr}");
+        assert!(
+            stderr.contains(named) && stderr.contains("hint: "),
+            "{text}: {stderr}"
+        );
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_made_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--store",
+        "/proc/no-such-store",
+    ];
+    let output = finished(folder.path(), &args);
+    let (_, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("/proc/no-such-store") && stderr.contains("--store PATH"),
+        "{stderr}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_server_that_is_down_is_named() {
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let at = format!("http://{gone}");
+    let served = Served::start(&["--upstream", &at]);
+    for lines in [2, 4_000] {
+        let body = with_output(Dialect::Messages, lines);
+        let answer = post(&served.url, path(Dialect::Messages), &body, &[]).await;
+        let said = String::from_utf8_lossy(&answer.body).into_owned();
+        assert_eq!(answer.status, 502);
+        assert!(
+            said.contains(&at) && said.contains("trimtab doctor"),
+            "{said}"
+        );
+    }
 }

@@ -69,6 +69,35 @@ pub(crate) fn with_output(dialect: Dialect, lines: usize) -> Value {
     }
 }
 
+/// Adds a call of the tool, by its id, and its output.
+pub(crate) fn with_call(dialect: Dialect, body: &mut Value, id: &str, output: &str) {
+    let (list, entries) = match dialect {
+        Dialect::Chat => (
+            "messages",
+            [
+                json!({"role": "assistant", "content": null, "tool_calls": [
+                    {"id": id, "type": "function", "function": {"name": "read_log", "arguments": "{}"}}]}),
+                json!({"role": "tool", "tool_call_id": id, "content": output}),
+            ],
+        ),
+        Dialect::Responses => (
+            "input",
+            [
+                json!({"type": "function_call", "call_id": id, "name": "read_log", "arguments": "{}"}),
+                json!({"type": "function_call_output", "call_id": id, "output": output}),
+            ],
+        ),
+        Dialect::Messages => (
+            "messages",
+            [
+                json!({"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "read_log", "input": {}}]}),
+                json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": output}]}),
+            ],
+        ),
+    };
+    body[list].as_array_mut().unwrap().extend(entries);
+}
+
 /// A log of so many lines, none like another.
 pub(crate) fn log(lines: usize) -> String {
     let mut text = String::new();

@@ -6,7 +6,7 @@ use globset::Glob;
 use http::Uri;
 use trimtab_engine::policy::BadSetting;
 
-use super::{ProxyConfig, Upstream};
+use super::{ModelRule, ProxyConfig, Upstream};
 use crate::policy::{self, Policies};
 
 /// Everything that is wrong.
@@ -26,6 +26,7 @@ pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
     }
     for (at, rule) in config.models.iter().enumerate() {
         bad.glob(&format!("models[{at}].model"), &rule.model);
+        bad.room(&format!("models[{at}].max_output"), rule);
         if let Some(preset) = &rule.preset {
             bad.preset(&format!("models[{at}].preset"), preset);
         }
@@ -106,6 +107,16 @@ impl Bad {
     fn glob(&mut self, setting: &str, glob: &str) {
         if Glob::new(glob).is_err() {
             self.add(setting, &glob, "a glob such as gpt-*");
+        }
+    }
+
+    /// An answer must leave room for what it answers.
+    fn room(&mut self, setting: &str, rule: &ModelRule) {
+        let Some(longest) = rule.max_output else {
+            return;
+        };
+        if longest == 0 || rule.window.is_some_and(|window| longest >= window) {
+            self.add(setting, &longest, "more than 0 and less than the window");
         }
     }
 

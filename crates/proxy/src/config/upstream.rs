@@ -70,7 +70,8 @@ pub struct ModelRule {
     /// Its window in tokens, where the catalogue does not know better.
     #[serde(default)]
     pub window: Option<u64>,
-    /// The longest answer in tokens.
+    /// The longest answer in tokens: so much is kept free for it, or less where a request asks
+    /// for less.
     #[serde(default)]
     pub max_output: Option<u64>,
     /// The preset for it.

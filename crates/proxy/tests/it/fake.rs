@@ -172,7 +172,8 @@ fn respond(reply: Reply) -> Response<Body> {
     response.body(body).unwrap()
 }
 
-struct Receiver<T>(tokio::sync::mpsc::Receiver<T>);
+/// What comes through a channel.
+pub(crate) struct Receiver<T>(pub(crate) tokio::sync::mpsc::Receiver<T>);
 
 impl<T> futures_core::Stream for Receiver<T> {
     type Item = T;

@@ -10,6 +10,7 @@
 )]
 
 mod bound;
+mod connections;
 mod differential;
 mod durable;
 mod fake;
@@ -17,9 +18,12 @@ mod managed;
 mod own;
 mod passing;
 mod recovery;
+mod reload;
+mod renewed;
 mod retrieval;
 mod stores;
 mod talk;
+mod websocket;
 
 use std::sync::Arc;
 

@@ -218,3 +218,53 @@ async fn a_clients_own_compaction_passes_untouched_unless_it_overflows() {
         }
     }
 }
+
+/// A server that reads at most so many tokens of a prompt, and does not say so.
+async fn cutting(dialect: Dialect, window: u64) -> Upstream {
+    Upstream::start(move |_, asked| {
+        let read = (asked.body.len() as u64 / 4).min(window);
+        let whole = answer(dialect, "read", read);
+        if asked.json()["stream"] == true {
+            Reply::stream(streamed(dialect, &whole))
+        } else {
+            Reply::json(200, whole)
+        }
+    })
+    .await
+}
+
+/// The last of many windows of a conversation with a server that cuts at `window`.
+async fn last_window(dialect: Dialect, stream: bool, window: u64) -> crate::fake::Asked {
+    let upstream = cutting(dialect, window).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(dialect, "read all files");
+    talk.stream = stream;
+    for round in 0..20 {
+        talk.round(&format!("c{round}"), &lines(120));
+        let got = post(&base, path(dialect), &[], talk.body()).await;
+        assert_eq!(said(dialect, &got.text()), "read");
+    }
+    let last = upstream.seen().last().unwrap().clone();
+    let scan = trimtab_wire::scan::Scan::new(&last.body, dialect).unwrap();
+    assert!(trimtab_wire::validate::validate(&scan).is_empty());
+    last
+}
+
+#[tokio::test]
+async fn a_server_that_cuts_silently_is_sent_no_more_than_it_reads() {
+    for dialect in Dialect::ALL {
+        for stream in [false, true] {
+            let last = last_window(dialect, stream, 8_000).await;
+            let tokens = last.body.len() / 4;
+            assert!(tokens <= 8_000, "{dialect} {stream}: {tokens}");
+            assert!(tokens >= 2_000, "{dialect} {stream}: {tokens}");
+        }
+        // One that reads everything is sent everything.
+        let last = last_window(dialect, true, u64::MAX).await;
+        assert!(
+            last.body.len() / 4 > 16_000,
+            "{dialect}: {}",
+            last.body.len() / 4
+        );
+    }
+}

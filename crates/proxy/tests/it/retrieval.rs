@@ -1,16 +1,21 @@
 //! Retrieval calls of the model are served inside the proxy.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
 use trimtab_proxy::ProxyConfig;
+use trimtab_store::{MemoryStore, Store};
 
 use crate::fake::{Asked, Reply, Upstream, post};
 use crate::talk::{Talk, answer, calling, lines, path, said, streamed};
-use crate::{config, proxy};
+use crate::{config, proxy, proxy_with};
 
 /// The ref that a window shows.
 fn shown_ref(body: &str) -> String {
-    let at = body.find("ref_id").expect("a ref");
+    let at = body.find("ref_id");
+    let at =
+        at.unwrap_or_else(|| panic!("a ref in {}", body.chars().take(9_000).collect::<String>()));
     let rest = &body[at + "ref_id".len()..];
     let start = rest
         .find(|byte: char| byte.is_ascii_alphanumeric())
@@ -104,37 +109,61 @@ async fn a_retrieval_call_is_served_and_hidden() {
     }
 }
 
+/// A model that asks for line 4,321 of a stored output and for the client's own tool at once.
+async fn asks_both(dialect: Dialect) -> Upstream {
+    Upstream::start(move |_, asked| {
+        let text = asked.text();
+        if text.contains("\"c2\"") {
+            return reply(dialect, asked, &answer(dialect, "both known", 60));
+        }
+        let arguments = json!({"ref_id": shown_ref(&text), "offset": 4321, "limit": 1});
+        let ours = calling(dialect, "h1", "tool_output_cache", &arguments);
+        let theirs = calling(dialect, "c2", "read", &json!({}));
+        reply(dialect, asked, &both(dialect, &ours, &theirs))
+    })
+    .await
+}
+
+/// Whether the proxy is started again while the client works on its own call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Between {
+    Nothing,
+    Restart,
+}
+
+/// Has `asks_both` answered, and gives what was sent in the end.
+async fn mixed(dialect: Dialect, stream: bool, between: Between) -> Asked {
+    let upstream = asks_both(dialect).await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let (running, base) = proxy_with(config(&upstream.url()), Arc::clone(&store)).await;
+    let mut talk = Talk::new(dialect, "what is in line 4321, and in the other file?");
+    talk.stream = stream;
+    talk.round("c1", &lines(9_000));
+    let got = post(&base, path(dialect), &[], talk.body()).await;
+    let text = got.text();
+    assert!(
+        text.contains("c2") && !text.contains("tool_output_cache"),
+        "{dialect} {stream}: {text}"
+    );
+    let (_running, base) = if between == Between::Restart {
+        drop(running);
+        proxy_with(config(&upstream.url()), store).await
+    } else {
+        (running, base)
+    };
+    talk.round("c2", "other file");
+    let got = post(&base, path(dialect), &[], talk.body()).await;
+    assert_eq!(said(dialect, &got.text()), "both known");
+    upstream.seen()[1].clone()
+}
+
 #[tokio::test]
 async fn calls_of_the_client_go_to_the_client() {
     for dialect in Dialect::ALL {
         for stream in [false, true] {
-            let upstream = Upstream::start(move |_, asked| {
-                let text = asked.text();
-                if text.contains("\"c2\"") {
-                    return reply(dialect, asked, &answer(dialect, "both known", 60));
-                }
-                let arguments = json!({"ref_id": shown_ref(&text), "offset": 77, "limit": 1});
-                let ours = calling(dialect, "h1", "tool_output_cache", &arguments);
-                let theirs = calling(dialect, "c2", "read", &json!({}));
-                reply(dialect, asked, &both(dialect, &ours, &theirs))
-            })
-            .await;
-            let (_running, base) = proxy(config(&upstream.url())).await;
-            let mut talk = Talk::new(dialect, "what is in line 77, and in the other file?");
-            talk.stream = stream;
-            talk.round("c1", &lines(9_000));
-            let got = post(&base, path(dialect), &[], talk.body()).await;
-            let text = got.text();
+            let sent = mixed(dialect, stream, Between::Nothing).await;
             assert!(
-                text.contains("c2") && !text.contains("tool_output_cache"),
-                "{dialect} {stream}: {text}"
-            );
-            talk.round("c2", "other file");
-            let got = post(&base, path(dialect), &[], talk.body()).await;
-            assert_eq!(said(dialect, &got.text()), "both known");
-            let sent = upstream.seen()[1].clone();
-            assert!(
-                sent.text().contains("line 77: the value is"),
+                sent.text().contains("line 4321: the value is"),
                 "{dialect}: {}",
                 sent.text()
             );
@@ -145,8 +174,28 @@ async fn calls_of_the_client_go_to_the_client() {
                 "{}",
                 sent.text()
             );
+            // The model is sent the same after a restart; only the names of refs differ.
+            let again = mixed(dialect, stream, Between::Restart).await;
+            let unnamed = |asked: &Asked| asked.text().replace(&shown_ref(&asked.text()), "REF");
+            assert_eq!(unnamed(&sent), unnamed(&again), "{dialect} {stream}");
         }
     }
+}
+
+#[tokio::test]
+async fn calls_of_an_answer_that_was_thrown_away_are_not_put_back() {
+    let dialect = Dialect::Chat;
+    let upstream = asks_both(dialect).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(dialect, "what is in line 4321, and in the other file?");
+    talk.round("c1", &lines(9_000));
+    post(&base, path(dialect), &[], talk.body()).await;
+    // The client asked again elsewhere and goes on from another answer.
+    talk.round("c3", "another file").round("c2", "other file");
+    post(&base, path(dialect), &[], talk.body()).await;
+    let sent = upstream.seen()[1].text();
+    assert!(!sent.contains("line 4321: the value is"), "{sent}");
+    assert!(sent.contains("another file"));
 }
 
 /// One answer with the calls of two.

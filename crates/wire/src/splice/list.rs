@@ -131,7 +131,7 @@ impl Splicer<'_, '_, '_> {
         &mut self,
         list: &Members,
     ) -> Result<BTreeMap<usize, Vec<Message>>, &'static str> {
-        let mut batches = BTreeMap::new();
+        let mut batches: BTreeMap<usize, Vec<Message>> = BTreeMap::new();
         for (&before, batch) in &self.draft.inserted {
             let first = usize::from(self.scan.has_head());
             let before = before.max(first);
@@ -142,10 +142,13 @@ impl Splicer<'_, '_, '_> {
                     self.insert_inside(before, entry, &batch)?;
                     continue;
                 }
-                self.join_outputs(entry, &mut batch, list);
+                let before = (0..entry).rfind(|entry| !list.is_dropped(*entry));
+                // What is put in between keeps them apart.
+                let before =
+                    before.filter(|before| batches.range(before + 1..=entry).next().is_none());
+                self.join_outputs(entry, &mut batch, (list, before));
             }
-            let place: &mut Vec<Message> = batches.entry(entry).or_default();
-            place.extend(batch);
+            batches.entry(entry).or_default().extend(batch);
         }
         Ok(batches)
     }
@@ -177,10 +180,14 @@ impl Splicer<'_, '_, '_> {
     }
 
     /// Outputs of one round go into one message: those at the start of `batch` behind the
-    /// outputs before it, else those at its end in front of the outputs behind it.
-    fn join_outputs(&mut self, entry: usize, batch: &mut Vec<Message>, list: &Members) {
+    /// outputs in the entry `before` it, else those at its end in front of the outputs behind it.
+    fn join_outputs(
+        &mut self,
+        entry: usize,
+        batch: &mut Vec<Message>,
+        (list, before): (&Members, Option<usize>),
+    ) {
         let is_tool = |message: &Message| message.role == Role::Tool;
-        let before = (0..entry).rfind(|entry| !list.is_dropped(*entry));
         if let Some(before) = before.filter(|before| self.is_outputs(*before, true)) {
             let count = batch.iter().take_while(|message| is_tool(message)).count();
             let tools: Vec<Message> = batch.drain(..count).collect();

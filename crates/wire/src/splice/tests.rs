@@ -252,6 +252,41 @@ fn a_message_is_written_anew() {
 }
 
 #[test]
+fn outputs_stay_behind_a_message_that_is_written_anew() {
+    let call = |id: &str| {
+        format!(
+            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"f","input":{{}}}}]}}"#
+        )
+    };
+    let output = |id: &str| {
+        format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{id}","content":"x"}}]}}"#
+        )
+    };
+    let body = format!(
+        r#"{{"max_tokens":9,"messages":[{{"role":"user","content":"go"}},{},{},{},{}]}}"#,
+        call("a"),
+        output("a"),
+        call("b"),
+        output("b")
+    );
+    let both = Message::assistant("")
+        .with_call(Call::new("h", "f", "{}"))
+        .with_call(Call::new("b", "f", "{}"));
+    let parts = ["h", "b"].map(|id| Part::Output(Output::new(id, "x")));
+    let outputs = Message::new(trimtab_model::Role::Tool, parts.to_vec());
+    let replace = |message, with| Change::Replace {
+        message,
+        with: Arc::new(with),
+    };
+    let changes = [replace(3, both), replace(4, outputs)];
+    let found = spliced(&body, Dialect::Messages, &changes);
+    let scan = Scan::new(found.as_bytes(), Dialect::Messages).unwrap();
+    assert_eq!(crate::validate::validate(&scan), [], "{found}");
+    assert!(found.contains(&output("a")), "{found}");
+}
+
+#[test]
 fn tools_are_added_on_either_side() {
     let tool = |name: &str| RawJson::parse(&format!(r#"{{"name":"{name}"}}"#)).unwrap();
     let add = |place, name| Change::AddTools {

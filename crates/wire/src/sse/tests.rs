@@ -346,6 +346,24 @@ fn an_answer_of_hidden_calls_goes_on_with_the_next() {
     }
 }
 
+#[test]
+fn the_client_knows_an_answer_by_one_id() {
+    let answer = |id: &str, name: &str| {
+        format!(
+            "data: {{\"type\":\"response.created\",\"response\":{{\"id\":\"{id}\"}}}}\n\n\
+             data: {{\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":\
+             {{\"type\":\"function_call\",\"id\":\"f\",\"name\":\"{name}\"}}}}\n\n\
+             data: {{\"type\":\"response.completed\",\"response\":{{\"id\":\"{id}\",\"output\":[]}}}}\n\n"
+        )
+    };
+    let mut filter = Filter::new(Dialect::Responses, ["mine"]);
+    let mut whole = filtered(&mut filter, &answer("r1", "mine"), 9);
+    filter.go_on();
+    whole.push_str(&filtered(&mut filter, &answer("r2", "other"), 9));
+    assert_eq!(whole.matches("\"id\":\"r1\"").count(), 2, "{whole}");
+    assert!(!whole.contains("r2"), "{whole}");
+}
+
 /// Parts are numbered from 0, without gaps, in the order in which they begin.
 fn check_dense(dialect: Dialect, stream: &str) {
     let (begin, name) = match dialect {

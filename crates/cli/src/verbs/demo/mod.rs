@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long)]
     pub once: bool,
     /// The window of the scripted model, in tokens
-    #[arg(long, value_name = "TOKENS", default_value = "64k", value_parser = parse_tokens)]
+    #[arg(long, value_name = "TOKENS", default_value = "64k", value_parser = parse_window)]
     pub window: u64,
     /// The preset that decides what goes into the window
     #[arg(long, value_name = "NAME", default_value = "steady")]
@@ -95,6 +95,19 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         }
         Ok(())
     })
+}
+
+/// The smallest window in which the session can be played, in tokens.
+const LEAST_WINDOW: u64 = 5_000;
+
+fn parse_window(text: &str) -> Result<u64, String> {
+    let tokens = parse_tokens(text)?;
+    if tokens < LEAST_WINDOW {
+        return Err(format!(
+            "the session of the demo needs a window of {LEAST_WINDOW} tokens at least"
+        ));
+    }
+    Ok(tokens)
 }
 
 fn serving(address: SocketAddr) -> String {

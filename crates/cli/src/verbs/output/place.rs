@@ -204,7 +204,10 @@ pub fn explain(path: &Path, error: &Error) -> Failure {
         ),
         Error::Busy => stuck(at(&message), Some("try again in a moment".to_owned())),
         // These name the file already.
-        Error::Io { .. } => stuck(message, hint),
+        Error::Io { .. } => stuck(
+            message,
+            hint.or_else(|| Some("give a folder that can be written with --store PATH".to_owned())),
+        ),
         _ => stuck(at(&message), hint),
     }
 }

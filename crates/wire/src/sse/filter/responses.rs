@@ -1,7 +1,7 @@
 //! The events of Responses, rewritten.
 
 use super::{Edit, Rewriter, Verdict, number, text};
-use crate::json::{elements, pick};
+use crate::json::{elements, pick, quoted};
 
 /// The most bytes of parts that are kept for the event that repeats them.
 const MAX_SEEN: usize = 32 << 20;
@@ -32,6 +32,9 @@ impl Rewriter {
             };
             edit.set(index, &seen.to_string());
         }
+        if let Some(id) = response.and_then(id) {
+            self.known_as(id, &mut edit);
+        }
         match type_name {
             "\"response.created\"" | "\"response.in_progress\"" | "\"response.queued\""
                 if self.goes_on =>
@@ -55,6 +58,15 @@ impl Rewriter {
         edit.end()
     }
 
+    /// The client knows the answer by the id that it had first.
+    fn known_as(&mut self, id: &str, edit: &mut Edit<'_>) {
+        match &self.id {
+            None => self.id = text(Some(id)),
+            Some(first) if self.goes_on => edit.set(id, &quoted(first)),
+            Some(_) => {}
+        }
+    }
+
     /// Keeps a part that the client saw.
     fn keep(&mut self, item: &str) {
         let kept: usize = self.seen.iter().map(String::len).sum();
@@ -76,6 +88,11 @@ impl Rewriter {
             }
         }
     }
+}
+
+/// The id of an answer.
+fn id(response: &str) -> Option<&str> {
+    pick(response, ["id"])?.first().copied().flatten()
 }
 
 /// The tool that an entry calls, if it is a call.
