@@ -246,12 +246,12 @@ async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
         if !filter.is_waiting() {
             return;
         }
-        let served = tokio::select! {
-            served = server.serve(said) => served,
+        let next = tokio::select! {
+            next = server.serve(said) => next,
             // Nobody waits for the answer any more: the provider need not write it.
             () = pieces.closed() => return,
         };
-        let Some(answer) = served else {
+        let Some(answer) = next else {
             let mut end = Vec::new();
             filter.release(&mut end);
             // The client may be gone: then nobody wants the end.
