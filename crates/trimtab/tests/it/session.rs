@@ -214,9 +214,8 @@ fn summary_requests(preset: &str, limits: Limits, tools: Measure) -> Vec<u64> {
     let mut session = Session::open(Arc::new(store), id, setup).unwrap();
     for round in 0..20 {
         let call = Call::new(format!("c{round}"), "measure", "{}");
-        let figures: String = (0..900)
-            .map(|n| format!("{} ", n * 7_919 + round))
-            .collect();
+        let figures = (0..900).map(|n| (n * 7_919 + round).to_string());
+        let figures = figures.collect::<Vec<_>>().join(" ");
         let messages = [
             Message::user(format!("measure {round}")),
             Message::assistant("").with_call(call),
