@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use trimtab::engine::compaction::answer::Ending;
 use trimtab::engine::plan::{Edit, Plan, Reason};
-use trimtab::engine::policy::Policy;
+use trimtab::engine::policy::{Form, PRESETS, Policy};
 use trimtab::engine::view::policy::ViewPolicy;
 use trimtab::engine::view::{HeadLines, Shape};
-use trimtab::model::{Dialect, Message, estimate::Measure};
-use trimtab::session::{Session, SessionError, Setup};
+use trimtab::model::{Call, Dialect, Message, estimate::Measure};
+use trimtab::session::{Answered, ByHand, Limits, Session, SessionError, Setup};
 use trimtab::store::{FolderStore, MemoryStore, SessionId, Store};
 use trimtab_testkit::{cases, history::any_history};
 
@@ -162,7 +163,7 @@ fn a_store_without_files_keeps_the_largest_outputs_behind_their_refs() {
     let setup = Setup::new(Policy::preset("archive").unwrap());
     let mut session = Session::open(Arc::clone(&store) as _, id.clone(), setup).unwrap();
     session.admit(Message::user("go")).unwrap();
-    let call = trimtab::model::Call::new("c", "read", "{}");
+    let call = Call::new("c", "read", "{}");
     session
         .admit(Message::assistant("").with_call(call))
         .unwrap();
@@ -194,4 +195,69 @@ fn a_store_without_files_keeps_the_largest_outputs_behind_their_refs() {
         notes[0].starts_with("an output has no file of its own: "),
         "{notes:?}"
     );
+}
+
+/// What a provider would count for every request for a summary of twenty rounds of figures,
+/// which take more tokens than a quarter of their bytes.
+fn summary_requests(preset: &str, limits: Limits, tools: Measure) -> Vec<u64> {
+    let policy = Policy::preset(preset).unwrap();
+    let beside = match policy.compaction.form {
+        Form::Messages => tools.tokens(),
+        _ => 0,
+    };
+    let setup = Setup {
+        limits,
+        tools,
+        ..Setup::new(policy)
+    };
+    let (store, id) = (MemoryStore::new(), SessionId::new("s").unwrap());
+    let mut session = Session::open(Arc::new(store), id, setup).unwrap();
+    for round in 0..20 {
+        let call = Call::new(format!("c{round}"), "measure", "{}");
+        let figures = (0..900).map(|n| (n * 7_919 + round).to_string());
+        let figures = figures.collect::<Vec<_>>().join(" ");
+        let messages = [
+            Message::user(format!("measure {round}")),
+            Message::assistant("").with_call(call),
+            Message::output(format!("c{round}"), figures),
+            Message::assistant("measured"),
+        ];
+        for message in messages {
+            session.admit(message).unwrap();
+        }
+    }
+    let mut counts = Vec::new();
+    let Some(mut pending) = session.compact(&ByHand::default()).unwrap() else {
+        return counts;
+    };
+    while let Some(request) = pending.request() {
+        let messages: Measure = request.messages.iter().map(Measure::of).sum();
+        counts.push(messages.tokens() + beside + request.max_output);
+        pending.answer(Answered::Text {
+            text: "<summary>Things were measured.</summary>".to_owned(),
+            ending: Ending::Whole,
+            usage: None,
+        });
+    }
+    counts
+}
+
+#[test]
+fn a_request_for_a_summary_fits_as_the_provider_counts_it() {
+    let window = 24_000;
+    let limits = Limits {
+        window: Some(window),
+        max_output: Some(1_000),
+        ..Limits::default()
+    };
+    let tools =
+        Measure::of_text(&r#"{"name": "measure", "description": "Measures."}, "#.repeat(200));
+    let mut asked = 0;
+    for preset in PRESETS.iter().filter(|preset| preset.fit()) {
+        for count in summary_requests(preset.name, limits, tools) {
+            asked += 1;
+            assert!(count <= window, "{}: {count} tokens", preset.name);
+        }
+    }
+    assert!(asked > 5, "{asked}");
 }
