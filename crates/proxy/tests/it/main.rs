@@ -10,7 +10,6 @@
 )]
 
 mod differential;
-mod durable;
 mod fake;
 mod managed;
 mod own;

@@ -20,8 +20,6 @@ pub(crate) enum Wrong {
     Slow(Duration),
     /// Nothing can be written.
     ReadOnly,
-    /// What waited cannot be written, but for the first time.
-    Late,
 }
 
 /// A store that goes wrong.
@@ -29,7 +27,6 @@ pub(crate) struct Failing {
     inner: MemoryStore,
     wrong: Wrong,
     calls: AtomicU64,
-    writes: AtomicU64,
 }
 
 impl Failing {
@@ -38,7 +35,6 @@ impl Failing {
             inner: MemoryStore::new(),
             wrong,
             calls: AtomicU64::new(0),
-            writes: AtomicU64::new(0),
         }
     }
 
@@ -136,10 +132,6 @@ impl Store for Failing {
 
     fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
         self.call(true)?;
-        let before = self.writes.fetch_add(1, Ordering::Relaxed);
-        if matches!(self.wrong, Wrong::Late) && before > 0 {
-            return Err(Error::Full);
-        }
         self.inner.write(session, writes)
     }
 
