@@ -56,6 +56,7 @@ async fn proxies(upstream: &str) -> Vec<(Running, String)> {
         Wrong::Panics(5),
         Wrong::Panics(31),
         Wrong::ReadOnly,
+        Wrong::Late,
         Wrong::Slow(Duration::from_millis(3)),
     ];
     for wrong in wrongs {

@@ -10,6 +10,7 @@
 )]
 
 mod differential;
+mod durable;
 mod fake;
 mod managed;
 mod own;

@@ -20,6 +20,8 @@ pub(crate) enum Wrong {
     Slow(Duration),
     /// Nothing can be written.
     ReadOnly,
+    /// What waited cannot be written, but for the first time.
+    Late,
 }
 
 /// A store that goes wrong.
@@ -27,6 +29,7 @@ pub(crate) struct Failing {
     inner: MemoryStore,
     wrong: Wrong,
     calls: AtomicU64,
+    writes: AtomicU64,
 }
 
 impl Failing {
@@ -35,6 +38,7 @@ impl Failing {
             inner: MemoryStore::new(),
             wrong,
             calls: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
         }
     }
 
@@ -132,6 +136,10 @@ impl Store for Failing {
 
     fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
         self.call(true)?;
+        let before = self.writes.fetch_add(1, Ordering::Relaxed);
+        if matches!(self.wrong, Wrong::Late) && before > 0 {
+            return Err(Error::Full);
+        }
         self.inner.write(session, writes)
     }
 

@@ -1,0 +1,84 @@
+//! What a model reads is durable, and what is not passes as it came.
+
+use std::sync::{Arc, Mutex};
+
+use trimtab_model::Dialect;
+use trimtab_proxy::{ModelRule, ProxyConfig};
+use trimtab_store::{MemoryStore, Store};
+
+use crate::fake::{Reply, Upstream, post};
+use crate::stores::{Failing, Wrong};
+use crate::talk::{Talk, answer, lines, path};
+use crate::{config, proxy_with};
+
+/// A window that holds none of the outputs here.
+fn narrow(config: ProxyConfig) -> ProxyConfig {
+    let rule = ModelRule {
+        model: "*".to_owned(),
+        window: Some(12_000),
+        max_output: None,
+        preset: None,
+        mode: None,
+    };
+    ProxyConfig {
+        models: vec![rule],
+        ..config
+    }
+}
+
+/// True if the store has an output that the text names.
+fn names_a_stored_output(store: &dyn Store, text: &str) -> bool {
+    let sessions = store.sessions().unwrap().into_iter();
+    let mut outputs = sessions.flat_map(|session| store.list(&session.session).unwrap());
+    outputs.any(|output| text.contains(output.reference.id()))
+}
+
+#[tokio::test]
+async fn a_ref_is_in_the_store_when_the_request_that_shows_it_is_whole() {
+    for dialect in Dialect::ALL {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let found = Arc::new(Mutex::new(Vec::new()));
+        let (asked_store, seen) = (Arc::clone(&store), Arc::clone(&found));
+        let upstream = Upstream::start(move |_, asked| {
+            let stored = names_a_stored_output(asked_store.as_ref(), &asked.text());
+            seen.lock().unwrap().push(stored);
+            Reply::json(200, answer(dialect, "fine", 100))
+        })
+        .await;
+        let (_running, base) = proxy_with(narrow(config(&upstream.url())), store).await;
+        let mut talk = Talk::new(dialect, "what is in the files?");
+        for round in 0..4 {
+            // Short enough to wait for the others, and too long for the window.
+            talk.round(
+                &format!("c{round}"),
+                &lines(900).replace("line", &format!("row{round}")),
+            );
+            let got = post(&base, path(dialect), &[("x-api-key", "k")], talk.body()).await;
+            assert_eq!(got.header("x-trimtab-action"), "edited", "{}", got.text());
+        }
+        assert_eq!(*found.lock().unwrap(), [true; 4], "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_made_durable_passes_as_it_came() {
+    for dialect in Dialect::ALL {
+        let upstream = Upstream::start(move |_, _| Reply::json(200, answer(dialect, "fine", 100)));
+        let upstream = upstream.await;
+        let store = Arc::new(Failing::new(Wrong::Late));
+        let (_running, base) = proxy_with(narrow(config(&upstream.url())), store).await;
+        let mut talk = Talk::new(dialect, "what is in the files?");
+        for round in 0..3 {
+            talk.round(
+                &format!("c{round}"),
+                &lines(900).replace("line", &format!("row{round}")),
+            );
+            let body = talk.body();
+            let got = post(&base, path(dialect), &[("x-api-key", "k")], body.clone()).await;
+            assert_eq!(got.status, 200);
+            assert_eq!(got.header("x-trimtab-action"), "passed");
+            assert_eq!(got.header("x-trimtab-reason"), "failed");
+            assert_eq!(upstream.seen().last().unwrap().text(), body);
+        }
+    }
+}
