@@ -75,10 +75,8 @@ async fn what_cannot_be_made_durable_passes_as_it_came() {
             );
             let body = talk.body();
             let got = post(&base, path(dialect), &[("x-api-key", "k")], body.clone()).await;
-            assert_eq!(
-                (got.status, got.header("x-trimtab-action")),
-                (http::StatusCode::OK, "passed")
-            );
+            assert_eq!(got.status, 200);
+            assert_eq!(got.header("x-trimtab-action"), "passed");
             assert_eq!(got.header("x-trimtab-reason"), "failed");
             assert_eq!(upstream.seen().last().unwrap().text(), body);
         }
