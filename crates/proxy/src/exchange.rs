@@ -124,6 +124,10 @@ impl Exchange {
             }
             let limits = self.managed.work.settings.config.limits;
             let (verdict, refused) = match look(answer, self.sent(), &limits).await {
+                // A smaller request that is refused for something else did not help either.
+                Looked::Answer(answer) if is_refusal(answer.status()) => {
+                    return Ok(original.unwrap_or(answer));
+                }
                 Looked::Answer(answer) => return Ok(answer),
                 Looked::Overflow(verdict, refused) => (verdict, refused),
             };
@@ -280,6 +284,11 @@ impl Exchange {
             }
         })
     }
+}
+
+/// True for a status that says that the request itself is wrong.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 400 | 413 | 422)
 }
 
 /// Takes in what was seen of an answer.

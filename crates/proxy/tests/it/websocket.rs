@@ -1,4 +1,4 @@
-//! A web socket is refused where a conversation could be managed, and connected elsewhere.
+//! A WebSocket is refused where a conversation could be managed, and connected elsewhere.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
