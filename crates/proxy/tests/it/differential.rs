@@ -288,7 +288,8 @@ async fn the_client_sees_no_difference() {
             let (direct, ours, action, case) = asked.await.unwrap();
             edited += usize::from(action.as_deref() == Some("edited"));
             let fault = reply(case.number, &faults).fault;
-            if !(direct.is_about_json() && ours.is_about_json()) {
+            // What was refused as JSON may be in a part that our window leaves out.
+            if !direct.is_about_json() {
                 assert_eq!(direct, ours, "{fault:?} {action:?} {case:?}");
             }
         }
