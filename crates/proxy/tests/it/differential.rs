@@ -121,10 +121,14 @@ impl Made {
         self.status == 400 && self.text.contains("is not valid JSON")
     }
 
-    /// The same without what the model thought: it is asked not to where the thought of its
-    /// open round had to go.
+    /// The same without what the model thought: in Messages it is asked not to where the thought
+    /// of its open round had to go. A stream that is cut after so many events then ends elsewhere.
     fn without_thoughts(mut self) -> Self {
         self.parts.retain(|part| !part.starts_with("thought "));
+        if self.broken {
+            self.parts.clear();
+            self.text.clear();
+        }
         self
     }
 }
@@ -293,8 +297,9 @@ async fn the_client_sees_no_difference() {
         });
         for asked in asked.collect::<Vec<_>>() {
             let (mut direct, mut ours, action, case) = asked.await.unwrap();
-            if action.as_deref() == Some("edited") {
-                edited += 1;
+            let is_edited = action.as_deref() == Some("edited");
+            edited += usize::from(is_edited);
+            if is_edited && case.dialect == Dialect::Messages {
                 direct = direct.without_thoughts();
                 ours = ours.without_thoughts();
             }
