@@ -21,7 +21,7 @@ use crate::verify::{Fault, Verified, Verifier};
 
 /// How many of the newest messages never settle, so that a late output among them finds its
 /// call without starting over.
-const UNSETTLED: usize = 32;
+const UNSETTLED: usize = 8;
 
 /// What is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,6 +94,8 @@ pub struct Projection {
     slots: Vec<Slot>,
     /// The measure of each slot: a message is counted once.
     measured: Vec<Measure>,
+    /// All of them together.
+    total: Measure,
     /// The measure of each message of the log, as it came.
     came: Vec<Measure>,
     front: Front,
@@ -157,6 +159,21 @@ impl Projection {
         &self.slots
     }
 
+    /// The measure of the message at `position` of the log, as it came.
+    pub fn measure(&self, position: usize) -> Option<&Measure> {
+        self.came.get(position)
+    }
+
+    /// The measure of each slot.
+    pub fn slot_measures(&self) -> &[Measure] {
+        &self.measured
+    }
+
+    /// What all slots take together: about what the window takes, without building it.
+    pub fn total(&self) -> &Measure {
+        &self.total
+    }
+
     /// Adds a line to the journal that changes nothing in the window: what the last compaction
     /// brought.
     pub fn judge(&mut self, enough: bool) {
@@ -171,6 +188,7 @@ impl Projection {
         let at = self.log.append(Arc::clone(&message));
         let measure = Measure::of(&message);
         self.measured.push(measure);
+        self.total += measure;
         self.came.push(measure);
         self.slots.push(Slot {
             message,
@@ -264,7 +282,9 @@ impl Projection {
         slot.message = Arc::new(shown);
         self.built = None;
         if let Some(measure) = self.measured.last_mut() {
+            self.total -= *measure;
             *measure = Measure::of(&slot.message);
+            self.total += *measure;
         }
     }
 
@@ -295,6 +315,7 @@ impl Projection {
         };
         let measured = |slot| measure(slot).unwrap_or_else(|| Measure::of(&slot.message));
         self.measured = self.slots.iter().map(measured).collect();
+        self.total = self.measured.iter().copied().sum();
         self.front = Front::default();
         self.built = None;
     }

@@ -12,6 +12,8 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
+use crate::spare::Spare;
+
 /// What can go wrong while a body passes.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -39,7 +41,17 @@ pub(crate) enum Collected {
 }
 
 /// Reads a body up to a number of bytes.
-pub(crate) async fn collect(mut body: Body, limit: usize) -> Collected {
+pub(crate) async fn collect(body: Body, limit: usize) -> Collected {
+    collect_seen(body, limit, &Spare::default(), |_| ()).await
+}
+
+/// The same into a spare buffer; `seen` is shown each piece as it comes.
+pub(crate) async fn collect_seen(
+    mut body: Body,
+    limit: usize,
+    spare: &Spare,
+    mut seen: impl FnMut(&[u8]),
+) -> Collected {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if expected > limit {
         return Collected::Longer(Bytes::new(), body);
@@ -52,20 +64,21 @@ pub(crate) async fn collect(mut body: Body, limit: usize) -> Collected {
             Ok(Err(_)) => continue,
             Err(error) => return Collected::Longer(buffer.freeze(), failing(error)),
         };
+        seen(&data);
         // A body that comes in one piece is not copied.
         if data.len() <= limit && buffer.is_empty() && body.is_end_stream() {
             first = Some(data);
             continue;
         }
         if buffer.is_empty() {
-            buffer.reserve(expected.max(data.len()));
+            buffer = spare.take(expected.max(data.len()));
         }
         buffer.extend_from_slice(&data);
         if buffer.len() > limit {
             return Collected::Longer(buffer.freeze(), body);
         }
     }
-    Collected::Whole(first.unwrap_or_else(|| buffer.freeze()))
+    Collected::Whole(first.unwrap_or_else(|| spare.keep(buffer)))
 }
 
 /// A body that is nothing but an error.

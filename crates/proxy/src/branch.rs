@@ -1,6 +1,6 @@
 //! One conversation of a client: its session, and which of its messages are the client's.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -11,16 +11,22 @@ use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Output, Part, RawJson, Role};
-use trimtab_store::{SessionId, Staged, Store};
+use trimtab_store::{Error as StoreError, SessionId, Staged, Store};
 use trimtab_wire::scan::Scan;
 use trimtab_wire::splice::{Change, Place, splice};
 use trimtab_wire::validate::{Fault, validate};
 
+use crate::carried::Carried;
 use crate::cut::{self, Reading};
+use crate::hashed::Prints;
 use crate::hidden::{self, Mixed};
 use crate::kept;
 use crate::ledger::{self, Ledger};
 use crate::prints::{Print, Trail, print_of};
+use crate::unwritten::Due;
+
+/// A window of so many tokens can always be thought about while a connection waits.
+const QUICK_WINDOW: u64 = 300_000;
 
 /// Why a window was not carried out on a body.
 #[derive(Debug)]
@@ -64,6 +70,7 @@ pub(crate) struct Branch {
     session: Session,
     /// The store of the session: what is written waits there.
     staged: Arc<Staged>,
+    due: Due,
     ledger: Ledger,
     /// Estimate of the client's messages as they came, in tokens.
     came: u64,
@@ -83,6 +90,10 @@ pub(crate) struct Branch {
     reading: Option<Reading>,
     /// True if there is reasoning in it: providers leave that out as they see fit.
     thinks: bool,
+    /// How many decisions had been made when a request was composed last.
+    composed: usize,
+    /// What was sent last, if that was not what came.
+    pub(crate) carried: Option<Box<Carried>>,
 }
 
 /// How far the window was searched for refs.
@@ -112,10 +123,12 @@ impl Branch {
             .iter()
             .map(|message| Measure::of(message).tokens());
         let thinks = log.messages().iter().any(|message| reasons(message));
+        let composed = session.projection().journal().entries().len();
         Ok(Some(Self {
             came: came.sum(),
             session,
             staged,
+            due: Due::default(),
             ledger,
             refs: Refs::default(),
             tools: (0, Measure::default()),
@@ -125,6 +138,8 @@ impl Branch {
             chosen: false,
             reading: None,
             thinks,
+            composed,
+            carried: None,
         }))
     }
 
@@ -158,6 +173,11 @@ impl Branch {
         &self.staged
     }
 
+    /// Whether what it has written is about to be made durable.
+    pub(crate) fn due(&self) -> &Due {
+        &self.due
+    }
+
     /// Makes durable what it has written.
     pub(crate) fn flush(&self) -> Result<(), SessionError> {
         Ok(self.staged.flush()?)
@@ -177,10 +197,12 @@ impl Branch {
 
     /// Lets `policy` decide from now on. What was sent stays as it is until it finds a reason to
     /// change it. One that a request asked for is only followed by another such.
-    pub(crate) fn follow(&mut self, policy: &Policy, asked_for: bool) -> Result<(), Trouble> {
+    pub(crate) fn follow(&mut self, policy: &Arc<Policy>, asked_for: bool) -> Result<(), Trouble> {
         self.chosen |= asked_for;
-        if (asked_for || !self.chosen) && self.session.setup().policy != *policy {
-            self.session.set_policy(policy.clone())?;
+        let decides = &self.session.setup().policy;
+        let same = Arc::ptr_eq(decides, policy) || decides == policy;
+        if (asked_for || !self.chosen) && !same {
+            self.session.set_policy(Arc::clone(policy))?;
         }
         Ok(())
     }
@@ -204,19 +226,21 @@ impl Branch {
             let unread = || Trouble::Mismatch(format!("message {at} cannot be read"));
             let print = trail.get(at).ok_or_else(unread)?;
             let mut message = scan.message(at).ok_or_else(unread)?;
-            self.came += Measure::of(&message).tokens();
             self.thinks |= reasons(&message);
             ledger::mark(&mut message, print);
-            let mixed = if message.role == Role::Assistant {
+            let mut mixed = None;
+            if message.role == Role::Assistant {
                 let logged = self.session.projection().log().len();
-                let mixed = hidden::of_message(self.mixed.take(), &message, logged);
+                mixed = hidden::of_message(self.mixed.take(), &message, logged);
                 message = hidden::as_sent(message, &self.said_in_hidden(), mixed.as_ref());
-                mixed
-            } else {
-                None
-            };
-            let place = self.session.admit(message.clone())?;
-            self.ledger.admitted(print, &message, place);
+            }
+            let place = self.session.admit(message)?;
+            let projection = self.session.projection();
+            let measure = projection.measure(place).copied().unwrap_or_default();
+            self.came += measure.tokens();
+            if let Some(message) = projection.log().get(place) {
+                self.ledger.admitted(print, message, place);
+            }
             if let Some(mixed) = mixed {
                 self.admit_outputs(mixed.outputs)?;
             }
@@ -261,6 +285,24 @@ impl Branch {
         Ok(kept.map_err(SessionError::from)?)
     }
 
+    /// True if no decision was made since the last request was composed, so that what is sent
+    /// now rests on nothing that is not durable.
+    pub(crate) fn rests_on_nothing(&mut self) -> bool {
+        let decisions = self.decisions();
+        std::mem::replace(&mut self.composed, decisions) == decisions
+    }
+
+    /// True if a decision about it takes no longer than a connection may wait: its window is
+    /// not large, or far from full. Calls of ours are put back in one go, or not at all.
+    pub(crate) fn is_quick(&self) -> bool {
+        if self.mixed.is_some() {
+            return false;
+        }
+        let window = self.session.setup().limits.window.unwrap_or(u64::MAX);
+        let total = self.session.projection().built().measures().total();
+        total.tokens() <= QUICK_WINDOW.max(window / 2)
+    }
+
     /// How many decisions were made so far.
     pub(crate) fn decisions(&self) -> usize {
         let entries = self.session.projection().journal().entries();
@@ -294,17 +336,31 @@ impl Branch {
     }
 
     /// Does what the policy wants done at these moments; gives what waits for a summary.
-    pub(crate) fn check(&mut self, moments: &[Moment]) -> Option<Pending> {
+    pub(crate) fn check(&mut self, moments: &[Moment]) -> Result<Option<Pending>, Trouble> {
         if self.summarising {
-            return None;
+            return Ok(None);
         }
-        // What is wrong with a decision shows again, and better, when the window is asked for.
-        let pending = |moment: &Moment| self.session.check(*moment).ok().flatten();
-        moments.iter().find_map(pending)
+        for moment in moments {
+            match self.session.check(*moment) {
+                Ok(None) => {}
+                Ok(pending) => return Ok(pending),
+                Err(error @ SessionError::Store(StoreError::WouldWait)) => return Err(error.into()),
+                // What is wrong with a decision shows again, and better, when the window is
+                // asked for.
+                Err(_) => {}
+            }
+        }
+        Ok(None)
     }
 
-    /// Makes the window fit and carries it out on the body.
-    pub(crate) fn compose(&mut self, scan: &Scan<'_>, ways: &Ways) -> Result<Outgoing, Trouble> {
+    /// Makes the window fit and carries it out on the body. Where the prints of its beginnings
+    /// are given, what was sent before need not be made again.
+    pub(crate) fn compose(
+        &mut self,
+        scan: &Scan<'_>,
+        ways: &Ways,
+        prints: Option<Prints<'_>>,
+    ) -> Result<Outgoing, Trouble> {
         let ready = self.session.ready();
         // What cannot be made to fit is sent as small as it is: the provider has the last word.
         let tokens = match &ready {
@@ -321,46 +377,67 @@ impl Branch {
             // Tools stand before everything that reasoning is bound to.
             self.session.front_changes()?;
         }
-        let mut changes = self.changes(scan)?;
         let window = self.session.setup().limits.window;
-        changes.extend(
-            ways.limit(scan, tokens, window)
-                .map(|tokens| Change::SetLimit { tokens }),
-        );
-        if offered {
-            changes.push(offer(scan.dialect()));
-        }
-        let body = if changes.is_empty() {
-            None
-        } else {
-            spliced(scan, &changes)?
-        };
+        let limit = ways.limit(scan, tokens, window);
+        let mut whole: Vec<Change> = limit
+            .map(|tokens| Change::SetLimit { tokens })
+            .into_iter()
+            .collect();
+        whole.extend(offered.then(|| offer(scan.dialect())));
         Ok(Outgoing {
-            body,
+            body: self.carry_out(scan, whole, prints)?,
             tokens_before: self.came.max(tokens),
             tokens,
             offered,
         })
     }
 
-    fn estimate(&mut self) -> Result<u64, SessionError> {
-        let total = self.session.window()?.measures().total();
-        Ok(self.session.calibration().tokens(&total))
-    }
-
-    fn changes(&mut self, scan: &Scan<'_>) -> Result<Vec<Change>, Trouble> {
+    /// The body with the window carried out on it; none if it is sent as it came. The changes
+    /// in `whole` are not about messages.
+    fn carry_out(
+        &mut self,
+        scan: &Scan<'_>,
+        mut whole: Vec<Change>,
+        prints: Option<Prints<'_>>,
+    ) -> Result<Option<Bytes>, Trouble> {
         self.session.window()?;
         let projection = self.session.projection();
         let (log, entries) = (projection.log(), projection.built().entries());
+        if lost_thought(log, entries) {
+            whole.push(Change::StopThinking);
+        }
         let came = |at: usize| scan.message(at);
-        let mut changes = match self.ledger.as_client(log, entries, came) {
+        let as_client = self.ledger.as_client(log, entries, came);
+        let mut prints = prints.filter(|_| as_client.is_none());
+        if let (Some(last), Some(prints)) = (&mut self.carried, &mut prints)
+            && let Some(body) = last.go_on(scan, (log, entries), &whole, prints)
+        {
+            return Ok(Some(body));
+        }
+        self.carried = None;
+        let mut changes = match as_client {
             Some((log, entries)) => changes_to(&log, &entries, scan.dialect()),
             None => changes_to(log, entries, scan.dialect()),
         };
-        if lost_thought(log, entries) {
-            changes.push(Change::StopThinking);
+        changes.extend(whole.iter().cloned());
+        if changes.is_empty() {
+            return Ok(None);
         }
-        Ok(changes)
+        let Some(body) = spliced(scan, &changes)? else {
+            return Ok(None);
+        };
+        // A limit that follows the room there is will be another one next time.
+        let lasts = |change: &Change| !matches!(change, Change::SetLimit { .. });
+        if let Some(mut prints) = prints.filter(|_| whole.iter().all(lasts)) {
+            let carried = Carried::of(scan, (log, entries), &body, (&changes, whole), &mut prints);
+            self.carried = carried.map(Box::new);
+        }
+        Ok(Some(body))
+    }
+
+    fn estimate(&mut self) -> Result<u64, SessionError> {
+        let total = self.session.window()?.measures().total();
+        Ok(self.session.calibration().tokens(&total))
     }
 
     /// The refs that the window shows.
@@ -445,13 +522,16 @@ fn defines_ours(scan: &Scan<'_>) -> bool {
 }
 
 fn offer(dialect: Dialect) -> Change {
-    let tools = tools::all();
+    static OFFERED: [OnceLock<Vec<RawJson>>; 3] = [const { OnceLock::new() }; 3];
+    let written = || {
+        let tools = tools::all();
+        let tools = tools.iter().map(|tool| tool.in_dialect(dialect));
+        tools.map(|tool| RawJson::of(&tool)).collect()
+    };
+    let offered = OFFERED.get(dialect as usize);
     Change::AddTools {
         place: Place::Last,
-        tools: tools
-            .iter()
-            .map(|tool| RawJson::of(&tool.in_dialect(dialect)))
-            .collect(),
+        tools: offered.map_or_else(written, |offered| offered.get_or_init(written).clone()),
     }
 }
 

@@ -168,15 +168,19 @@ impl Exchange {
         Ok(answer?.map(body::passing))
     }
 
+    /// The body, if it is not sent as it came.
+    fn edited(&self) -> Option<&Bytes> {
+        self.outgoing.body.as_ref().filter(|_| self.is_ours())
+    }
+
     fn request(&self, body: impl FnOnce(Bytes) -> Body) -> Result<Request<Body>, Failed> {
         let managed = &self.managed;
-        let edited = self.outgoing.body.as_ref().filter(|_| self.is_ours());
+        let edited = self.edited();
         let bytes = edited.unwrap_or(&self.came).clone();
-        let mut sent = headers::to_upstream(managed.work.headers.clone());
+        let mut sent = headers::of_managed(managed.work.headers.clone());
         if edited.is_some() {
             headers::unpacked(&mut sent);
         }
-        headers::readable(&mut sent);
         let mut request = Request::new(body(bytes));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = managed.route.address(&managed.rest).ok_or_else(|| Failed {
@@ -199,14 +203,14 @@ impl Exchange {
                     && lowered.is_none_or(|before| room < before)
                 {
                     ways.lowered = Some(room);
-                    return branch.compose(scan, &ways).map(Some);
+                    return branch.compose(scan, &ways, None).map(Some);
                 }
                 match branch.session().recover(&shrinkable(verdict))? {
                     Recovered::GiveUp => Ok(None),
-                    Recovered::Retry => branch.compose(scan, &ways).map(Some),
+                    Recovered::Retry => branch.compose(scan, &ways, None).map(Some),
                     Recovered::Summarise(pending) => {
                         branch.session().finish(pending)?;
-                        branch.compose(scan, &ways).map(Some)
+                        branch.compose(scan, &ways, None).map(Some)
                     }
                 }
             });
@@ -255,7 +259,7 @@ impl Exchange {
         let working = spawn_blocking(move || {
             managed.with(|branch, scan| {
                 let done = work(branch)?;
-                Ok((done, branch.compose(scan, &ways)?))
+                Ok((done, branch.compose(scan, &ways, None)?))
             })
         });
         let (done, outgoing) = working.await.ok()?.ok()?;
@@ -279,8 +283,12 @@ impl Exchange {
         let managed = Arc::clone(&self.managed);
         let is_ours = self.is_ours() || self.outgoing.body.is_none();
         UsageWatch::new(managed.work.dialect).then(move |seen| {
-            if is_ours && tokio::runtime::Handle::try_current().is_ok() {
-                spawn_blocking(move || learn_from(&managed, &seen));
+            let teaches = is_ours && seen.usage.is_some();
+            if teaches && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                // Not here: the end of the answer has not left yet.
+                runtime.spawn(async move {
+                    drop(spawn_blocking(move || learn_from(&managed, &seen)).await);
+                });
             }
         })
     }
@@ -311,7 +319,7 @@ pub(crate) fn learn_from(managed: &Arc<Managed>, seen: &Seen) {
         } else {
             &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]
         };
-        Ok(branch.check(moments).filter(|_| seen.whole))
+        Ok(branch.check(moments)?.filter(|_| seen.whole))
     });
     if let Ok(Some(pending)) = learned {
         summary::in_background(managed, pending);

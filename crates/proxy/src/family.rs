@@ -52,6 +52,18 @@ impl Family {
         })
     }
 
+    /// The same, unless somebody is at work on them.
+    pub(crate) fn free_branches(&self) -> Option<MutexGuard<'_, Branches>> {
+        self.branches.try_lock().ok()
+    }
+
+    /// True if nobody is at work on it and all of it is written.
+    fn is_idle(&self) -> bool {
+        let branches = self.free_branches();
+        let is_idle = |(_, branch): &(usize, Branch)| branch.staged().is_idle();
+        branches.is_some_and(|branches| branches.loaded.iter().all(is_idle))
+    }
+
     /// Notes down how much memory its newest conversation takes, about.
     pub(crate) fn weighs(&self, bytes: usize) {
         self.bytes
@@ -190,12 +202,16 @@ impl Branches {
 
     /// Forgets a branch that failed: it is read from the store when it comes back.
     pub(crate) fn forget(&mut self, number: usize) {
+        if let Some(branch) = self.get(number) {
+            // What it wrote before must be there by then; what cannot be written is lost.
+            branch.flush().unwrap_or(());
+        }
         self.loaded.retain(|(known, _)| *known != number);
         self.count = None;
     }
 
     /// The branch that the conversation goes on from: the longest that it begins with whole.
-    fn find(&self, trail: &Trail) -> Option<usize> {
+    pub(crate) fn find(&self, trail: &Trail) -> Option<usize> {
         let whole = self.loaded.iter().filter(|(_, branch)| {
             let length = branch.trail().len();
             length > 0 && trail.common(branch.trail()) == length
@@ -283,8 +299,8 @@ impl Families {
         }
         let mut oldest: Vec<(u64, String, usize)> = families
             .values()
-            // One that is in use stays.
-            .filter(|family| Arc::strong_count(family) == 1)
+            // One that is in use stays, and one that has something to write.
+            .filter(|family| Arc::strong_count(family) == 1 && family.is_idle())
             .map(|family| {
                 let used = family.used.load(Ordering::Relaxed);
                 (used, family.name.clone(), weight(family))

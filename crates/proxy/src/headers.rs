@@ -81,9 +81,12 @@ pub(crate) fn to_client(headers: &mut HeaderMap) {
     strip_hop_by_hop(headers);
 }
 
-/// The headers of a request whose answer we read: it must not come compressed.
-pub(crate) fn readable(headers: &mut HeaderMap) {
+/// The headers of a request whose answer we read as they go upstream: it must not come
+/// compressed.
+pub(crate) fn of_managed(headers: HeaderMap) -> HeaderMap {
+    let mut headers = to_upstream(headers);
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers
 }
 
 /// The headers of a request whose body was unpacked.

@@ -1,6 +1,6 @@
-//! A request that may be managed: unpacked, decided on off this thread, sent.
+//! A request that may be managed: unpacked, decided on, sent.
 
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,18 +11,23 @@ use crate::asked::Asked;
 use crate::body::{Body, full};
 use crate::decode::decode;
 use crate::exchange;
-use crate::plan::{self, Decided, Work};
+use crate::hashed::Hashed;
+use crate::plan::{self, Decided, Pace, Work};
 use crate::service;
 use crate::watch::UsageWatch;
 
 /// Compressed bodies up to this size are unpacked at once; larger ones off the thread.
 const UNPACKED_AT_ONCE: usize = 16 << 10;
 
-/// Answers a request whose body was read.
-pub(crate) async fn manage(mut asked: Asked, dialect: Dialect, came: Bytes) -> Response<Body> {
+/// Answers a request whose body was read, and hashed meanwhile.
+pub(crate) async fn manage(
+    mut asked: Asked,
+    dialect: Dialect,
+    (came, hashed): (Bytes, Hashed),
+) -> Response<Body> {
     asked.note.record.dialect = Some(dialect);
     let decided = match unpack(&asked, &came).await {
-        Some(body) => decide(&asked, dialect, body).await,
+        Some(body) => decide(&asked, dialect, (body, hashed)).await,
         None => Decided::Pass {
             reason: "encoding",
             detail: String::new(),
@@ -41,6 +46,7 @@ pub(crate) async fn manage(mut asked: Asked, dialect: Dialect, came: Bytes) -> R
             asked.note.record.detail = detail;
             pass(asked, dialect, model.as_deref(), came).await
         }
+        Decided::Later(_) => pass(asked, dialect, None, came).await,
     }
 }
 
@@ -73,12 +79,13 @@ async fn unpack(asked: &Asked, came: &Bytes) -> Option<Bytes> {
 }
 
 /// Decides within the limits of time and number; whatever fails lets the request pass.
-async fn decide(asked: &Asked, dialect: Dialect, body: Bytes) -> Decided {
+async fn decide(asked: &Asked, dialect: Dialect, (body, hashed): (Bytes, Hashed)) -> Decided {
     let limits = asked.settings.config.limits;
     if body.len() < limits.session_bytes {
         let decided = catch_unwind(|| plan::small(dialect, &body));
         return decided.unwrap_or_else(|_| failed("panicked"));
     }
+    let is_packed = asked.headers.contains_key(http::header::CONTENT_ENCODING);
     let work = Work {
         shared: Arc::clone(&asked.shared),
         settings: Arc::clone(&asked.settings),
@@ -86,19 +93,33 @@ async fn decide(asked: &Asked, dialect: Dialect, body: Bytes) -> Decided {
         path: asked.path.clone(),
         headers: asked.headers.clone(),
         body,
+        hashed: (!is_packed).then_some(hashed),
     };
     let Ok(permit) = Arc::clone(&asked.shared.plans).try_acquire_owned() else {
         return failed("busy");
     };
-    let deciding = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        work.decide()
-    });
+    let deciding = match quickly(work) {
+        Decided::Later(work) => tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work.decide(Pace::MayWait)
+        }),
+        decided => return decided,
+    };
     match tokio::time::timeout(limits.plan_time(), deciding).await {
         Ok(Ok(decided)) => decided,
         Ok(Err(_)) => failed("panicked"),
         Err(_) => failed("slow"),
     }
+}
+
+/// Decides here and now if that is quick: waking another thread often takes longer.
+fn quickly(work: Work) -> Decided {
+    if !work.may_be_quick() {
+        return Decided::Later(Box::new(work));
+    }
+    // What it leaves half done is read from the store again: see `Family::branches`.
+    let decided = catch_unwind(AssertUnwindSafe(|| work.decide(Pace::Quick)));
+    decided.unwrap_or_else(|_| failed("panicked"))
 }
 
 fn failed(reason: &'static str) -> Decided {

@@ -10,6 +10,7 @@ use trimtab_model::Dialect;
 use trimtab_wire::scan::{Memo, Scan, Unscannable};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use crate::hashed::{Hashed, Prints};
 use crate::prints::{Print, Trail};
 
 /// Bytes that are looked at to guess.
@@ -62,10 +63,17 @@ pub(crate) struct Read<'a> {
     pub(crate) scan: Scan<'a>,
     pub(crate) trail: Trail,
     tenant: &'a str,
-    /// What it begins like, the mark up to which, and the hash so far.
+    /// What it begins like, and the mark up to which.
     from: Option<(Arc<Known>, usize)>,
-    hasher: Xxh3,
-    hashed: usize,
+    hashed: &'a Hashed,
+    key: &'a [u8; 192],
+}
+
+impl Read<'_> {
+    /// Prints of the beginnings of the body.
+    pub(crate) fn prints(&self) -> Prints<'_> {
+        self.hashed.prints(self.key, self.scan.body())
+    }
 }
 
 impl Memos {
@@ -81,18 +89,25 @@ impl Memos {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// True if all but the last few bytes of a body may be known.
+    pub(crate) fn may_know(&self, of: (&str, Dialect), body: &[u8], but: usize) -> bool {
+        let guessed = self.guess(of, body);
+        let mark = guessed.and_then(|(known, mark)| known.marks.get(mark).copied());
+        mark.is_some_and(|mark| mark.offset + but >= body.len())
+    }
+
     /// Reads a body, from where it is new if it begins like one that is known.
     pub(crate) fn read<'a>(
         &self,
         (tenant, dialect): (&'a str, Dialect),
-        body: &'a [u8],
-        key: &[u8; 192],
+        (body, hashed): (&'a [u8], &'a Hashed),
+        key: &'a [u8; 192],
     ) -> Result<Read<'a>, Unscannable> {
-        let mut so_far = Xxh3::with_secret(*key);
-        let (from, hashed) = match self.guess((tenant, dialect), body) {
-            Some((known, deepest)) => prove(known, deepest, body, &mut so_far),
-            None => (None, 0),
-        };
+        let guessed = self.guess((tenant, dialect), body);
+        let from = guessed.and_then(|(known, deepest)| {
+            let mark = proven(&known.marks, deepest, hashed, (key, body))?;
+            Some((known, mark))
+        });
         let (scan, trail) = if let Some((known, mark)) = &from {
             known.resume(*mark, body, key)?
         } else {
@@ -105,8 +120,8 @@ impl Memos {
             trail,
             tenant,
             from,
-            hasher: so_far,
             hashed,
+            key,
         })
     }
 
@@ -131,8 +146,8 @@ impl Memos {
             trail,
             tenant,
             from,
-            hasher,
             hashed,
+            key,
         } = read;
         let (body, dialect) = (scan.body(), scan.dialect());
         let head = scan.first_in_list();
@@ -140,7 +155,7 @@ impl Memos {
         let before = from.as_ref().map_or(&[][..], |(known, mark)| {
             known.marks.get(..=*mark).unwrap_or_default()
         });
-        let marks = marks(&memo, before, body, (hasher, hashed));
+        let marks = marks(&memo, before, body, hashed.prints(key, body));
         let Some(sample) = marks.last().and_then(|last| {
             let beginning = body.get(..last.offset)?;
             samples((tenant, dialect), beginning).next()
@@ -214,29 +229,25 @@ impl Known {
     }
 }
 
-/// The last mark up to which a body is proven to begin like a known one, and how much of it
-/// was hashed.
-fn prove(
-    known: Arc<Known>,
+/// The last mark up to which a body is proven to begin like a known one.
+fn proven(
+    marks: &[Mark],
     deepest: usize,
-    body: &[u8],
-    hasher: &mut Xxh3,
-) -> (Option<(Arc<Known>, usize)>, usize) {
-    let (mut at, mut proven) = (0, None);
-    for (number, mark) in known.marks.iter().enumerate().take(deepest + 1) {
-        hasher.update(body.get(at..mark.offset).unwrap_or_default());
-        at = mark.offset;
-        if hasher.digest128() != mark.print {
-            break;
-        }
-        proven = Some(number);
+    hashed: &Hashed,
+    (key, body): (&[u8; 192], &[u8]),
+) -> Option<usize> {
+    let marks = marks.get(..=deepest)?;
+    let mut prints = hashed.prints(key, body);
+    let mut is_same = |mark: &Mark| prints.of(mark.offset) == mark.print;
+    if marks.last().is_some_and(&mut is_same) {
+        return Some(deepest);
     }
-    (proven.map(|number| (known, number)), at)
+    // Where one beginning is the same, all shorter ones are.
+    marks.partition_point(is_same).checked_sub(1)
 }
 
 /// The marks of a body: those that are proven, and new ones behind them.
-fn marks(memo: &Memo, before: &[Mark], body: &[u8], so_far: (Xxh3, usize)) -> Vec<Mark> {
-    let (mut hasher, mut at) = so_far;
+fn marks(memo: &Memo, before: &[Mark], body: &[u8], mut prints: Prints<'_>) -> Vec<Mark> {
     let entries = memo.entries();
     let mut marks: Vec<Mark> = Vec::new();
     for mark in before {
@@ -249,18 +260,17 @@ fn marks(memo: &Memo, before: &[Mark], body: &[u8], so_far: (Xxh3, usize)) -> Ve
         };
         let is_last = entries_before + LAST > entries;
         let far = marks.last().map_or(0, |last| last.offset) + APART <= boundary.offset;
-        // What was hashed beyond what is proven cannot be taken up in the middle.
-        if (!is_last && !far) || boundary.offset < at {
+        if !is_last && !far {
             continue;
         }
-        hasher.update(body.get(at..boundary.offset).unwrap_or_default());
-        at = boundary.offset;
-        let Some(tail) = tail(body, at) else { continue };
+        let Some(tail) = tail(body, boundary.offset) else {
+            continue;
+        };
         let mark = Mark {
             entries: entries_before,
             messages: boundary.messages,
-            offset: at,
-            print: hasher.digest128(),
+            offset: boundary.offset,
+            print: prints.of(boundary.offset),
             tail,
         };
         marks.push(mark);

@@ -1,6 +1,6 @@
-//! The work on one request, from its body to the body that is sent. All of it is synchronous:
-//! it runs off the threads that serve connections, under a deadline, and may fail or panic
-//! without harm.
+//! The work on one request, from its body to the body that is sent. All of it is synchronous,
+//! and may fail or panic without harm. It runs off the threads that serve connections, under a
+//! deadline; what is quick and needs no disk runs on them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,8 @@ use trimtab_wire::scan::{Scan, Unscannable};
 use crate::branch::{Branch, Outgoing, Trouble, Ways};
 use crate::config::{Compaction, Mode};
 use crate::family::Family;
+use crate::hashed::Hashed;
+use crate::memos::Read;
 use crate::models::Known;
 use crate::prints::Trail;
 use crate::renewed::{self, Came};
@@ -30,8 +32,19 @@ const ANSWER_SHARE: u64 = 8;
 /// An answer of so many tokens is always kept room for.
 const FREE_ANSWER: u64 = 4_096;
 
+/// As much of a body may be new, in bytes, for a decision about it to be quick.
+const QUICK_NEWS: usize = 64 << 10;
+
+/// How long deciding may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// This thread may wait for locks and disks.
+    MayWait,
+    /// This thread serves connections: what is not quick is left for later.
+    Quick,
+}
+
 /// A request to be worked on.
-#[derive(Clone)]
 pub(crate) struct Work {
     pub(crate) shared: Arc<Shared>,
     pub(crate) settings: Arc<Settings>,
@@ -40,6 +53,8 @@ pub(crate) struct Work {
     pub(crate) headers: HeaderMap,
     /// The body, unpacked.
     pub(crate) body: Bytes,
+    /// The hash of the body, where it was taken while it came.
+    pub(crate) hashed: Option<Hashed>,
 }
 
 /// What is to be done with a request.
@@ -55,6 +70,8 @@ pub(crate) enum Decided {
     },
     /// It is managed.
     Manage(Box<Managed>),
+    /// It takes longer than this thread can wait.
+    Later(Box<Work>),
 }
 
 /// A request whose window is managed.
@@ -110,8 +127,15 @@ fn pass(reason: &'static str, model: Option<String>) -> Decided {
 }
 
 impl Work {
+    /// True if the decision may be a quick one: little of the body is new.
+    pub(crate) fn may_be_quick(&self) -> bool {
+        let tenant = self.shared.keys.tenant(&self.headers);
+        let of = (tenant.as_str(), self.dialect);
+        self.hashed.is_some() && self.shared.memos.may_know(of, &self.body, QUICK_NEWS)
+    }
+
     /// Decides what is to be done, and does what can be done now.
-    pub(crate) fn decide(self) -> Decided {
+    pub(crate) fn decide(mut self, pace: Pace) -> Decided {
         let body = self.body.clone();
         if body.len() < self.settings.config.limits.session_bytes {
             return small(self.dialect, &body);
@@ -119,7 +143,10 @@ impl Work {
         let shared = Arc::clone(&self.shared);
         let tenant = shared.keys.tenant(&self.headers);
         let of = (tenant.as_str(), self.dialect);
-        let read = match shared.memos.read(of, &body, shared.keys.prints()) {
+        let key = shared.keys.prints();
+        let hashed = self.hashed.take();
+        let hashed = hashed.unwrap_or_else(|| Hashed::of(key, &body));
+        let read = match shared.memos.read(of, (&body, &hashed), key) {
             Ok(read) => read,
             Err(why) => return not_understood(&why),
         };
@@ -127,14 +154,21 @@ impl Work {
         if read.scan.is_partial() {
             return pass("partial", model);
         }
-        let decided = self.manage(&read.scan, &read.trail, model.unwrap_or_default());
-        if let Decided::Manage(_) = decided {
-            shared.memos.keep(read);
+        match self.manage(&read, model.unwrap_or_default(), pace) {
+            Decided::Manage(managed) => {
+                shared.memos.keep(read);
+                Decided::Manage(managed)
+            }
+            Decided::Later(mut work) => {
+                work.hashed = Some(hashed);
+                Decided::Later(work)
+            }
+            passes @ Decided::Pass { .. } => passes,
         }
-        decided
     }
 
-    fn manage(self, scan: &Scan<'_>, trail: &Trail, model: String) -> Decided {
+    fn manage(self, read: &Read<'_>, model: String, pace: Pace) -> Decided {
+        let scan = &read.scan;
         let settings = Arc::clone(&self.settings);
         let chosen = settings
             .routes
@@ -148,7 +182,7 @@ impl Work {
         if mode == Mode::Bypass {
             return pass("bypass", Some(model));
         }
-        let Some((name, listed)) = self.family_name(scan, trail) else {
+        let Some((name, listed)) = self.family_name(scan, &read.trail) else {
             return pass("empty", Some(model));
         };
         if self.shared.keys.share(&name) < settings.config.holdout {
@@ -191,7 +225,10 @@ impl Work {
             pending: None,
             unwritten: None,
         };
-        managed.begin(scan, trail)
+        match pace {
+            Pace::MayWait => managed.begin(read),
+            Pace::Quick => managed.begin_quickly(read),
+        }
     }
 
     /// The name under which the conversation and its kin are kept, and where that is listed for
@@ -246,7 +283,8 @@ impl Work {
 
 impl Managed {
     /// Finds its conversation, lets in what is new and makes the first body.
-    fn begin(mut self, scan: &Scan<'_>, trail: &Trail) -> Decided {
+    fn begin(mut self, read: &Read<'_>) -> Decided {
+        let (scan, trail) = (&read.scan, &read.trail);
         let family = Arc::clone(&self.family);
         let mut branches = family.branches();
         let setup = self.setup(scan);
@@ -261,7 +299,7 @@ impl Managed {
             let branch =
                 branch.ok_or_else(|| Trouble::Mismatch("the branch is gone".to_owned()))?;
             self.branch = number;
-            self.first(branch, scan, trail, &setup)
+            self.first(branch, read, &setup)
         });
         match found {
             Ok(()) => Decided::Manage(Box::new(self)),
@@ -278,35 +316,60 @@ impl Managed {
         }
     }
 
+    /// The same where nothing has to be waited for: the conversation is in memory, nobody else
+    /// is at work on it, and its window is not too large to think about.
+    fn begin_quickly(mut self, read: &Read<'_>) -> Decided {
+        let waits = self.work.settings.config.compaction == Compaction::Wait;
+        let family = Arc::clone(&self.family);
+        let setup = self.setup(&read.scan);
+        let begun = family.free_branches().is_some_and(|mut branches| {
+            let Some(number) = branches.find(&read.trail).filter(|_| !waits) else {
+                return false;
+            };
+            self.branch = number;
+            let branch = branches.get(number).filter(|branch| branch.is_quick());
+            branch.is_some_and(|branch| {
+                branch.staged().hurry(true);
+                let begun = self.first(branch, read, &setup);
+                branch.staged().hurry(false);
+                begun.is_ok()
+            })
+        });
+        if begun {
+            Decided::Manage(Box::new(self))
+        } else {
+            Decided::Later(Box::new(self.work))
+        }
+    }
+
     fn first(
         &mut self,
         branch: &mut Branch,
-        scan: &Scan<'_>,
-        trail: &Trail,
+        read: &Read<'_>,
         setup: &Setup,
     ) -> Result<(), Trouble> {
+        let scan = &read.scan;
         branch.follow(&setup.policy, self.work.asked_policy().is_some())?;
         branch.session().set_limits(setup.limits);
         branch.wakes();
         let tools = scan.json(scan.request().tools);
         branch.set_tools(tools, self.work.shared.keys.prints());
         branch.id().as_str().clone_into(&mut self.session);
-        let before = branch.decisions();
-        branch.admit(scan, trail)?;
+        branch.admit(scan, &read.trail)?;
         if self.untouched.is_none() {
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
             let moments = moments
                 .get(usize::from(!after_outputs)..)
                 .unwrap_or_default();
-            self.pending = branch.check(moments);
+            self.pending = branch.check(moments)?;
         }
         let waits = self.work.settings.config.compaction == Compaction::Wait;
         if waits && self.mode == Mode::On && self.pending.is_some() {
             return Ok(branch.flush()?);
         }
         let decided = branch.decisions();
-        self.outgoing = branch.compose(scan, &self.ways)?;
+        self.outgoing = branch.compose(scan, &self.ways, Some(read.prints()))?;
         if branch.decisions() != decided {
             // The window had to be made smaller at once: the summary would come too late.
             self.pending = None;
@@ -315,8 +378,8 @@ impl Managed {
         // a decision, and often shows a ref.
         let staged = Arc::clone(branch.staged());
         let as_it_came = self.mode != Mode::On || self.untouched.is_some();
-        self.unwritten = Some(if as_it_came || branch.decisions() == before {
-            Unwritten::Behind(staged)
+        self.unwritten = Some(if as_it_came || branch.rests_on_nothing() {
+            Unwritten::Behind(branch.due().later(&staged))
         } else {
             Unwritten::Before(staged)
         });

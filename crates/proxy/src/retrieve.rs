@@ -356,8 +356,12 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
                 return asked.hand_on(answer, Some(watch));
             }
         };
-        let (shown, said) = server.look(&bytes).await;
+        let (shown, said, learning) = server.look(&bytes);
         let asks = said.as_ref().is_some_and(asks_only_us);
+        if asks {
+            // The figures are those of this call, not of the next one.
+            learning.await.ok();
+        }
         if asks && let (Some(said), Some(mut shown)) = (said.clone(), shown.clone()) {
             whole::hide(server.exchange.managed.work.dialect, &mut shown);
             if let Some(next) = server.serve(said).await {
@@ -374,7 +378,7 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
 
 impl Server {
     /// What an answer in one piece says.
-    async fn look(&self, bytes: &[u8]) -> (Option<Value>, Option<Message>) {
+    fn look(&self, bytes: &[u8]) -> (Option<Value>, Option<Message>, JoinHandle<()>) {
         let dialect = self.exchange.managed.work.dialect;
         let shown: Option<Value> = serde_json::from_slice(bytes).ok();
         let said = answer::of_whole(dialect, bytes);
@@ -383,8 +387,7 @@ impl Server {
             .map(|usage| usage_of(dialect, usage))
             .unwrap_or_default();
         let called = said.as_ref().is_some_and(Message::has_calls);
-        self.learn(usage, called).await.ok();
-        (shown, said)
+        (shown, said, self.learn(usage, called))
     }
 
     /// The last answer as the client gets it; none if that is as it came.

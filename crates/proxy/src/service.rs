@@ -12,15 +12,18 @@ use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::scan::detect;
 
 use crate::asked::Asked;
-use crate::body::{self, Body, Collected, collect, rejoined};
+use crate::body::{self, Body, Collected, collect_seen, rejoined};
 use crate::client::Client;
 use crate::config::Mode;
 use crate::family::Families;
+use crate::hashed::Hashed;
+use crate::manage::manage;
 use crate::memos::Memos;
 use crate::models::Models;
 use crate::record::{Book, Note, Report};
 use crate::route::dialect_of_client;
 use crate::settings::Current;
+use crate::spare::Spare;
 use crate::tenant::Keys;
 use crate::{aside, guard, headers, own, tunnel};
 
@@ -47,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) memos: Memos,
     /// What is known of models.
     pub(crate) models: Models,
+    /// Buffers for bodies.
+    spare: Spare,
     book: Arc<Book>,
 }
 
@@ -70,6 +75,7 @@ impl Shared {
             families: Families::new(SESSION_MEMORY),
             memos: Memos::new(MEMO_MEMORY),
             models: Models::new(catalogue),
+            spare: Spare::default(),
             book,
         }
     }
@@ -148,8 +154,11 @@ async fn forward(mut asked: Asked, body: Body) -> Response<Body> {
 /// Reads the body of a request that may be managed.
 async fn look_into(mut asked: Asked, dialect: Dialect, body: Body) -> Response<Body> {
     let limit = asked.settings.config.limits.body_bytes;
-    match collect(body, limit).await {
-        Collected::Whole(bytes) => crate::manage::manage(asked, dialect, bytes).await,
+    // It is hashed while it comes.
+    let mut hashed = Hashed::new(asked.shared.keys.prints());
+    let seen = |piece: &[u8]| hashed.add(piece);
+    match collect_seen(body, limit, &asked.shared.spare, seen).await {
+        Collected::Whole(bytes) => manage(asked, dialect, (bytes, hashed)).await,
         Collected::Longer(read, rest) => {
             asked.note.because("body-too-long");
             pass(asked, dialect, None, rejoined(read, rest)).await

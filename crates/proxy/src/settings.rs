@@ -16,7 +16,7 @@ pub(crate) struct Settings {
     /// Where requests go.
     pub(crate) routes: Routes,
     /// All policies by name.
-    policies: HashMap<String, Policy>,
+    policies: HashMap<String, Arc<Policy>>,
 }
 
 impl Settings {
@@ -27,7 +27,7 @@ impl Settings {
         let names = names.chain(config.policies.keys().map(String::as_str));
         let found = names.filter_map(|name| {
             let policy = policy::find(name, &config.policies).ok()?;
-            Some((name.to_owned(), policy))
+            Some((name.to_owned(), Arc::new(policy)))
         });
         let policies = found.collect();
         Self {
@@ -38,7 +38,7 @@ impl Settings {
     }
 
     /// The policy of that name.
-    pub(crate) fn policy(&self, name: &str) -> Option<&Policy> {
+    pub(crate) fn policy(&self, name: &str) -> Option<&Arc<Policy>> {
         self.policies.get(name)
     }
 }

@@ -141,9 +141,8 @@ fn by_client(managed: &Managed, wanted: &SummaryRequest) -> Option<Writer> {
     *request.method_mut() = Method::POST;
     *request.uri_mut() = managed.route.address(&managed.rest)?;
     *request.version_mut() = Version::HTTP_11;
-    let mut sent = headers::to_upstream(work.headers.clone());
+    let mut sent = headers::of_managed(work.headers.clone());
     headers::unpacked(&mut sent);
-    headers::readable(&mut sent);
     *request.headers_mut() = sent;
     Some(Writer {
         dialect: work.dialect,

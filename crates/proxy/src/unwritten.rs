@@ -13,15 +13,16 @@ use trimtab_store::Staged;
 
 use crate::body::BoxError;
 
-/// How long writes wait that a request does not rest on, so that it is under way by then.
-const BEHIND: Duration = Duration::from_millis(1);
+/// How long writes wait that no request rests on: those of several requests are carried out
+/// together, and none of them is disturbed by it.
+const BEHIND: Duration = Duration::from_millis(50);
 
 /// What is to be made durable.
 pub(crate) enum Unwritten {
     /// Before a model reads the request.
     Before(Arc<Staged>),
-    /// Whenever there is time.
-    Behind(Arc<Staged>),
+    /// Whenever there is time; nothing, if somebody will see to it already.
+    Behind(Option<Behind>),
 }
 
 impl Unwritten {
@@ -29,18 +30,53 @@ impl Unwritten {
     pub(crate) fn before(self) -> Option<Arc<Staged>> {
         match self {
             Self::Before(staged) => Some(staged),
-            Self::Behind(staged) => {
-                tokio::spawn(flush_behind(staged));
+            Self::Behind(behind) => {
+                if let Some(behind) = behind {
+                    tokio::spawn(behind.flush());
+                }
                 None
             }
         }
     }
 }
 
-async fn flush_behind(staged: Arc<Staged>) {
-    tokio::time::sleep(BEHIND).await;
-    // What fails here shows in the next request, which then passes as it came.
-    drop(spawn_blocking(move || staged.flush()).await);
+/// Says that what a conversation has written will be made durable.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Due(Arc<AtomicBool>);
+
+impl Due {
+    /// What is to be made durable later; none if that is due already.
+    pub(crate) fn later(&self, staged: &Arc<Staged>) -> Option<Behind> {
+        let is_due = self.0.swap(true, Ordering::AcqRel);
+        (!is_due).then(|| Behind {
+            staged: Arc::clone(staged),
+            due: self.clone(),
+        })
+    }
+}
+
+/// Writes that no request rests on.
+pub(crate) struct Behind {
+    staged: Arc<Staged>,
+    due: Due,
+}
+
+impl Behind {
+    async fn flush(self) {
+        tokio::time::sleep(BEHIND).await;
+        // What comes from now on may be too late for this time.
+        self.due.0.store(false, Ordering::Release);
+        let staged = Arc::clone(&self.staged);
+        // What fails here shows in the next request, which then passes as it came.
+        drop(spawn_blocking(move || staged.flush()).await);
+    }
+}
+
+impl Drop for Behind {
+    /// Also where it never came to be carried out.
+    fn drop(&mut self) {
+        self.due.0.store(false, Ordering::Release);
+    }
 }
 
 /// Makes durable what a request rests on, within a time. Says in `failed` that it did not.

@@ -1,6 +1,7 @@
 //! A store whose writes wait, and are then carried out together.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trimtab_model::Ref;
@@ -25,6 +26,9 @@ const MOST: usize = 4 << 20;
 /// append flushes by itself, so what is read is always what was written. A flush that fails
 /// loses what waited: from then on everything fails with [`Error::Lost`].
 ///
+/// Who must not wait for a disk says so with [`hurry`](Self::hurry): whatever cannot be done
+/// in memory is then refused with [`Error::WouldWait`], and can be asked for again.
+///
 /// ```
 /// use std::sync::Arc;
 /// use trimtab_store::{MemoryStore, Put, SessionId, Staged, Store, Stream};
@@ -42,6 +46,8 @@ pub struct Staged {
     state: Mutex<State>,
     /// Held while writes are carried out, so that they keep their order.
     turn: Mutex<()>,
+    /// True while nobody may wait for the store behind.
+    hurried: AtomicBool,
 }
 
 #[derive(Default)]
@@ -59,6 +65,7 @@ impl Staged {
             inner,
             state: Mutex::default(),
             turn: Mutex::default(),
+            hurried: AtomicBool::new(false),
         }
     }
 
@@ -83,11 +90,31 @@ impl Staged {
         Ok(())
     }
 
+    /// Says whether who asks next cannot wait for the store behind. [`flush`](Self::flush)
+    /// always does.
+    pub fn hurry(&self, hurried: bool) {
+        self.hurried.store(hurried, Ordering::Relaxed);
+    }
+
+    /// The store behind, for who may wait for it.
+    fn behind(&self) -> Result<&dyn Store> {
+        if self.hurried.load(Ordering::Relaxed) {
+            Err(Error::WouldWait)
+        } else {
+            Ok(self.inner.as_ref())
+        }
+    }
+
     /// True if nothing waits.
     pub fn is_flushed(&self) -> bool {
         // A write that is under way has left the list.
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.state().waiting.is_empty()
+    }
+
+    /// True if nothing waits and nothing is being written; says so without waiting.
+    pub fn is_idle(&self) -> bool {
+        self.turn.try_lock().is_ok() && self.state().waiting.is_empty()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -108,7 +135,7 @@ impl Staged {
         if let Some(naming) = self.state().namings.get(session) {
             return Ok(Some(naming.clone()));
         }
-        let naming = self.inner.naming(session)?;
+        let naming = self.behind()?.naming(session)?;
         if let Some(naming) = &naming {
             let mut state = self.state();
             state.namings.insert(session.clone(), naming.clone());
@@ -120,15 +147,16 @@ impl Staged {
         let mut state = self.usable()?;
         state.bytes += write.weight();
         state.waiting.push((session.clone(), write));
-        let full = state.bytes > MOST;
+        let full = state.bytes > MOST && !self.hurried.load(Ordering::Relaxed);
         drop(state);
         if full { self.flush() } else { Ok(()) }
     }
 
     /// The store with everything in it.
     fn settled(&self) -> Result<&dyn Store> {
+        let behind = self.behind()?;
         self.flush()?;
-        Ok(self.inner.as_ref())
+        Ok(behind)
     }
 }
 

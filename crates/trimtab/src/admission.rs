@@ -8,7 +8,7 @@ use trimtab_engine::view::policy::Views;
 use trimtab_engine::view::{Given, Shape, Spill, view};
 use trimtab_engine::window::Projection;
 use trimtab_model::{Message, Output, Part, RawJson, Ref, Role};
-use trimtab_store::{Put, Result, SessionId, Spilled, Store};
+use trimtab_store::{Error, Put, Result, SessionId, Spilled, Store};
 
 /// Media type of an output that is more than text: its parts as JSON.
 const PARTS: &str = "application/vnd.trimtab.parts+json";
@@ -103,7 +103,7 @@ impl Admission {
                 .or_else(|| tools.get(part).cloned().flatten());
             let tool = named.unwrap_or_default();
             self.keep(output, &tool)?;
-            let short = self.short(output, &tool, &mut warnings);
+            let short = self.short(output, &tool, &mut warnings)?;
             shown.extend(short.map(|output| (part, output)));
         }
         Ok(Admitted {
@@ -152,12 +152,19 @@ impl Admission {
     }
 
     /// The output as it is shown, if that is not all of it. One with media is shown as it is.
-    fn short(&self, output: &Output, tool: &str, warnings: &mut Vec<String>) -> Option<Output> {
+    fn short(
+        &self,
+        output: &Output,
+        tool: &str,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Output>> {
         let (shape, stored) = (self.views.shape(tool), output.stored.as_ref());
-        let text = plain_text(output)?;
+        let Some(text) = plain_text(output) else {
+            return Ok(None);
+        };
         let spilled = match (shape, stored) {
             (Shape::Limits(limits), Some(stored)) if limits.spills(text) => {
-                Some(self.spill(stored))
+                Some(self.spill(stored)?)
             }
             _ => None,
         };
@@ -179,19 +186,24 @@ impl Admission {
             ..Given::default()
         };
         let shown = view(text, shape, &given);
-        shown.trimmed.then(|| Output {
+        Ok(shown.trimmed.then(|| Output {
             content: vec![Part::text(shown.text)],
             trimmed: true,
             ..output.clone()
-        })
+        }))
     }
 
     /// Writes a stored output to a file. Where that cannot be, nothing is lost: the reason
     /// names the ref that it is behind all the same.
-    fn spill(&self, stored: &Ref) -> std::result::Result<Spilled, String> {
-        self.store
-            .spill(&self.session, stored.id())
-            .map_err(|error| format!("{error}; it is whole behind ref {}", stored.id()))
+    fn spill(&self, stored: &Ref) -> Result<std::result::Result<Spilled, String>> {
+        match self.store.spill(&self.session, stored.id()) {
+            // It can be asked for again.
+            Err(Error::WouldWait) => Err(Error::WouldWait),
+            spilled => {
+                Ok(spilled
+                    .map_err(|error| format!("{error}; it is whole behind ref {}", stored.id())))
+            }
+        }
     }
 }
 

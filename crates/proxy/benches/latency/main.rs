@@ -22,6 +22,10 @@ mod times;
 
 use servers::Servers;
 
+/// The allocator of the command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A section: its name and what it prints.
 type Section = (&'static str, fn(&Servers));
 

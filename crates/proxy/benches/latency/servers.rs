@@ -41,8 +41,8 @@ pub(crate) struct Servers {
 
 impl Servers {
     pub(crate) fn start() -> Self {
-        let direct = serve(upstream);
-        let bare = serve(move |ready| bare(ready, direct));
+        let direct = serve("upstream", upstream);
+        let bare = serve("bare", move |ready| bare(ready, direct));
         let (ours, folder) = proxy(direct);
         Self {
             direct,
@@ -57,7 +57,7 @@ impl Servers {
 pub(crate) fn proxy(to: SocketAddr) -> (Arc<Running>, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = FolderStore::open(folder.path()).expect("a store");
-    let running = serve(move |ready| ours(ready, to, Arc::new(store)));
+    let running = serve("ours", move |ready| ours(ready, to, Arc::new(store)));
     (running, folder)
 }
 
@@ -69,11 +69,15 @@ pub(crate) fn runtime() -> Runtime {
 }
 
 /// Runs something that serves, on a thread of its own, and gives what it says when it is ready.
+/// The thread has a name, by which a profile tells them apart.
 fn serve<T: Send + 'static, F: Future<Output = ()>>(
+    name: &str,
     start: impl FnOnce(mpsc::Sender<T>) -> F + Send + 'static,
 ) -> T {
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || runtime().block_on(start(sender)));
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    let serving = thread.spawn(move || runtime().block_on(start(sender)));
+    serving.expect("a thread");
     receiver.recv().expect("it starts")
 }
 

@@ -9,8 +9,10 @@ const MOST: usize = 1 << 20;
 fn check(memos: &Memos, dialect: Dialect, body: &str) -> bool {
     let fresh = Memos::new(MOST);
     let of = ("tenant", dialect);
-    let expected = fresh.read(of, body.as_bytes(), &KEY).unwrap();
-    let read = memos.read(of, body.as_bytes(), &KEY).unwrap();
+    let bytes = body.as_bytes();
+    let hashed = Hashed::of(&KEY, bytes);
+    let expected = fresh.read(of, (bytes, &hashed), &KEY).unwrap();
+    let read = memos.read(of, (bytes, &hashed), &KEY).unwrap();
     let resumed = read.from.is_some();
     assert_eq!(read.trail, expected.trail);
     assert_eq!(read.scan.request(), expected.scan.request());
@@ -107,7 +109,8 @@ fn a_body_that_breaks_off_is_refused_as_ever() {
     check(&memos, Dialect::Chat, &body);
     let broken = body.strip_suffix("e}").unwrap();
     let of = ("tenant", Dialect::Chat);
-    let resumed = memos.read(of, broken.as_bytes(), &KEY).err();
+    let hashed = Hashed::of(&KEY, broken.as_bytes());
+    let resumed = memos.read(of, (broken.as_bytes(), &hashed), &KEY).err();
     let fresh = Scan::new(broken.as_bytes(), Dialect::Chat).err();
     assert!(resumed.is_some() && resumed == fresh);
 }
@@ -130,6 +133,7 @@ fn tenants_share_nothing() {
     let memos = Memos::new(MOST);
     check(&memos, Dialect::Chat, &chat(10));
     let body = chat(11);
-    let other = memos.read(("other", Dialect::Chat), body.as_bytes(), &KEY);
+    let hashed = Hashed::of(&KEY, body.as_bytes());
+    let other = memos.read(("other", Dialect::Chat), (body.as_bytes(), &hashed), &KEY);
     assert!(other.unwrap().from.is_none());
 }

@@ -12,7 +12,7 @@ use trimtab_wire::scan::detect;
 
 use crate::asked::Asked;
 use crate::body::Body;
-use crate::plan::{Decided, Managed, Work};
+use crate::plan::{Decided, Managed, Pace, Work};
 
 /// What is said about a body that is no conversation.
 const NOT_UNDERSTOOD: &str =
@@ -29,10 +29,11 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
         path: asked.path.clone(),
         headers: asked.headers.clone(),
         body: body.clone(),
+        hashed: None,
     };
-    let decided = spawn_blocking(move || match work.decide() {
+    let decided = spawn_blocking(move || match work.decide(Pace::MayWait) {
         Decided::Manage(managed) => Some(compressed(&managed)),
-        Decided::Pass { .. } => None,
+        Decided::Pass { .. } | Decided::Later(_) => None,
     });
     let Ok(compressed) = decided.await else {
         return asked.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");

@@ -40,7 +40,42 @@ pub fn changes(log: &Log, window: &Window, dialect: Dialect) -> Vec<Change> {
 /// The same for the entries of a window, where their positions were brought in line with a
 /// body that holds only some of the log's messages.
 pub fn changes_to(log: &Log, entries: &[Entry], dialect: Dialect) -> Vec<Change> {
-    splice::changes(log.messages(), &sent_entries(entries), dialect)
+    let settled = settled(log, entries);
+    let sent = sent_entries(entries.get(settled..).unwrap_or_default());
+    splice::changes_behind(settled, log.messages(), &sent, dialect)
+}
+
+/// The same for what stands behind the first `messages` of the log: `entries` are those of the
+/// window that come from there, and what became of the messages before is not said.
+pub fn tail_changes(
+    messages: usize,
+    log: &Log,
+    entries: &[Entry],
+    dialect: Dialect,
+) -> Vec<Change> {
+    splice::changes_behind(messages, log.messages(), &sent_entries(entries), dialect)
+}
+
+/// How many messages at the beginning are sent as they came, and need not be looked at.
+fn settled(log: &Log, entries: &[Entry]) -> usize {
+    let both = entries.iter().zip(log.messages()).enumerate();
+    let same = both.take_while(|(at, (entry, came))| {
+        entry.source == Source::Log(*at) && Arc::ptr_eq(&entry.message, came)
+    });
+    let mut settled = same.count();
+    // What comes from before them, or goes into one message with them, puts them in question.
+    let later = entries.get(settled..).unwrap_or_default();
+    if later.iter().any(|entry| entry.source.position() < settled) {
+        return 0;
+    }
+    let is_output = |at: usize| {
+        let entry = entries.get(at);
+        entry.is_some_and(|entry| entry.message.role == Role::Tool)
+    };
+    while settled > 0 && is_output(settled) && is_output(settled - 1) {
+        settled -= 1;
+    }
+    settled
 }
 
 /// The messages of a window, each with the position in the log of the one that it was.

@@ -286,17 +286,6 @@ impl Session {
         decision: impl FnOnce(&State<'_>, &Now<'_>) -> T,
     ) -> Result<T, SessionError> {
         self.projection.window()?;
-        let calibration = &self.setup.calibration;
-        let tokens = |measure: &Measure| calibration.tokens(measure);
-        let limits = &self.setup.limits;
-        let now = Now {
-            window: limits.window,
-            max_output: self.lowered.or(limits.max_output),
-            bytes: limits.bytes,
-            tools: calibration.tokens(&self.setup.tools),
-            usage: self.usage,
-            tokens: &tokens,
-        };
         let plans = self.projection.journal().plans();
         let compacted = plans.iter().rev().find(|plan| plan.compacts());
         let state = State {
@@ -306,7 +295,22 @@ impl Session {
             sent: self.sent,
             compacted_at: compacted.map(|plan| plan.at),
         };
-        Ok(decision(&state, &now))
+        Ok(self.now(|now| decision(&state, now)))
+    }
+
+    /// What a decision depends on beside the conversation.
+    pub(super) fn now<T>(&self, decision: impl FnOnce(&Now<'_>) -> T) -> T {
+        let calibration = &self.setup.calibration;
+        let tokens = |measure: &Measure| calibration.tokens(measure);
+        let limits = &self.setup.limits;
+        decision(&Now {
+            window: limits.window,
+            max_output: self.lowered.or(limits.max_output),
+            bytes: limits.bytes,
+            tools: calibration.tokens(&self.setup.tools),
+            usage: self.usage,
+            tokens: &tokens,
+        })
     }
 
     /// Carries out a plan and tells of it; a plan that would not help is told of as well.

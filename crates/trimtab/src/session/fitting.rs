@@ -100,6 +100,9 @@ impl Session {
         if !self.setup.policy.fit || !ladder.contains(&Rung::Compact) {
             return Ok(false);
         }
+        if self.excess()?.is_none() {
+            return Ok(false);
+        }
         let hopeless = self.decide(|state, now| now.check_hard_floor(state.window).is_err())?;
         if hopeless {
             return Ok(false);

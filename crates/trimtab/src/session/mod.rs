@@ -16,6 +16,7 @@ mod fitting;
 mod pending;
 mod readable;
 mod recovery;
+mod repeats;
 mod setup;
 mod steady;
 mod stored;
@@ -41,6 +42,7 @@ use trimtab_store::{SessionId, Store, Stream};
 
 use crate::admission::{Admission, Admitted};
 use bound::UnderWay;
+use repeats::Repeats;
 use stored::{Entry, fill_in, json, read_all};
 
 pub use event::{Event, EventKind};
@@ -149,6 +151,8 @@ pub struct Session {
     cold: bool,
     /// Whether an answer is under way, and whether it is to the window that holds.
     under_way: UnderWay,
+    /// The texts of outputs that came.
+    repeats: Repeats,
     events: Vec<Event>,
 }
 
@@ -194,6 +198,7 @@ impl Session {
             front_changed,
             cold: false,
             under_way: UnderWay::Nothing,
+            repeats: Repeats::default(),
             events: Vec::new(),
         })
     }
@@ -212,7 +217,7 @@ impl Session {
             event.note = Some(warning);
             self.events.push(event);
         }
-        self.show_steadily(&message, &mut shown)?;
+        self.show_steadily(&message, &mut shown);
         let mut entry = Entry {
             message,
             shown,
@@ -233,29 +238,27 @@ impl Session {
     }
 
     /// How our own policy shows the outputs of a message, where it decides.
-    fn show_steadily(
-        &mut self,
-        message: &Message,
-        shown: &mut Vec<(usize, Output)>,
-    ) -> Result<(), SessionError> {
+    fn show_steadily(&mut self, message: &Message, shown: &mut Vec<(usize, Output)>) {
         let window = self.setup.limits.window;
         if !self.setup.policy.ageing.cards.enabled || window.is_none() {
             // Without a window there is no share of it; the views of the policy stay.
-            return Ok(());
+            return;
         }
         let mut round = 0;
+        let mut outputs = message.outputs().count();
         for (part, came) in message.parts.iter().enumerate() {
             let Part::Output(output) = came else { continue };
+            outputs -= 1;
             if self.admission.protects(output, &self.projection) {
                 continue;
             }
-            let view = self.steady_view(output, round)?;
-            let taken = view.as_ref().unwrap_or(output);
-            round += self.steady_weight(taken)?;
+            let view = self.steady_view(output, round);
+            if outputs > 0 {
+                round += self.steady_weight(view.as_ref().unwrap_or(output));
+            }
             shown.retain(|(other, _)| *other != part);
             shown.extend(view.map(|view| (part, view)));
         }
-        Ok(())
     }
 
     /// The window as it would be sent now, whether it fits or not.
@@ -289,7 +292,8 @@ impl Session {
     }
 
     /// From now on another policy decides. What was decided stays.
-    pub fn set_policy(&mut self, policy: Policy) -> Result<(), SessionError> {
+    pub fn set_policy(&mut self, policy: impl Into<Arc<Policy>>) -> Result<(), SessionError> {
+        let policy = policy.into();
         let views = Views::new(&policy.views)?;
         self.admission = Admission::new(Arc::clone(&self.store), self.id.clone(), views);
         self.setup.policy = policy;

@@ -1,5 +1,6 @@
 //! What a session is opened with.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use trimtab_engine::policy::Policy;
@@ -33,7 +34,7 @@ pub struct Limits {
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// What decides.
-    pub policy: Policy,
+    pub policy: Arc<Policy>,
     /// Whose rules the window must meet.
     pub dialect: Dialect,
     /// What the model allows.
@@ -53,9 +54,9 @@ pub struct Setup {
 
 impl Setup {
     /// The defaults with this policy.
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
         Self {
-            policy,
+            policy: policy.into(),
             ..Self::default()
         }
     }

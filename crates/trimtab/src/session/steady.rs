@@ -4,6 +4,7 @@ use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::planner::{Now, State};
 use trimtab_engine::policy::{BoundReasoning, Moment};
 use trimtab_engine::steady::{Rewrite, Room, Situation, Steady, Switch, weight};
+use trimtab_engine::window::Projection;
 use trimtab_model::Output;
 use trimtab_model::estimate::Measure;
 use trimtab_store::Put;
@@ -18,28 +19,31 @@ const CALLS: (u64, u64) = (5, 50);
 impl Session {
     /// What an output is shown as under our own policy; none where another one decides, or
     /// where it is shown as it came. `round` is what other outputs of its message take.
-    pub(super) fn steady_view(
-        &mut self,
-        output: &Output,
-        round: u64,
-    ) -> Result<Option<Output>, SessionError> {
+    pub(super) fn steady_view(&mut self, output: &Output, round: u64) -> Option<Output> {
         let steady = self.setup.policy.ageing.cards;
         if !steady.enabled || self.setup.limits.window.is_none() {
-            return Ok(None);
+            return None;
         }
-        self.decide(|state, now| {
+        self.repeats.catch_up(self.projection.log());
+        let slots = if self.repeats.may_have(output) {
+            self.projection.slots()
+        } else {
+            &[]
+        };
+        self.now(|now| {
+            let used = weigh(now, self.projection.total());
             let room = Room {
                 messages: messages_room(now),
-                used: weigh(now, &state.window.measures().total()).saturating_add(round),
-                round: round.saturating_add(open_round(state, now)),
+                used: used.saturating_add(round),
+                round: round.saturating_add(open_round(&self.projection, now)),
             };
-            steady.admit(state.slots, output, room, &|measure| weigh(now, measure))
+            steady.admit(slots, output, room, &|measure| weigh(now, measure))
         })
     }
 
     /// What an output weighs, for the next one of its message.
-    pub(super) fn steady_weight(&mut self, output: &Output) -> Result<u64, SessionError> {
-        self.decide(|_, now| weigh(now, &Measure::of_text(&output.text())))
+    pub(super) fn steady_weight(&self, output: &Output) -> u64 {
+        self.now(|now| weigh(now, &Measure::of_text(&output.text())))
     }
 
     /// Rewrites the window where that is due: above its high-water mark, or below it where the
@@ -124,10 +128,11 @@ fn weigh(now: &Now<'_>, measure: &Measure) -> u64 {
 }
 
 /// What the outputs of the newest round take that came before.
-fn open_round(state: &State<'_>, now: &Now<'_>) -> u64 {
-    let outputs = state.slots.iter().rev();
-    let newest = outputs.take_while(|slot| slot.message.outputs().next().is_some());
-    newest
-        .map(|slot| weigh(now, &Measure::of(&slot.message)))
+fn open_round(projection: &Projection, now: &Now<'_>) -> u64 {
+    let slots = projection.slots().iter().zip(projection.slot_measures());
+    slots
+        .rev()
+        .take_while(|(slot, _)| slot.message.outputs().next().is_some())
+        .map(|(_, measure)| weigh(now, measure))
         .sum()
 }

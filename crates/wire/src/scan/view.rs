@@ -159,6 +159,14 @@ impl<'a> Scan<'a> {
         usize::from(self.head.is_some())
     }
 
+    /// Where the bytes of message `at` end, if those of the next message begin behind them.
+    pub fn end_of(&self, at: usize) -> Option<usize> {
+        let last = self.entry_range(at).last()?;
+        let is_last = self.messages_of(last).end == at + 1;
+        let entry = self.tables.entries.get(last).filter(|_| is_last)?;
+        Some(entry.span.end as usize)
+    }
+
     /// True if the first message stands in a field of its own.
     pub(crate) fn has_head(&self) -> bool {
         self.head.is_some()

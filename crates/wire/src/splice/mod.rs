@@ -36,7 +36,7 @@ mod write;
 mod tests;
 
 pub use change::{Change, Marker, Place, Refused};
-pub use sent::{Sent, changes};
+pub use sent::{Sent, changes, changes_behind};
 pub use write::tool_definition;
 
 use std::borrow::Cow;
@@ -44,7 +44,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use containers::Containers;
 use draft::Draft;
-use edits::Edits;
+use edits::{Edits, Settled};
 
 use crate::scan::{Scan, Span};
 
@@ -61,6 +61,46 @@ pub struct Spliced<'a> {
 ///
 /// Refused as a whole if one of the changes does not fit.
 pub fn splice<'a>(scan: &Scan<'a>, changes: &[Change]) -> Result<Spliced<'a>, Refused> {
+    let (edits, skipped) = edits(scan, changes)?;
+    let body = if edits.is_empty() {
+        Cow::Borrowed(scan.body())
+    } else {
+        Cow::Owned(edits.apply(scan.text(), 0))
+    };
+    Ok(Spliced { body, skipped })
+}
+
+/// A body that was changed from a place on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// The new body, without what stands before the place.
+    pub bytes: Vec<u8>,
+    /// Where in it another place went that was asked about; none if nothing is left of that.
+    pub moved: Option<usize>,
+}
+
+/// The same for what stands behind byte `start` of the body alone: only what `changes` do there
+/// is done. Tells where byte `place` goes, which must not stand before `start`.
+///
+/// Who knows what the bytes before `start` become, because they are those of an earlier
+/// request, need not have them changed again. None if a change reaches across `start`.
+pub fn splice_tail(
+    scan: &Scan<'_>,
+    changes: &[Change],
+    start: usize,
+    place: usize,
+) -> Result<Option<Tail>, Refused> {
+    let (edits, _) = edits(scan, changes)?;
+    let Some(first) = edits.moved(start) else {
+        return Ok(None);
+    };
+    let moved = edits.moved(place).and_then(|at| at.checked_sub(first));
+    let bytes = edits.apply(scan.text(), start);
+    Ok(Some(Tail { bytes, moved }))
+}
+
+/// What changes in the text of a body, and which changes would have made it longer.
+fn edits(scan: &Scan<'_>, changes: &[Change]) -> Result<(Settled, Vec<usize>), Refused> {
     let draft = Draft::new(scan, changes)?;
     let mut splicer = Splicer {
         scan,
@@ -98,18 +138,10 @@ struct Splicer<'s, 'a, 'c> {
     nameless: BTreeSet<usize>,
 }
 
-impl<'a> Splicer<'_, 'a, '_> {
-    fn finish(mut self) -> Spliced<'a> {
+impl Splicer<'_, '_, '_> {
+    fn finish(mut self) -> (Settled, Vec<usize>) {
         self.containers.write(&mut self.edits);
-        let body = if self.edits.is_empty() {
-            Cow::Borrowed(self.scan.body())
-        } else {
-            Cow::Owned(self.edits.apply(self.scan.text()))
-        };
         self.skipped.sort_unstable();
-        Spliced {
-            body,
-            skipped: self.skipped,
-        }
+        (self.edits.settled(), self.skipped)
     }
 }

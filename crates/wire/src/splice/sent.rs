@@ -30,8 +30,20 @@ pub struct Sent {
 /// assert_eq!(changes(&came, &[last], Dialect::Chat), [Change::Remove { message: 0 }]);
 /// ```
 pub fn changes<M: Borrow<Message>>(came: &[M], sent: &[Sent], dialect: Dialect) -> Vec<Change> {
+    changes_behind(0, came, sent, dialect)
+}
+
+/// The same where the first messages are sent as they came: `sent` is what follows them, and
+/// holds none of them.
+pub fn changes_behind<M: Borrow<Message>>(
+    settled: usize,
+    came: &[M],
+    sent: &[Sent],
+    dialect: Dialect,
+) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut kept = vec![false; came.len()];
+    kept.iter_mut().take(settled).for_each(|kept| *kept = true);
     // From the end, so that what is put in knows the position it stands before.
     let mut before = came.len();
     for batch in batches(sent, dialect).into_iter().rev() {
