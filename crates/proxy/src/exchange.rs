@@ -192,12 +192,12 @@ impl Exchange {
     async fn recover(&mut self, verdict: Verdict) -> bool {
         self.learn(&verdict);
         let (managed, mut ways) = (Arc::clone(&self.managed), self.ways);
-        let (tokens, lowered) = (self.outgoing.tokens, self.ways.lowered);
+        let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
+        let ours = self.is_ours();
         let recovering = spawn_blocking(move || {
             let outgoing = managed.with(|branch, scan| {
-                if let Some(room) = room_for_answer(&verdict, tokens, scan.answer_limit())
-                    && lowered.is_none_or(|before| room < before)
-                {
+                let asked = if ours { asked } else { scan.answer_limit() };
+                if let Some(room) = room_for_answer(&verdict, tokens, asked) {
                     ways.lowered = Some(room);
                     return branch.compose(scan, &ways).map(Some);
                 }
@@ -278,9 +278,10 @@ impl Exchange {
     pub(crate) fn watch(&self) -> UsageWatch {
         let managed = Arc::clone(&self.managed);
         let is_ours = self.is_ours() || self.outgoing.body.is_none();
+        let window = self.outgoing.window;
         UsageWatch::new(managed.work.dialect).then(move |seen| {
             if is_ours && tokio::runtime::Handle::try_current().is_ok() {
-                spawn_blocking(move || learn_from(&managed, &seen));
+                spawn_blocking(move || learn_from(&managed, window, &seen));
             }
         })
     }
@@ -291,21 +292,24 @@ fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 413 | 422)
 }
 
-/// Takes in what was seen of an answer.
-pub(crate) fn learn_from(managed: &Arc<Managed>, seen: &Seen) {
+/// Takes in what was seen of the answer to a window of the session.
+pub(crate) fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
     let Some(usage) = seen.usage else { return };
     let learned = managed.on_branch(|branch| {
-        if learn_window(managed, branch, &usage)? {
-            // Figures of another prompt than the one that was sent teach nothing.
-            return Ok(None);
+        // A client may be back with the next request before this is known.
+        if branch.session().windows() == window {
+            if learn_window(managed, branch, &usage)? {
+                // Figures of another prompt than the one that was sent teach nothing.
+                return Ok(None);
+            }
+            branch.session().record(&usage)?;
+            let shared = &managed.work.shared;
+            let upstream = &managed.route.upstream.name;
+            let calibration = branch.session().calibration();
+            shared
+                .models
+                .keep_calibration(upstream, &managed.model, calibration);
         }
-        branch.session().record(&usage)?;
-        let shared = &managed.work.shared;
-        let upstream = &managed.route.upstream.name;
-        let calibration = branch.session().calibration();
-        shared
-            .models
-            .keep_calibration(upstream, &managed.model, calibration);
         let moments: &[Moment] = if seen.called() {
             &[Moment::AfterAnswer]
         } else {

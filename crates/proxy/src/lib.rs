@@ -30,6 +30,7 @@ mod manage;
 mod memos;
 mod models;
 mod noted;
+mod ours;
 mod own;
 mod plan;
 mod policy;

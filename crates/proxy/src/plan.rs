@@ -186,7 +186,9 @@ impl Work {
                 body: None,
                 tokens_before: 0,
                 tokens: 0,
+                answer: None,
                 offered: false,
+                window: 0,
             },
             pending: None,
             unwritten: None,
@@ -294,6 +296,7 @@ impl Managed {
         let before = branch.decisions();
         branch.admit(scan, trail)?;
         if self.untouched.is_none() {
+            branch.count_ours(scan, &self.ways)?;
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
             let moments = moments

@@ -117,8 +117,8 @@ impl Server {
         let usage = (usage != Usage::default()).then_some(usage);
         self.outcome.with(|served| served.reported(usage));
         let managed = Arc::clone(&self.exchange.managed);
-        let seen = Seen::whole(usage, called);
-        tokio::task::spawn_blocking(move || learn_from(&managed, &seen))
+        let (seen, window) = (Seen::whole(usage, called), self.exchange.outgoing.window);
+        tokio::task::spawn_blocking(move || learn_from(&managed, window, &seen))
     }
 
     /// Serves an answer that asks for nothing but stored outputs, and gives the answer that

@@ -14,6 +14,7 @@ mod connections;
 mod differential;
 mod durable;
 mod fake;
+mod fits;
 mod managed;
 mod own;
 mod passing;

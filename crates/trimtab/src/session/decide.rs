@@ -293,7 +293,7 @@ impl Session {
             window: limits.window,
             max_output: self.lowered.or(limits.max_output),
             bytes: limits.bytes,
-            tools: calibration.tokens(&self.setup.tools),
+            tools: planner::enough(tokens(&self.setup.tools), &self.setup.tools),
             usage: self.usage,
             tokens: &tokens,
         };
