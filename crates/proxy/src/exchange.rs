@@ -55,6 +55,8 @@ pub(crate) struct Exchange {
     untouched: Option<&'static str>,
     ways: Ways,
     recoveries: u32,
+    /// True if the last answer says that the request was too large, and nothing more helped.
+    overflowed: bool,
     /// What must be durable before a model reads the request.
     first: Option<Arc<Staged>>,
 }
@@ -68,6 +70,7 @@ impl Exchange {
             untouched: managed.untouched,
             ways: managed.ways,
             recoveries: 0,
+            overflowed: false,
             first,
             managed: Arc::new(managed),
         }
@@ -117,6 +120,8 @@ impl Exchange {
     /// Sends until there is an answer that is not an overflow, or nothing more helps.
     pub(crate) async fn answer(&mut self) -> Result<Response<Body>, Failed> {
         let mut original = None;
+        let before = self.recoveries;
+        self.overflowed = false;
         loop {
             let answer = self.send().await?;
             if self.managed.mode != Mode::On {
@@ -126,13 +131,15 @@ impl Exchange {
             let (verdict, refused) = match look(answer, self.sent(), &limits).await {
                 // A smaller request that is refused for something else did not help either.
                 Looked::Answer(answer) if is_refusal(answer.status()) => {
+                    self.overflowed = original.is_some();
                     return Ok(original.unwrap_or(answer));
                 }
                 Looked::Answer(answer) => return Ok(answer),
                 Looked::Overflow(verdict, refused) => (verdict, refused),
             };
             let first = original.take().unwrap_or(refused);
-            if self.recoveries >= RECOVERIES || !self.recover(verdict).await {
+            if self.recoveries >= before + RECOVERIES || !self.recover(verdict).await {
+                self.overflowed = true;
                 return Ok(first);
             }
             original = Some(first);
@@ -261,6 +268,17 @@ impl Exchange {
         let (done, outgoing) = working.await.ok()?.ok()?;
         self.outgoing = outgoing;
         Some(done)
+    }
+
+    /// True if this answer, which was given last, says that the request itself is wrong.
+    pub(crate) fn is_refused(&self, answer: &Response<Body>) -> bool {
+        self.overflowed || is_refusal(answer.status())
+    }
+
+    /// From now on this is what is sent, and the tools of ours are not offered.
+    pub(crate) fn withdraw(&mut self, outgoing: Outgoing) {
+        self.ways.offer = false;
+        self.outgoing = outgoing;
     }
 
     /// Gives the answer to the client.

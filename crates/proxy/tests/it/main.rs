@@ -13,6 +13,7 @@ mod bound;
 mod connections;
 mod differential;
 mod durable;
+mod ends;
 mod fake;
 mod fits;
 mod managed;
