@@ -242,14 +242,10 @@ impl Exchange {
             .sizes
             .limit
             .filter(|limit| about_window && *limit > LEAST_ANSWER);
-        if let Some(window) = limit {
-            let managed = &self.managed;
-            let upstream = &managed.route.upstream.name;
-            managed
-                .work
-                .shared
-                .models
-                .learn(upstream, &managed.model, window);
+        let Some(window) = limit else { return };
+        let managed = Arc::clone(&self.managed);
+        if managed.work.shared.models.learn(managed.whom(), window) {
+            spawn_blocking(move || write_down(&managed));
         }
     }
 
@@ -313,20 +309,18 @@ fn is_refusal(status: StatusCode) -> bool {
 /// Takes in what was seen of the answer to a window of the session.
 pub(crate) fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
     let Some(usage) = seen.usage else { return };
-    let learned = managed.on_branch(|branch| {
+    let mut learned = false;
+    let pending = managed.on_branch(|branch| {
         // A client may be back with the next request before this is known.
         if branch.session().windows() == window {
-            if learn_window(managed, branch, &usage)? {
+            if learn_window(managed, branch, &usage, &mut learned)? {
                 // Figures of another prompt than the one that was sent teach nothing.
                 return Ok(None);
             }
             branch.session().record(&usage)?;
-            let shared = &managed.work.shared;
-            let upstream = &managed.route.upstream.name;
+            let models = &managed.work.shared.models;
             let calibration = branch.session().calibration();
-            shared
-                .models
-                .keep_calibration(upstream, &managed.model, calibration);
+            learned |= models.keep_calibration(managed.whom(), calibration);
         }
         let moments: &[Moment] = if seen.called() {
             &[Moment::AfterAnswer]
@@ -335,23 +329,36 @@ pub(crate) fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
         };
         Ok(branch.check(moments).filter(|_| seen.whole))
     });
-    if let Ok(Some(pending)) = learned {
+    if learned {
+        write_down(managed);
+    }
+    if let Ok(Some(pending)) = pending {
         summary::in_background(managed, pending);
     }
 }
 
+/// Keeps what was learned of the model over a restart.
+fn write_down(managed: &Managed) {
+    let shared = &managed.work.shared;
+    shared.models.write(shared.store.as_ref(), managed.whom());
+}
+
 /// Learns the window of a server that cut a prompt silently. False if it did not.
-fn learn_window(managed: &Managed, branch: &mut Branch, usage: &Usage) -> Result<bool, Trouble> {
-    let models = &managed.work.shared.models;
-    let whom = (managed.route.upstream.name.as_str(), managed.model.as_str());
-    models.read(whom, usage.prompt());
+fn learn_window(
+    managed: &Managed,
+    branch: &mut Branch,
+    usage: &Usage,
+    learned: &mut bool,
+) -> Result<bool, Trouble> {
+    let (models, whom) = (&managed.work.shared.models, managed.whom());
+    *learned |= models.read(whom, usage.prompt());
     let Some(window) = branch.was_read(whom, usage.prompt())? else {
         return Ok(false);
     };
     // A provider that was asked to leave something out did no more than that.
     let asked_for = memchr::memmem::find(&managed.work.body, b"\"context_management\"").is_some();
     if !asked_for {
-        models.learn_cut(whom, window);
+        *learned |= models.learn_cut(whom, window);
     }
     Ok(!asked_for)
 }

@@ -24,6 +24,7 @@ mod headers;
 mod hidden;
 mod hints;
 mod kept;
+mod learned;
 mod ledger;
 mod look;
 mod manage;

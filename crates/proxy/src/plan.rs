@@ -15,7 +15,7 @@ use trimtab_wire::scan::{Scan, Unscannable};
 use crate::branch::{Branch, Outgoing, Trouble, Ways};
 use crate::config::{Compaction, Mode};
 use crate::family::Family;
-use crate::models::Known;
+use crate::models::{Known, Whom};
 use crate::prints::Trail;
 use crate::renewed::{self, Came};
 use crate::route::Route;
@@ -363,6 +363,11 @@ impl Managed {
         self.family.branches().forget(self.branch);
     }
 
+    /// Whom it asks.
+    pub(crate) fn whom(&self) -> Whom<'_> {
+        (&self.route.upstream.name, &self.model)
+    }
+
     /// What a session of this conversation is opened with.
     fn setup(&self, scan: &Scan<'_>) -> Setup {
         let name = self.work.policy_name(&self.route, &self.model);
@@ -370,7 +375,6 @@ impl Managed {
         let window = self.known.window;
         let rule = self.work.settings.routes.rule(&self.model);
         let longest = rule.and_then(|rule| rule.max_output);
-        let key = (&self.route.upstream.name, &self.model);
         let model = self.known.model.as_ref();
         Setup {
             dialect: self.work.dialect,
@@ -382,7 +386,7 @@ impl Managed {
             prices: model.and_then(|model| model.prices),
             tiers: model.map_or_else(Vec::new, |model| model.tiers.clone()),
             cache_lifetime: model.and_then(|model| lifetime(&model.cache, scan)),
-            calibration: self.work.shared.models.calibration(key.0, key.1),
+            calibration: self.work.shared.models.calibration(self.whom()),
             ..Setup::new(policy)
         }
     }

@@ -22,6 +22,7 @@ mod passing;
 mod recovery;
 mod reload;
 mod renewed;
+mod restarts;
 mod retrieval;
 mod stores;
 mod talk;
