@@ -138,7 +138,9 @@ impl Session {
         let Some(window) = self.handed_out.take() else {
             return Ok(());
         };
-        if let Some((last, then)) = &self.usage {
+        if let Some((last, then)) = &self.usage
+            && !self.setup.counts_as_we_do
+        {
             let grown = usage.prompt().saturating_sub(last.prompt());
             self.setup.calibration.observe(&(window - *then), grown);
         }
