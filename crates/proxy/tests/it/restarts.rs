@@ -1,10 +1,11 @@
 //! What was learned of models holds after a restart.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use trimtab_model::Dialect;
-use trimtab_store::{MemoryStore, SessionId, Store};
+use trimtab_store::{MemoryStore, SessionId, Store, Stream};
 
 use crate::fake::{Reply, Upstream, post};
 use crate::stores::{Failing, Wrong};
@@ -55,9 +56,13 @@ async fn asked(
 /// Waits until something is written behind an answer.
 async fn written(store: &Arc<dyn Store>) {
     let place = SessionId::new("proxy-learned").unwrap();
-    while store.position(&place, trimtab_store::Stream::Log).unwrap() == 0 {
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    for _ in 0..30_000 {
+        if store.position(&place, Stream::Log).unwrap() > 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
+    panic!("nothing was written");
 }
 
 #[tokio::test]
