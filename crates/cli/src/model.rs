@@ -117,7 +117,7 @@ fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endp
     if key.is_none() && !own {
         return Err(Failure::input(
             format!("no key for model '{name}': {variable} is not set"),
-            format!("set {variable}, or {address} for a server that needs none"),
+            format!("set {variable}; for a server that needs none, --base-url or {address}"),
         ));
     }
     Endpoint::from_env(dialect).map_err(|error| bad(&format!("{address}: "), &error))

@@ -99,6 +99,12 @@ impl Asked {
         self.answer(status, &error("upstream_unreachable", &text))
     }
 
+    /// The answer to a request that the model gave none to.
+    pub(crate) fn no_answer(mut self, why: &str) -> Response<Body> {
+        why.clone_into(&mut self.note.record.detail);
+        self.answer(StatusCode::BAD_GATEWAY, &error("no_answer", why))
+    }
+
     /// An answer of ours that says no.
     pub(crate) fn refuse(mut self, status: StatusCode, why: &str) -> Response<Body> {
         self.note.record.action = Action::Refused;

@@ -1,16 +1,17 @@
 //! One conversation of a client: its session, and which of its messages are the client's.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use memchr::memmem;
 use trimtab::request::{changes_to, lost_thought};
 use trimtab::session::{Moment, Pending, Session, SessionError, Setup};
 use trimtab_engine::normalise::Source;
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Dialect, Message, Output, Part, RawJson, Role};
+use trimtab_model::{Message, Output, Part, Role};
 use trimtab_store::{Error as StoreError, SessionId, Staged, Store};
 use trimtab_wire::scan::Scan;
 use trimtab_wire::splice::{Change, Place, splice};
@@ -22,6 +23,7 @@ use crate::hashed::Prints;
 use crate::hidden::{self, Mixed};
 use crate::kept;
 use crate::ledger::{self, Ledger};
+use crate::ours;
 use crate::prints::{Print, Trail, print_of};
 use crate::unwritten::Due;
 
@@ -61,8 +63,12 @@ pub(crate) struct Outgoing {
     pub(crate) tokens_before: u64,
     /// Estimate of what is sent, in tokens.
     pub(crate) tokens: u64,
+    /// How long an answer it asks for, in tokens, where it says so.
+    pub(crate) answer: Option<u64>,
     /// True if the retrieval tools are offered in it.
     pub(crate) offered: bool,
+    /// Which window of its session it is.
+    pub(crate) window: u64,
 }
 
 /// One conversation of a client.
@@ -78,6 +84,8 @@ pub(crate) struct Branch {
     refs: Refs,
     /// The tool definitions that were measured last.
     tools: (Print, Measure),
+    /// What the tools of ours take, where they are counted with them.
+    ours: Measure,
     /// Calls of ours in the answer that the client has, and will send back without them.
     mixed: Option<Mixed>,
     /// When it was asked about last.
@@ -132,6 +140,7 @@ impl Branch {
             ledger,
             refs: Refs::default(),
             tools: (0, Measure::default()),
+            ours: Measure::default(),
             mixed,
             asked: None,
             summarising: false,
@@ -217,7 +226,7 @@ impl Branch {
             }
             self.tools = (print, Measure::of_text(json));
         }
-        self.session.set_tools(self.tools.1);
+        self.session.set_tools(self.tools.1 + self.ours);
     }
 
     /// Lets in what the body has beyond the messages that are known.
@@ -361,7 +370,9 @@ impl Branch {
         ways: &Ways,
         prints: Option<Prints<'_>>,
     ) -> Result<Outgoing, Trouble> {
+        let offers = self.count_ours(scan, ways)?;
         let ready = self.session.ready();
+        let offered = offers && self.shows_a_ref()?;
         // What cannot be made to fit is sent as small as it is: the provider has the last word.
         let tokens = match &ready {
             Ok(ready) => ready.tokens,
@@ -372,7 +383,6 @@ impl Branch {
             }
             Err(_) => self.estimate()?,
         };
-        let offered = ways.offer && !defines_ours(scan) && self.shows_a_ref()?;
         if offered {
             // Tools stand before everything that reasoning is bound to.
             self.session.front_changes()?;
@@ -383,13 +393,46 @@ impl Branch {
             .map(|tokens| Change::SetLimit { tokens })
             .into_iter()
             .collect();
-        whole.extend(offered.then(|| offer(scan.dialect())));
+        if offered {
+            whole.push(Change::AddTools {
+                place: Place::Last,
+                tools: ours::of(scan.dialect()).definitions.clone(),
+            });
+        }
         Ok(Outgoing {
             body: self.carry_out(scan, whole, prints)?,
             tokens_before: self.came.max(tokens),
             tokens,
+            answer: limit.or(scan.answer_limit()),
             offered,
+            window: self.session.windows(),
         })
+    }
+
+    /// Counts the tools of ours where they will be offered: beside refs, and what does not fit
+    /// will show some. True if they may be.
+    pub(crate) fn count_ours(&mut self, scan: &Scan<'_>, ways: &Ways) -> Result<bool, Trouble> {
+        let offers = ways.offer && !defines_ours(scan);
+        let shows = offers && self.shows_a_ref()?;
+        self.count(scan, shows);
+        if offers && !shows && !self.session.fits()? {
+            self.count(scan, true);
+        }
+        Ok(offers)
+    }
+
+    fn count(&mut self, scan: &Scan<'_>, ours: bool) {
+        self.ours = if ours {
+            ours::of(scan.dialect()).measure
+        } else {
+            Measure::default()
+        };
+        self.session.set_tools(self.tools.1 + self.ours);
+    }
+
+    fn estimate(&mut self) -> Result<u64, SessionError> {
+        let total = self.session.window()?.measures().total() + self.session.setup().tools;
+        Ok(self.session.calibration().tokens(&total))
     }
 
     /// The body with the window carried out on it; none if it is sent as it came. The changes
@@ -433,11 +476,6 @@ impl Branch {
             self.carried = carried.map(Box::new);
         }
         Ok(Some(body))
-    }
-
-    fn estimate(&mut self) -> Result<u64, SessionError> {
-        let total = self.session.window()?.measures().total();
-        Ok(self.session.calibration().tokens(&total))
     }
 
     /// The refs that the window shows.
@@ -496,8 +534,9 @@ impl Ways {
         let asked = scan.answer_limit()?;
         let room = window?.saturating_sub(tokens.saturating_add(tokens / 50));
         let tight = !self.may_overrun && room < asked && room >= LEAST_ANSWER;
-        // A thinking budget must stay below it, so it is not ours to lower unasked.
-        (tight && scan.dialect() != Dialect::Messages).then_some(room)
+        // A thinking budget must stay below it, so it is not ours to lower unasked then.
+        let has_budget = || memmem::find(scan.body(), b"\"budget_tokens\"").is_some();
+        (tight && !has_budget()).then_some(room)
     }
 }
 
@@ -519,20 +558,6 @@ fn defines_ours(scan: &Scan<'_>) -> bool {
         scan.string(tool.name)
             .is_some_and(|name| tools::is_retrieval(&name))
     })
-}
-
-fn offer(dialect: Dialect) -> Change {
-    static OFFERED: [OnceLock<Vec<RawJson>>; 3] = [const { OnceLock::new() }; 3];
-    let written = || {
-        let tools = tools::all();
-        let tools = tools.iter().map(|tool| tool.in_dialect(dialect));
-        tools.map(|tool| RawJson::of(&tool)).collect()
-    };
-    let offered = OFFERED.get(dialect as usize);
-    Change::AddTools {
-        place: Place::Last,
-        tools: offered.map_or_else(written, |offered| offered.get_or_init(written).clone()),
-    }
 }
 
 fn same_rule(one: &Fault, other: &Fault) -> bool {

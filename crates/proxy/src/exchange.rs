@@ -55,6 +55,8 @@ pub(crate) struct Exchange {
     untouched: Option<&'static str>,
     ways: Ways,
     recoveries: u32,
+    /// True if the last answer says that the request was too large, and nothing more helped.
+    overflowed: bool,
     /// What must be durable before a model reads the request.
     first: Option<Arc<Staged>>,
 }
@@ -68,6 +70,7 @@ impl Exchange {
             untouched: managed.untouched,
             ways: managed.ways,
             recoveries: 0,
+            overflowed: false,
             first,
             managed: Arc::new(managed),
         }
@@ -117,6 +120,8 @@ impl Exchange {
     /// Sends until there is an answer that is not an overflow, or nothing more helps.
     pub(crate) async fn answer(&mut self) -> Result<Response<Body>, Failed> {
         let mut original = None;
+        let before = self.recoveries;
+        self.overflowed = false;
         loop {
             let answer = self.send().await?;
             if self.managed.mode != Mode::On {
@@ -126,13 +131,15 @@ impl Exchange {
             let (verdict, refused) = match look(answer, self.sent(), &limits).await {
                 // A smaller request that is refused for something else did not help either.
                 Looked::Answer(answer) if is_refusal(answer.status()) => {
+                    self.overflowed = original.is_some();
                     return Ok(original.unwrap_or(answer));
                 }
                 Looked::Answer(answer) => return Ok(answer),
                 Looked::Overflow(verdict, refused) => (verdict, refused),
             };
             let first = original.take().unwrap_or(refused);
-            if self.recoveries >= RECOVERIES || !self.recover(verdict).await {
+            if self.recoveries >= before + RECOVERIES || !self.recover(verdict).await {
+                self.overflowed = true;
                 return Ok(first);
             }
             original = Some(first);
@@ -196,12 +203,12 @@ impl Exchange {
     async fn recover(&mut self, verdict: Verdict) -> bool {
         self.learn(&verdict);
         let (managed, mut ways) = (Arc::clone(&self.managed), self.ways);
-        let (tokens, lowered) = (self.outgoing.tokens, self.ways.lowered);
+        let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
+        let ours = self.is_ours();
         let recovering = spawn_blocking(move || {
             let outgoing = managed.with(|branch, scan| {
-                if let Some(room) = room_for_answer(&verdict, tokens, scan.answer_limit())
-                    && lowered.is_none_or(|before| room < before)
-                {
+                let asked = if ours { asked } else { scan.answer_limit() };
+                if let Some(room) = room_for_answer(&verdict, tokens, asked) {
                     ways.lowered = Some(room);
                     return branch.compose(scan, &ways, None).map(Some);
                 }
@@ -239,14 +246,10 @@ impl Exchange {
             .sizes
             .limit
             .filter(|limit| about_window && *limit > LEAST_ANSWER);
-        if let Some(window) = limit {
-            let managed = &self.managed;
-            let upstream = &managed.route.upstream.name;
-            managed
-                .work
-                .shared
-                .models
-                .learn(upstream, &managed.model, window);
+        let Some(window) = limit else { return };
+        let managed = Arc::clone(&self.managed);
+        if managed.work.shared.models.learn(managed.whom(), window) {
+            spawn_blocking(move || write_down(&managed));
         }
     }
 
@@ -267,6 +270,17 @@ impl Exchange {
         Some(done)
     }
 
+    /// True if this answer, which was given last, says that the request itself is wrong.
+    pub(crate) fn is_refused(&self, answer: &Response<Body>) -> bool {
+        self.overflowed || is_refusal(answer.status())
+    }
+
+    /// From now on this is what is sent, and the tools of ours are not offered.
+    pub(crate) fn withdraw(&mut self, outgoing: Outgoing) {
+        self.ways.offer = false;
+        self.outgoing = outgoing;
+    }
+
     /// Gives the answer to the client.
     async fn give(self, asked: Asked, answer: Response<Body>) -> Response<Body> {
         let serves = self.is_ours() && self.outgoing.offered;
@@ -282,12 +296,13 @@ impl Exchange {
     pub(crate) fn watch(&self) -> UsageWatch {
         let managed = Arc::clone(&self.managed);
         let is_ours = self.is_ours() || self.outgoing.body.is_none();
+        let window = self.outgoing.window;
         UsageWatch::new(managed.work.dialect).then(move |seen| {
             let teaches = is_ours && seen.usage.is_some();
             if teaches && let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 // Not here: the end of the answer has not left yet.
                 runtime.spawn(async move {
-                    drop(spawn_blocking(move || learn_from(&managed, &seen)).await);
+                    drop(spawn_blocking(move || learn_from(&managed, window, &seen)).await);
                 });
             }
         })
@@ -299,21 +314,22 @@ fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 413 | 422)
 }
 
-/// Takes in what was seen of an answer.
-pub(crate) fn learn_from(managed: &Arc<Managed>, seen: &Seen) {
+/// Takes in what was seen of the answer to a window of the session.
+pub(crate) fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
     let Some(usage) = seen.usage else { return };
-    let learned = managed.on_branch(|branch| {
-        if learn_window(managed, branch, &usage)? {
-            // Figures of another prompt than the one that was sent teach nothing.
-            return Ok(None);
+    let mut learned = false;
+    let pending = managed.on_branch(|branch| {
+        // A client may be back with the next request before this is known.
+        if branch.session().windows() == window {
+            if learn_window(managed, branch, &usage, &mut learned)? {
+                // Figures of another prompt than the one that was sent teach nothing.
+                return Ok(None);
+            }
+            branch.session().record(&usage)?;
+            let models = &managed.work.shared.models;
+            let calibration = branch.session().calibration();
+            learned |= models.keep_calibration(managed.whom(), calibration);
         }
-        branch.session().record(&usage)?;
-        let shared = &managed.work.shared;
-        let upstream = &managed.route.upstream.name;
-        let calibration = branch.session().calibration();
-        shared
-            .models
-            .keep_calibration(upstream, &managed.model, calibration);
         let moments: &[Moment] = if seen.called() {
             &[Moment::AfterAnswer]
         } else {
@@ -321,23 +337,36 @@ pub(crate) fn learn_from(managed: &Arc<Managed>, seen: &Seen) {
         };
         Ok(branch.check(moments)?.filter(|_| seen.whole))
     });
-    if let Ok(Some(pending)) = learned {
+    if learned {
+        write_down(managed);
+    }
+    if let Ok(Some(pending)) = pending {
         summary::in_background(managed, pending);
     }
 }
 
+/// Keeps what was learned of the model over a restart.
+fn write_down(managed: &Managed) {
+    let shared = &managed.work.shared;
+    shared.models.write(shared.store.as_ref(), managed.whom());
+}
+
 /// Learns the window of a server that cut a prompt silently. False if it did not.
-fn learn_window(managed: &Managed, branch: &mut Branch, usage: &Usage) -> Result<bool, Trouble> {
-    let models = &managed.work.shared.models;
-    let whom = (managed.route.upstream.name.as_str(), managed.model.as_str());
-    models.read(whom, usage.prompt());
+fn learn_window(
+    managed: &Managed,
+    branch: &mut Branch,
+    usage: &Usage,
+    learned: &mut bool,
+) -> Result<bool, Trouble> {
+    let (models, whom) = (&managed.work.shared.models, managed.whom());
+    *learned |= models.read(whom, usage.prompt());
     let Some(window) = branch.was_read(whom, usage.prompt())? else {
         return Ok(false);
     };
     // A provider that was asked to leave something out did no more than that.
     let asked_for = memchr::memmem::find(&managed.work.body, b"\"context_management\"").is_some();
     if !asked_for {
-        models.learn_cut(whom, window);
+        *learned |= models.learn_cut(whom, window);
     }
     Ok(!asked_for)
 }

@@ -4,25 +4,20 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use trimtab_model::estimate::Calibration;
-use trimtab_wire::catalogue::{Catalogue, Limits, Model};
+use trimtab_store::Store;
+use trimtab_wire::catalogue::{Catalogue, Model};
 
 use crate::config::ModelRule;
+use crate::learned::{self, Learned, MODELS};
 
-/// How many models are remembered; more than any installation uses.
-const REMEMBERED: usize = 1024;
-
-/// The catalogue, what errors taught, and what was looked up before.
+/// The catalogue, what was learned, and what was looked up before.
 pub(crate) struct Models(Mutex<State>);
 
 struct State {
     catalogue: Catalogue,
-    /// What errors taught, by upstream and model.
-    learned: HashMap<(String, String), Limits>,
-    /// The windows of servers that cut prompts silently, by upstream and model.
-    cut: HashMap<(String, String), u64>,
+    /// What was learned, by upstream and model.
+    learned: HashMap<(String, String), Learned>,
     found: HashMap<String, Option<Model>>,
-    /// What was learned of the models' counts, by upstream and model.
-    calibrations: HashMap<(String, String), Calibration>,
 }
 
 /// The limits of a model at an upstream.
@@ -34,89 +29,110 @@ pub(crate) struct Known {
     pub(crate) model: Option<Model>,
 }
 
+/// An upstream and a model there.
+pub(crate) type Whom<'a> = (&'a str, &'a str);
+
+/// How many observations of a model's counts are made between two that are written down.
+const WRITTEN_EVERY: u32 = 64;
+
 impl Models {
-    pub(crate) fn new(catalogue: Catalogue) -> Self {
+    /// What the catalogue says, and what was learned before.
+    pub(crate) fn new(catalogue: Catalogue, before: Vec<Learned>) -> Self {
+        let before = before
+            .into_iter()
+            .map(|learned| ((learned.upstream.clone(), learned.model.clone()), learned));
         Self(Mutex::new(State {
             catalogue,
-            learned: HashMap::new(),
-            cut: HashMap::new(),
+            learned: before.collect(),
             found: HashMap::new(),
-            calibrations: HashMap::new(),
         }))
     }
 
     /// What is known of a model: the settings' word, lowered by what an error proved.
     pub(crate) fn known(&self, upstream: &str, model: &str, rule: Option<&ModelRule>) -> Known {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let found = state.find(model);
-        let key = (upstream.to_owned(), model.to_owned());
-        let learned = state.learned.get(&key).copied().unwrap_or_default();
+        let learned = state.learned.get(&(upstream.to_owned(), model.to_owned()));
+        let learned = learned.map_or([None; 2], |learned| [learned.window, learned.cut]);
         let set = rule.and_then(|rule| rule.window);
         let window = set.or(found.as_ref().map(|model| model.window));
-        let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        let cut = state.cut.get(&key).copied();
         Known {
-            window: least(least(window, learned.window), cut),
+            window: learned.into_iter().chain([window]).flatten().min(),
             model: found,
         }
     }
 
-    /// Remembers the window that an error named.
-    pub(crate) fn learn(&self, upstream: &str, model: &str, window: u64) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.learned.len() < REMEMBERED {
-            let key = (upstream.to_owned(), model.to_owned());
-            state.learned.insert(key, Limits::window(window));
-        }
+    /// Remembers the window that an error named. True if that is new.
+    pub(crate) fn learn(&self, whom: Whom<'_>, window: u64) -> bool {
+        self.change(whom, |learned| {
+            learned.window.replace(window) != Some(window)
+        })
     }
 
-    /// Remembers the window of a server that cut a prompt silently.
-    pub(crate) fn learn_cut(&self, whom: (&str, &str), window: u64) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.cut.len() < REMEMBERED {
-            let key = (whom.0.to_owned(), whom.1.to_owned());
-            state.cut.insert(key, window);
-        }
+    /// Remembers the window of a server that cut a prompt silently. True if that is new.
+    pub(crate) fn learn_cut(&self, whom: Whom<'_>, window: u64) -> bool {
+        self.change(whom, |learned| learned.cut.replace(window) != Some(window))
     }
 
     /// Takes in how much a model read: more than a window that was only found out by its
-    /// silence disproves that.
-    pub(crate) fn read(&self, whom: (&str, &str), tokens: u64) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.cut.is_empty() {
-            return;
+    /// silence disproves that. True if it did.
+    pub(crate) fn read(&self, whom: Whom<'_>, tokens: u64) -> bool {
+        self.change(whom, |learned| {
+            // What it kept is a little more than what was taken as its window.
+            let disproved = learned.cut.is_some_and(|cut| tokens > cut + cut / 4);
+            disproved && learned.cut.take().is_some()
+        })
+    }
+
+    /// What was learned of a model's counts.
+    pub(crate) fn calibration(&self, whom: Whom<'_>) -> Calibration {
+        let state = self.state();
+        let learned = state.learned.get(&key(whom));
+        let learned = learned.and_then(|learned| learned.calibration.clone());
+        learned.unwrap_or_default()
+    }
+
+    /// Keeps what was learned of a model's counts. True if that is worth writing down: at first
+    /// every observation counts, later many of them do.
+    pub(crate) fn keep_calibration(&self, whom: Whom<'_>, learned: &Calibration) -> bool {
+        self.change(whom, |known| {
+            let before = known.calibration.as_ref().map_or(0, Calibration::learned);
+            let now = learned.learned();
+            known.calibration = Some(learned.clone());
+            now != before && (now.is_power_of_two() || now.is_multiple_of(WRITTEN_EVERY))
+        })
+    }
+
+    /// Writes down what was learned of a model. A store that fails costs nothing but that.
+    pub(crate) fn write(&self, store: &dyn Store, whom: Whom<'_>) {
+        let learned = self.state().learned.get(&key(whom)).cloned();
+        if let Some(learned) = learned {
+            // Another proxy may have written at the same time: what it learned is as good.
+            let _ = learned::write(store, learned);
         }
-        let key = (whom.0.to_owned(), whom.1.to_owned());
-        // What it kept is a little more than what was taken as its window.
-        let disproved = state
-            .cut
-            .get(&key)
-            .is_some_and(|cut| tokens > cut + cut / 4);
-        if disproved {
-            state.cut.remove(&key);
+    }
+
+    fn change(&self, whom: Whom<'_>, change: impl FnOnce(&mut Learned) -> bool) -> bool {
+        let mut state = self.state();
+        let key = key(whom);
+        if state.learned.len() >= MODELS && !state.learned.contains_key(&key) {
+            return false;
         }
+        let learned = state.learned.entry(key).or_insert_with(|| Learned {
+            upstream: whom.0.to_owned(),
+            model: whom.1.to_owned(),
+            ..Learned::default()
+        });
+        change(learned)
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Models {
-    /// What was learned of a model's counts.
-    pub(crate) fn calibration(&self, upstream: &str, model: &str) -> Calibration {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (upstream.to_owned(), model.to_owned());
-        state.calibrations.get(&key).cloned().unwrap_or_default()
-    }
-
-    /// Keeps what was learned of a model's counts.
-    pub(crate) fn keep_calibration(&self, upstream: &str, model: &str, learned: &Calibration) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (upstream.to_owned(), model.to_owned());
-        if state.calibrations.len() < REMEMBERED || state.calibrations.contains_key(&key) {
-            state.calibrations.insert(key, learned.clone());
-        }
-    }
+fn key(whom: Whom<'_>) -> (String, String) {
+    (whom.0.to_owned(), whom.1.to_owned())
 }
 
 impl State {
@@ -125,7 +141,7 @@ impl State {
             return found.clone();
         }
         let found = self.catalogue.find(model).ok().map(|found| found.model);
-        if self.found.len() >= REMEMBERED {
+        if self.found.len() >= MODELS {
             self.found.clear();
         }
         self.found.insert(model.to_owned(), found.clone());
@@ -139,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_settings_win_and_errors_lower() {
-        let models = Models::new(Catalogue::embedded());
+        let models = Models::new(Catalogue::embedded(), Vec::new());
         let window = |upstream: &str, name: &str, rule: Option<&ModelRule>| {
             models.known(upstream, name, rule).window
         };
@@ -153,14 +169,15 @@ mod tests {
             mode: None,
         };
         assert_eq!(window("u", "house-model", Some(&rule)), Some(32_000));
-        models.learn("u", "house-model", 8_000);
+        assert!(models.learn(("u", "house-model"), 8_000));
+        assert!(!models.learn(("u", "house-model"), 8_000));
         assert_eq!(window("u", "house-model", Some(&rule)), Some(8_000));
         assert_eq!(window("other", "house-model", Some(&rule)), Some(32_000));
         // What was concluded from silence holds until it is disproved.
-        models.learn_cut(("other", "house-model"), 4_000);
-        models.read(("other", "house-model"), 4_100);
+        assert!(models.learn_cut(("other", "house-model"), 4_000));
+        assert!(!models.read(("other", "house-model"), 4_100));
         assert_eq!(window("other", "house-model", None), Some(4_000));
-        models.read(("other", "house-model"), 6_000);
+        assert!(models.read(("other", "house-model"), 6_000));
         assert_eq!(window("other", "house-model", None), None);
     }
 }

@@ -17,7 +17,7 @@ use crate::config::{Compaction, Mode};
 use crate::family::Family;
 use crate::hashed::Hashed;
 use crate::memos::Read;
-use crate::models::Known;
+use crate::models::{Known, Whom};
 use crate::prints::Trail;
 use crate::renewed::{self, Came};
 use crate::route::Route;
@@ -220,7 +220,9 @@ impl Work {
                 body: None,
                 tokens_before: 0,
                 tokens: 0,
+                answer: None,
                 offered: false,
+                window: 0,
             },
             pending: None,
             unwritten: None,
@@ -357,6 +359,7 @@ impl Managed {
         branch.id().as_str().clone_into(&mut self.session);
         branch.admit(scan, &read.trail)?;
         if self.untouched.is_none() {
+            branch.count_ours(scan, &self.ways)?;
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
             let moments = moments
@@ -423,6 +426,11 @@ impl Managed {
         self.family.branches().forget(self.branch);
     }
 
+    /// Whom it asks.
+    pub(crate) fn whom(&self) -> Whom<'_> {
+        (&self.route.upstream.name, &self.model)
+    }
+
     /// What a session of this conversation is opened with.
     fn setup(&self, scan: &Scan<'_>) -> Setup {
         let name = self.work.policy_name(&self.route, &self.model);
@@ -430,7 +438,6 @@ impl Managed {
         let window = self.known.window;
         let rule = self.work.settings.routes.rule(&self.model);
         let longest = rule.and_then(|rule| rule.max_output);
-        let key = (&self.route.upstream.name, &self.model);
         let model = self.known.model.as_ref();
         Setup {
             dialect: self.work.dialect,
@@ -442,7 +449,7 @@ impl Managed {
             prices: model.and_then(|model| model.prices),
             tiers: model.map_or_else(Vec::new, |model| model.tiers.clone()),
             cache_lifetime: model.and_then(|model| lifetime(&model.cache, scan)),
-            calibration: self.work.shared.models.calibration(key.0, key.1),
+            calibration: self.work.shared.models.calibration(self.whom()),
             ..Setup::new(policy)
         }
     }

@@ -1,7 +1,8 @@
 //! Retrieval inside the proxy: calls of the two tools are served from the store and hidden
 //! from the client, whose answer goes on as if the model had known all along.
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod alone;
+mod rounds;
 
 use bytes::Bytes;
 use http::Response;
@@ -11,29 +12,25 @@ use http_body_util::{BodyExt, StreamBody};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools;
-use trimtab_model::{Call, Message, Output, Part, Usage};
+use trimtab_model::{Message, Part};
 use trimtab_wire::sse::{Event, Filter, Watcher};
 
+use self::rounds::{Failure, Outcome, Server};
 use crate::answer::{self, Assembler};
 use crate::asked::Asked;
 use crate::body::{self, Body, BoxError, Collected, Idle, collect, rejoined};
-use crate::branch::{Branch, Trouble};
-use crate::exchange::{Exchange, learn_from};
-use crate::hidden::Mixed;
-use crate::noted::Watch;
-use crate::record::Record;
-use crate::watch::{Seen, usage_of};
+use crate::exchange::Exchange;
+use crate::watch::usage_of;
 use crate::whole;
 
 /// The longest answer in one piece that is looked into.
 const LONGEST: usize = 16 << 20;
 /// How many pieces of a stream wait for a slow client.
 const QUEUE: usize = 16;
-/// What the model reads instead of more lines when it has asked often enough.
-const ENOUGH: &str = "no more of these calls are carried out in this answer; \
-    answer with what you have, or ask again later";
+/// What the client reads where there is no answer.
+const STUCK: &str = "the model asks for stored outputs again and again, and does not answer\n\
+    hint: retrieval = false, or the header x-trimtab-mode: bypass, leaves it without the tools";
 
 /// Gives an answer in which the model may ask for stored outputs.
 pub(crate) async fn give(
@@ -51,171 +48,6 @@ pub(crate) async fn give(
     }
     let watch = exchange.watch().of(answer.headers());
     asked.hand_on(answer, Some(Box::new(watch)))
-}
-
-/// What became of an answer, told to its record at the end.
-#[derive(Clone, Default)]
-struct Outcome(Arc<Mutex<Served>>);
-
-/// What was reported for an answer, and for the hidden ones before it.
-#[derive(Default)]
-struct Served {
-    usage: Option<Usage>,
-    hidden: Option<Usage>,
-    retrievals: u32,
-}
-
-impl Served {
-    /// Takes in what was reported for the next answer.
-    fn reported(&mut self, usage: Option<Usage>) {
-        let Some(usage) = usage else { return };
-        if let Some(before) = self.usage.replace(usage) {
-            self.hidden = Some(self.hidden.unwrap_or_default() + before);
-        }
-    }
-}
-
-impl Outcome {
-    fn with(&self, change: impl FnOnce(&mut Served)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-impl Watch for Outcome {
-    fn data(&mut self, _: &Bytes) {}
-
-    fn end(&mut self, _: bool, record: &mut Record) {
-        self.with(|served| {
-            record.usage = served.usage;
-            record.hidden = served.hidden;
-            record.retrievals = served.retrievals;
-        });
-    }
-}
-
-/// A task that serves one answer.
-struct Server {
-    exchange: Exchange,
-    outcome: Outcome,
-    rounds: usize,
-    /// True once the calls of ours in an answer that also has others were served.
-    kept: bool,
-}
-
-impl Server {
-    fn new(exchange: Exchange, outcome: Outcome) -> Self {
-        Self {
-            exchange,
-            outcome,
-            rounds: 0,
-            kept: false,
-        }
-    }
-
-    /// Tells session and record what the provider reported.
-    fn learn(&self, usage: Usage, called: bool) -> JoinHandle<()> {
-        let usage = (usage != Usage::default()).then_some(usage);
-        self.outcome.with(|served| served.reported(usage));
-        let managed = Arc::clone(&self.exchange.managed);
-        let seen = Seen::whole(usage, called);
-        tokio::task::spawn_blocking(move || learn_from(&managed, &seen))
-    }
-
-    /// Serves an answer that asks for nothing but stored outputs, and gives the answer that
-    /// follows. None if there is none.
-    async fn serve(&mut self, said: Message) -> Option<Response<Body>> {
-        let limit = self
-            .exchange
-            .managed
-            .work
-            .settings
-            .config
-            .limits
-            .retrieval_rounds;
-        self.rounds += 1;
-        if self.rounds > limit + 1 {
-            return None;
-        }
-        let enough = self.rounds > limit;
-        let served = self.exchange.again(move |branch| {
-            let outputs = outputs(branch, &said, enough);
-            let count = outputs.len();
-            branch.admit_hidden(said, outputs)?;
-            Ok(count)
-        });
-        let count = u32::try_from(served.await?).unwrap_or(u32::MAX);
-        self.outcome.with(|served| served.retrievals += count);
-        let answer = self.exchange.answer().await.ok()?;
-        answer.status().is_success().then_some(answer)
-    }
-
-    /// Serves the calls of ours in a stream that also has calls of the client's, once.
-    async fn keep_mixed(&mut self, so_far: &Assembler) {
-        if self.kept {
-            return;
-        }
-        let said = so_far.clone().finish();
-        if let Some(said) = said.filter(|said| !our_calls(said).is_empty()) {
-            self.kept = true;
-            self.serve_mixed(said).await;
-        }
-    }
-
-    /// Serves the calls of ours in an answer that also has calls of the client's.
-    async fn serve_mixed(&mut self, said: Message) {
-        let managed = Arc::clone(&self.exchange.managed);
-        let served = tokio::task::spawn_blocking(move || {
-            managed.on_branch(|branch| {
-                let outputs = outputs(branch, &said, false);
-                let count = outputs.len();
-                if count > 0 {
-                    branch.keep_mixed(mixed(&said, outputs))?;
-                }
-                Ok::<_, Trouble>(count)
-            })
-        });
-        if let Ok(Ok(count)) = served.await {
-            let count = u32::try_from(count).unwrap_or(u32::MAX);
-            self.outcome.with(|served| served.retrievals += count);
-        }
-    }
-}
-
-/// The calls of ours in an answer, each with its index among the parts.
-fn our_calls(said: &Message) -> Vec<(usize, Call)> {
-    let parts = said.parts.iter().enumerate();
-    parts
-        .filter_map(|(at, part)| Some((at, part.as_call()?.clone())))
-        .filter(|(_, call)| tools::is_retrieval(&call.name))
-        .collect()
-}
-
-/// The calls of ours in an answer that also has calls of the client's.
-fn mixed(said: &Message, outputs: Vec<Output>) -> Mixed {
-    let theirs = said.calls().filter(|call| !tools::is_retrieval(&call.name));
-    Mixed {
-        at: 0,
-        calls: our_calls(said),
-        outputs,
-        theirs: theirs.map(|call| call.id.clone()).collect(),
-    }
-}
-
-/// What the calls of ours are answered with.
-fn outputs(branch: &mut Branch, said: &Message, enough: bool) -> Vec<Output> {
-    let store = Arc::clone(branch.session().store());
-    let retrieval = Retrieval::new(store.as_ref(), branch.id().clone());
-    let output = |(_, call): (usize, Call)| {
-        if enough {
-            return Output::new(call.id, ENOUGH);
-        }
-        let answer = retrieval.call(&call.name, &call.arguments);
-        Output {
-            is_error: answer.is_error,
-            ..Output::new(call.id, answer.text)
-        }
-    };
-    our_calls(said).into_iter().map(output).collect()
 }
 
 /// True if an answer asks for nothing but stored outputs.
@@ -242,40 +74,60 @@ fn stream(exchange: Exchange, asked: Asked, answer: Response<Body>) -> Response<
 async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
     let dialect = server.exchange.managed.work.dialect;
     let mut filter = Filter::new(dialect, [tools::READ, tools::GREP]);
-    while let Some(said) = pass(&mut server, body, &mut filter, &pieces).await {
+    let mut spoken = false;
+    while let Some((said, spoke)) = pass(&mut server, body, &mut filter, &pieces).await {
         if !filter.is_waiting() {
             return;
         }
+        spoken |= spoke;
         let next = tokio::select! {
             next = server.serve(said) => next,
             // Nobody waits for the answer any more: the provider need not write it.
             () = pieces.closed() => return,
         };
-        let Some(answer) = next else {
-            let mut end = Vec::new();
-            filter.release(&mut end);
-            // The client may be gone: then nobody wants the end.
-            let _: Option<()> = put(&pieces, end).await;
-            return;
-        };
-        filter.go_on();
-        body = answer.into_body();
+        match next {
+            Ok(answer) => {
+                filter.go_on();
+                body = answer.into_body();
+            }
+            Err(failure) => {
+                let end = end(&mut filter, &server, failure, spoken).await;
+                // The client may be gone: then nobody wants the end.
+                let _: Option<()> = put(&pieces, end).await;
+                return;
+            }
+        }
     }
 }
 
-/// Passes one stream, and gives what the model said in it. None if it broke, or the client
-/// went away.
+/// How a stream ends that no answer follows: with what was said, or with the error.
+async fn end(filter: &mut Filter, server: &Server, failure: Failure, spoken: bool) -> Vec<u8> {
+    let mut end = Vec::new();
+    if spoken && matches!(failure, Failure::Stuck) {
+        filter.release(&mut end);
+        return end;
+    }
+    let work = &server.exchange.managed.work;
+    let event = alone::error_event(work.dialect, failure, &work.settings.config.limits).await;
+    filter.go_on();
+    filter.push(event.as_bytes(), &mut end);
+    filter.finish(&mut end);
+    end
+}
+
+/// Passes one stream, and gives what the model said in it, and whether the client was shown a
+/// text. None if it broke, or the client went away.
 async fn pass(
     server: &mut Server,
     body: Body,
     filter: &mut Filter,
     pieces: &Pieces,
-) -> Option<Message> {
+) -> Option<(Message, bool)> {
     let work = &server.exchange.managed.work;
     let (dialect, limits) = (work.dialect, work.settings.config.limits);
     let mut body = Idle::new(body, limits.idle_time());
     let (mut assembler, mut watcher) = (Assembler::new(dialect), Watcher::new(dialect));
-    let (mut out, mut called, mut ended) = (Vec::new(), false, false);
+    let (mut out, mut called, mut ended, mut spoken) = (Vec::new(), false, false, false);
     loop {
         let frame = tokio::select! {
             frame = body.frame() => frame,
@@ -290,6 +142,7 @@ async fn pass(
                 assembler.push(data);
                 watcher.push(data, |event| {
                     called |= matches!(event, Event::Call(_));
+                    spoken |= matches!(&event, Event::Text(delta) if !delta.text().is_empty());
                     ended |= matches!(event, Event::Stop(_) | Event::End);
                 });
                 filter.push(data, &mut out);
@@ -317,7 +170,8 @@ async fn pass(
         // The figures are those of this call, not of the next one.
         learning.await.ok();
     }
-    Some(assembler.finish().unwrap_or_else(|| Message::assistant("")))
+    let said = assembler.finish();
+    Some((said.unwrap_or_else(|| Message::assistant("")), spoken))
 }
 
 /// Sends bytes to the client. None if it is gone.
@@ -346,6 +200,7 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
     let outcome = Outcome::default();
     let watch = Box::new(outcome.clone());
     let mut server = Server::new(exchange, outcome);
+    let dialect = server.exchange.managed.work.dialect;
     let (mut parts, mut body) = answer.into_parts();
     let mut earlier = Vec::new();
     loop {
@@ -363,11 +218,21 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
             learning.await.ok();
         }
         if asks && let (Some(said), Some(mut shown)) = (said.clone(), shown.clone()) {
-            whole::hide(server.exchange.managed.work.dialect, &mut shown);
-            if let Some(next) = server.serve(said).await {
-                earlier.push(shown);
-                (parts, body) = next.into_parts();
-                continue;
+            whole::hide(dialect, &mut shown);
+            earlier.push(shown);
+            match server.serve(said).await {
+                Ok(next) => {
+                    (parts, body) = next.into_parts();
+                    continue;
+                }
+                Err(Failure::Said(refused)) => return asked.hand_on(*refused, Some(watch)),
+                Err(Failure::Unreachable(failed)) => return asked.unreachable(&failed),
+                Err(Failure::Stuck) => {
+                    if !earlier.iter().any(|shown| whole::says(dialect, shown)) {
+                        return asked.no_answer(STUCK);
+                    }
+                    earlier.pop();
+                }
             }
         }
         let bytes = server.last(shown, said, &earlier).await.unwrap_or(bytes);

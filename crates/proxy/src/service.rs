@@ -25,7 +25,7 @@ use crate::route::dialect_of_client;
 use crate::settings::Current;
 use crate::spare::Spare;
 use crate::tenant::Keys;
-use crate::{aside, guard, headers, own, tunnel};
+use crate::{aside, guard, headers, learned, own, tunnel};
 
 /// How many bytes the conversations in memory may take, about; the store has all of them.
 const SESSION_MEMORY: usize = 512 << 20;
@@ -65,6 +65,7 @@ impl Shared {
     ) -> Self {
         // A store that fails costs us sessions over a restart, never traffic.
         let keys = Keys::load(store.as_ref()).unwrap_or_else(|_| Keys::make());
+        let learned = learned::read(store.as_ref()).unwrap_or_default();
         let plans = settings.get().config.limits.plans;
         Self {
             settings,
@@ -74,7 +75,7 @@ impl Shared {
             keys,
             families: Families::new(SESSION_MEMORY),
             memos: Memos::new(MEMO_MEMORY),
-            models: Models::new(catalogue),
+            models: Models::new(catalogue, learned),
             spare: Spare::default(),
             book,
         }

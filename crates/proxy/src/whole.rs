@@ -20,7 +20,38 @@ pub(crate) fn hide(dialect: Dialect, answer: &mut Value) -> bool {
             *stop = json!("stop");
         }
     }
+    if hid && dialect == Dialect::Messages && !calls(answer) {
+        // A client would wait for a call that it cannot see.
+        if let Some(stop) = answer.get_mut("stop_reason") {
+            *stop = json!("end_turn");
+        }
+    }
     hid
+}
+
+fn calls(answer: &Value) -> bool {
+    let parts = answer.get("content").and_then(Value::as_array);
+    let is_call = |part: &Value| part.get("type").is_some_and(|kind| kind == "tool_use");
+    parts.into_iter().flatten().any(is_call)
+}
+
+/// True if an answer says something to the client.
+pub(crate) fn says(dialect: Dialect, answer: &Value) -> bool {
+    let is_text = |text: &Value| text.as_str().is_some_and(|text| !text.trim().is_empty());
+    match dialect {
+        Dialect::Chat => answer
+            .pointer("/choices/0/message/content")
+            .is_some_and(is_text),
+        Dialect::Messages | Dialect::Responses => {
+            let parts = answer.get(list_name(dialect)).and_then(Value::as_array);
+            let mut parts = parts.into_iter().flatten();
+            parts.any(|part| {
+                let inner = part.get("content").and_then(Value::as_array);
+                let mut texts = inner.into_iter().flatten().chain([part]);
+                texts.any(|part| part.get("text").is_some_and(is_text))
+            })
+        }
+    }
 }
 
 /// Puts what earlier answers showed to the client before what this one shows.

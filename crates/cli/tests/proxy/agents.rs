@@ -139,7 +139,7 @@ async fn upstream(agent: &Agent) -> Upstream {
         }
         let round = next.load(Ordering::SeqCst);
         if round >= ASKS_AT
-            && windows::may_ask(received)
+            && !windows::has_asked(received)
             && let Some(shown) = windows::shown_ref(received)
         {
             let arguments = json!({"ref_id": shown, "offset": 1, "limit": 12});

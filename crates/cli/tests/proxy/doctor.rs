@@ -6,13 +6,13 @@ use std::net::TcpListener;
 use serde_json::Value;
 use trimtab_testkit::upstream::{Options, Upstream};
 
-use crate::model::options;
+use crate::model::{SHORT, options};
 use crate::run::{finished, texts, trimtab};
 
 async fn keyed(key: &str) -> Upstream {
     let options = Options {
         key: Some(key.to_owned()),
-        ..options(None)
+        ..options(None, SHORT)
     };
     Upstream::start(options).await.unwrap()
 }

@@ -9,36 +9,55 @@ use crate::windows;
 
 /// Says which call of the client it is.
 pub(crate) const CALL_HEADER: &str = "x-test-call";
-/// How many calls of a tool the model makes before it is done.
-pub(crate) const ROUNDS: usize = 8;
-/// The call of the client before which the model asks for a stored output.
-const ASKS_AT: usize = 5;
-/// What is in the part of the first output that it asks for.
-pub(crate) const RETRIEVED: &str = "00:000777 worker";
+/// What the model does before it is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// How many calls of a tool it makes.
+    pub(crate) rounds: usize,
+    /// The calls of the client before which it asks for a stored output.
+    pub(crate) asks_at: &'static [usize],
+    /// How many bytes the outputs have that it gets.
+    pub(crate) output: usize,
+}
+
+/// Work that fits into a window, cut at admission.
+pub(crate) const SHORT: Work = Work {
+    rounds: 8,
+    asks_at: &[5],
+    output: 60_000,
+};
+/// Work that does not: the window has to be rewritten on the way, and what went is asked for.
+pub(crate) const LONG: Work = Work {
+    rounds: 30,
+    asks_at: &[5, 28],
+    output: 32_000,
+};
+/// What is in the part of an output that it asks for.
+pub(crate) const RETRIEVED: &str = ":000777 worker";
 /// The last words of the model.
 pub(crate) const LAST: &str = "that was all of it";
 
 /// An upstream with a window of so many tokens.
 pub(crate) async fn upstream(window: Option<u64>) -> Upstream {
-    Upstream::start(options(window)).await.unwrap()
+    Upstream::start(options(window, SHORT)).await.unwrap()
 }
 
-/// The same, to be changed.
-pub(crate) fn options(window: Option<u64>) -> Options {
+/// The options of an upstream for this work.
+pub(crate) fn options(window: Option<u64>, work: Work) -> Options {
     Options {
         window,
-        ..Options::new(Source::with(reply))
+        ..Options::new(Source::with(move |received| reply(work, received)))
     }
 }
 
-fn reply(received: &Received) -> Reply {
+fn reply(work: Work, received: &Received) -> Reply {
     if received.last.contains("<summary>") {
         return Reply::text("<summary>the agent reads logs, one after the other</summary>");
     }
     let call: Option<usize> = received
         .header(CALL_HEADER)
         .and_then(|call| call.parse().ok());
-    if call == Some(ASKS_AT)
+    if call.is_some_and(|call| work.asks_at.contains(&call))
         && windows::may_ask(received)
         && let Some(shown) = windows::shown_ref(received)
     {
@@ -46,7 +65,7 @@ fn reply(received: &Received) -> Reply {
         return Reply::call("tool_output_cache", arguments);
     }
     match call {
-        Some(call) if call < ROUNDS => Reply {
+        Some(call) if call < work.rounds => Reply {
             calls: vec![ScriptedCall {
                 id: Some(format!("call_{call:04}")),
                 ..ScriptedCall::new("read_log", json!({"number": call}))

@@ -3,25 +3,29 @@
 //! They are installed once into folders of the user's cache. Where that is not possible the
 //! test says that it was skipped, and why.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::model::{LAST, RETRIEVED, ROUNDS, upstream};
-use crate::run::{Served, cache, say, texts};
-use crate::windows;
+use tempfile::TempDir;
+use trimtab::store::{FolderStore, Store};
+use trimtab_testkit::upstream::Upstream;
 
-/// Bytes of every output: a window takes three of them.
-const OUTPUT: &str = "60000";
-/// The window, in tokens.
-const WINDOW: u64 = 50_000;
-/// Every way in which they are used.
-const FLOWS: [&str; 6] = [
-    "messages",
-    "messages-stream",
-    "chat",
-    "chat-stream",
-    "responses",
-    "responses-stream",
+use crate::model::{LAST, LONG, RETRIEVED, SHORT, Work, options};
+use crate::run::{Served, cache, say, texts};
+use crate::windows::{self, Windows};
+
+/// A machine that runs many tests at once is slow.
+const PATIENT: &str = "[proxy.limits]\nplan_ms = 60000\n";
+/// Every way in which they are used: the flow, what the model does, and the window in tokens. The
+/// streams pass switch points, the others do not.
+const FLOWS: [(&str, Work, &str); 6] = [
+    ("messages", SHORT, "50000"),
+    ("messages-stream", LONG, "24000"),
+    ("chat", SHORT, "50000"),
+    ("chat-stream", LONG, "24000"),
+    ("responses", SHORT, "50000"),
+    ("responses-stream", LONG, "24000"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,12 +54,18 @@ async fn all_flows(
     folder: Option<&Path>,
 ) {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/proxy/clients");
-    for flow in FLOWS {
-        let upstream = upstream(Some(WINDOW)).await;
-        let served = Served::start(&["--upstream", &upstream.url(), "--window", "50000"]);
+    for (flow, work, window) in FLOWS {
+        let options = options(window.parse().ok(), work);
+        let upstream = Upstream::start(options).await.unwrap();
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("trimtab.toml"), PATIENT).unwrap();
+        let args = ["--upstream", &upstream.url(), "--window", window];
+        let served = Served::start_in(place, &args);
         let mut command = runs();
         command.arg(scripts.join(script));
-        command.args([&served.url, flow, OUTPUT]).args(folder);
+        command
+            .args([&served.url, flow, &work.output.to_string()])
+            .args(folder);
         let output = tokio::task::spawn_blocking(move || command.output().unwrap())
             .await
             .unwrap();
@@ -66,14 +76,59 @@ async fn all_flows(
         let windows = windows::judge(&name, &upstream, |received| {
             received.tools.iter().any(|tool| tool == "read_log")
         });
-        assert!(windows.calls > ROUNDS, "{name}: {windows}");
-        assert_eq!(windows.retrieved.len(), 1, "{name}: {windows}");
-        assert!(
-            windows.retrieved[0].contains(RETRIEVED),
-            "{name}: {windows:?}"
-        );
+        check(&name, work, &windows);
+        lossless(&name, work, &served.killed());
         say(&format!("{name}: {windows}, to the end"));
     }
+}
+
+/// All calls were made, what went was asked for, and only long work was rewritten.
+fn check(name: &str, work: Work, windows: &Windows) {
+    assert!(windows.calls > work.rounds, "{name}: {windows}");
+    assert_eq!(
+        windows.switches > 0,
+        work.rounds > SHORT.rounds,
+        "{name}: {windows}"
+    );
+    assert_eq!(
+        windows.retrieved.len(),
+        work.asks_at.len(),
+        "{name}: {windows}"
+    );
+    for retrieved in &windows.retrieved {
+        assert!(retrieved.contains(RETRIEVED), "{name}: {windows:?}");
+    }
+}
+
+/// Every output that the client sent is in the store, byte for byte.
+fn lossless(name: &str, work: Work, folder: &TempDir) {
+    let store = FolderStore::open(folder.path().join("data/trimtab")).unwrap();
+    let mut kept = HashSet::new();
+    for found in store.sessions().unwrap() {
+        for output in store.list(&found.session).unwrap() {
+            kept.insert(store.get(&found.session, output.reference.id()).unwrap());
+        }
+    }
+    for number in 0..work.rounds {
+        let came = text(number, work.output).into_bytes();
+        assert!(
+            kept.contains(&came),
+            "{name}: output {number} is not in the store"
+        );
+    }
+}
+
+/// What a client sends as output `number`, of so many bytes.
+fn text(number: usize, bytes: usize) -> String {
+    let (mut lines, mut size) = (Vec::new(), 0);
+    while size < bytes {
+        let at = lines.len();
+        let (worker, took) = (at * 7919 % 97, at * 31 % 1009);
+        let line = format!("{number:02}:{at:06} worker {worker} took {took} ms");
+        size += line.len() + 1;
+        lines.push(line);
+    }
+    lines.join("\n")
 }
 
 /// A Python that has the SDKs.

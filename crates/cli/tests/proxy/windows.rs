@@ -172,12 +172,20 @@ pub(crate) fn shown_ref(received: &Received) -> Option<String> {
     })
 }
 
-/// True if the model has not asked for a stored output yet, and can.
+/// True if the model can ask for a stored output, and has not just done so.
 pub(crate) fn may_ask(received: &Received) -> bool {
     let offered = received.tools.iter().any(|tool| tool == tools::READ);
     let messages = received.read_messages();
-    let mut calls = messages.iter().flat_map(Message::calls);
+    let newest = messages.iter().rev().take(2);
+    let mut calls = newest.flat_map(Message::calls);
     offered && !calls.any(|call| tools::is_retrieval(&call.name))
+}
+
+/// True if the model has asked for a stored output in this window, or cannot.
+pub(crate) fn has_asked(received: &Received) -> bool {
+    let messages = received.read_messages();
+    let mut calls = messages.iter().flat_map(Message::calls);
+    !may_ask(received) || calls.any(|call| tools::is_retrieval(&call.name))
 }
 
 /// True for what an agent does by itself: it asks for endpoints that the upstream lacks, and

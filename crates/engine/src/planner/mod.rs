@@ -20,7 +20,7 @@ mod survivors;
 pub use ageing::{Aged, age};
 pub use draft::{Asked, Draft, Finished, Tokens, draft, time_to_compact};
 pub use media::{MediaPlace, media_to_shed};
-pub use now::{Now, State};
+pub use now::{Now, State, enough};
 pub use repeats::repeats_system;
 pub use rungs::{Need, Step, rung};
 

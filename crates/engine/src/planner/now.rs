@@ -64,16 +64,14 @@ impl Now<'_> {
     /// The tokens of a window by our estimate: what was reported for the last call and what
     /// came since, else all of it. Tool definitions are in it.
     pub fn prompt_tokens(&self, measure: &Measure) -> u64 {
-        // A quarter of the bytes is what many a counter says: whichever is more, fits.
         let estimate = (self.tokens)(measure);
-        let by_bytes = quarter(measure);
         match &self.usage {
             Some((usage, then)) => {
                 let since = estimate.saturating_sub((self.tokens)(then));
-                let by_bytes = by_bytes.saturating_sub(quarter(then));
+                let by_bytes = quarter(measure).saturating_sub(quarter(then));
                 usage.prompt().saturating_add(since.max(by_bytes))
             }
-            None => estimate.max(by_bytes).saturating_add(self.tools),
+            None => enough(estimate, measure).saturating_add(self.tools),
         }
     }
 
@@ -160,6 +158,12 @@ impl Now<'_> {
             _ => by(log),
         }
     }
+}
+
+/// An estimate, or a quarter of the bytes, which is what many a counter says: whichever is more,
+/// fits.
+pub fn enough(tokens: u64, measure: &Measure) -> u64 {
+    tokens.max(quarter(measure))
 }
 
 /// A quarter of the bytes of everything that is said.

@@ -12,7 +12,7 @@ use crate::talk::{Talk, answer, calling, lines, path, said, streamed};
 use crate::{config, proxy, proxy_with};
 
 /// The ref that a window shows.
-fn shown_ref(body: &str) -> String {
+pub(crate) fn shown_ref(body: &str) -> String {
     let at = body.find("ref_id");
     let at =
         at.unwrap_or_else(|| panic!("a ref in {}", body.chars().take(9_000).collect::<String>()));
@@ -218,33 +218,45 @@ fn both(dialect: Dialect, one: &str, other: &str) -> String {
 
 #[tokio::test]
 async fn a_model_that_never_stops_asking_is_stopped() {
-    let dialect = Dialect::Chat;
-    let upstream = Upstream::start(move |number, asked| {
-        let arguments = json!({"ref_id": shown_ref(&asked.text()), "offset": number, "limit": 1});
-        let id = format!("h{number}");
-        reply(
-            dialect,
-            asked,
-            &calling(dialect, &id, "tool_output_cache", &arguments),
-        )
-    })
-    .await;
-    let mut settings = config(&upstream.url());
-    settings.limits.retrieval_rounds = 3;
-    let (_running, base) = proxy(settings).await;
-    for stream in [true, false] {
-        let mut talk = Talk::new(dialect, &format!("{stream}"));
-        talk.stream = stream;
-        talk.round("c1", &lines(9_000));
-        let before = upstream.seen().len();
-        let got = post(&base, path(dialect), &[], talk.body()).await;
-        assert_eq!(got.status, 200);
-        assert_eq!(
-            upstream.seen().len() - before,
-            5,
-            "three rounds, one refusal, one answer"
-        );
-        assert!(!got.text().contains("tool_output_cache"));
+    for dialect in Dialect::ALL {
+        for stream in [true, false] {
+            let upstream = Upstream::start(move |number, asked| {
+                if !asked.json()["tools"]
+                    .to_string()
+                    .contains("tool_output_cache")
+                {
+                    return reply(dialect, asked, &answer(dialect, "well then", 60));
+                }
+                let arguments = json!({"ref_id": shown_ref(&asked.text()), "offset": number});
+                let id = format!("h{number}");
+                let whole = calling(dialect, &id, "tool_output_cache", &arguments);
+                reply(dialect, asked, &whole)
+            })
+            .await;
+            let mut settings = config(&upstream.url());
+            settings.limits.retrieval_rounds = 3;
+            let (_running, base) = proxy(settings).await;
+            let mut talk = Talk::new(dialect, &format!("{stream}"));
+            talk.stream = stream;
+            talk.round("c1", &lines(9_000));
+            let got = post(&base, path(dialect), &[], talk.body()).await;
+            assert_eq!(got.status, 200);
+            assert_eq!(
+                said(dialect, &got.text()),
+                "well then",
+                "{dialect} {stream}"
+            );
+            let seen = upstream.seen();
+            assert_eq!(
+                seen.len(),
+                5,
+                "one call, three rounds, one without the tools"
+            );
+            assert!(
+                seen[4].text().contains("no more of these calls"),
+                "{dialect}"
+            );
+        }
     }
 }
 

@@ -41,6 +41,9 @@ impl Managed {
             prices: Some(settings.prices),
             tiers: settings.tiers.clone(),
             tools,
+            // What is reported is the larger of two counts: learning from that, we would come
+            // to estimate less than either.
+            counts_as_we_do: true,
             ..Setup::new(policy)
         };
         let id = SessionId::new("replay").map_err(failed)?;

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use trimtab_engine::policy::{PRESETS, Policy};
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Call, Message};
 
 use super::bill::USUAL;
+use super::managed::Managed;
 use super::manager::{Failed, Manager, Sent, ShownRef};
 use super::needs::{identifiers, needs};
 use super::plain::{Plain, Rule};
@@ -172,4 +175,44 @@ fn windows_over_the_window_are_counted() {
     let log = log([Message::user("x".repeat(4_000)), Message::assistant("done")]);
     let report = replay(&log, &mut Plain::all(), &Settings::new(999), &mut |_| {});
     assert_eq!((report.over, report.largest >= 1_000), (1, true));
+}
+
+/// Rounds whose outputs have far more or far fewer tokens than a quarter of their bytes.
+fn dense_and_sparse(rounds: usize) -> Vec<Arc<Message>> {
+    let mut messages = vec![Message::user("look")];
+    for round in 0..rounds {
+        let dense = round % 40 > 20 || round % 3 == 0;
+        let output: String = if dense {
+            let number = |at: usize| (at * 7_919 + round * 31) % 100_003;
+            let line = |at: usize| format!("{:x}-{}\n", number(at), number(at + 1));
+            (0..100).map(line).collect::<Vec<_>>().concat()
+        } else {
+            let words = "international administration responsibilities notwithstanding\n";
+            words.repeat(60 + round % 5 * 30)
+        };
+        messages.push(call(&round.to_string(), "{}"));
+        messages.push(Message::output(round.to_string(), output));
+        if round % 6 == 5 {
+            messages.push(Message::assistant("seen"));
+            messages.push(Message::user("go on"));
+        }
+    }
+    messages.push(Message::assistant("that is all"));
+    log(messages)
+}
+
+#[test]
+fn no_preset_sends_more_than_the_window_by_either_count() {
+    let log = dense_and_sparse(120);
+    let settings = Settings::new(20_000);
+    let policies = PRESETS
+        .iter()
+        .map(|preset| Policy::preset(preset.name).unwrap());
+    for policy in policies.filter(|policy| policy.fit) {
+        let name = policy.preset.clone();
+        let mut managed = Managed::new(policy, &settings, Measure::default()).unwrap();
+        let report = replay(&log, &mut managed, &settings, &mut |_| {});
+        let texts = &report.fault_texts;
+        assert_eq!((report.over, report.faults), (0, 0), "{name}: {texts:?}");
+    }
 }

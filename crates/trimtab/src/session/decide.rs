@@ -138,7 +138,9 @@ impl Session {
         let Some(window) = self.handed_out.take() else {
             return Ok(());
         };
-        if let Some((last, then)) = &self.usage {
+        if let Some((last, then)) = &self.usage
+            && !self.setup.counts_as_we_do
+        {
             let grown = usage.prompt().saturating_sub(last.prompt());
             self.setup.calibration.observe(&(window - *then), grown);
         }
@@ -307,7 +309,7 @@ impl Session {
             window: limits.window,
             max_output: self.lowered.or(limits.max_output),
             bytes: limits.bytes,
-            tools: calibration.tokens(&self.setup.tools),
+            tools: planner::enough(tokens(&self.setup.tools), &self.setup.tools),
             usage: self.usage,
             tokens: &tokens,
         })

@@ -30,6 +30,8 @@ impl Session {
     /// An error names what alone is too large, or says that the policy forbids what would
     /// help. Nothing is lost by it.
     pub fn ready(&mut self) -> Result<Ready, SessionError> {
+        self.windows += 1;
+        self.handed_out = None;
         if self.setup.policy.fit {
             self.fit()?;
         }
@@ -114,6 +116,11 @@ impl Session {
             self.step(rung, excess, &Reason::Fit)?;
         }
         Ok(self.excess()?.is_some())
+    }
+
+    /// True if the window fits as it is, or its model's window is not known.
+    pub fn fits(&mut self) -> Result<bool, SessionError> {
+        Ok(self.excess()?.is_none())
     }
 
     /// How many tokens the window is over; none if it fits.

@@ -137,6 +137,8 @@ pub struct Session {
     usage: Option<(Usage, Measure)>,
     /// The window that was handed out last.
     handed_out: Option<Measure>,
+    /// How many were.
+    windows: u64,
     /// What the window measured before the compaction that the next usage judges.
     judging: Option<u64>,
     /// What is reserved for the answer, where it was lowered for the next call.
@@ -191,6 +193,7 @@ impl Session {
             sent,
             usage: None,
             handed_out: None,
+            windows: 0,
             judging: None,
             lowered: None,
             recovered: 0,
@@ -281,6 +284,12 @@ impl Session {
         &self.store
     }
 
+    /// How many windows were handed out so far. What is reported for any but the last of them must
+    /// not be [recorded](Self::record).
+    pub fn windows(&self) -> u64 {
+        self.windows
+    }
+
     /// What it was opened with, as it stands now.
     pub fn setup(&self) -> &Setup {
         &self.setup
@@ -327,9 +336,13 @@ impl Session {
         }
     }
 
-    /// The tool definitions of the next call, measured.
+    /// The tool definitions of the next call, measured. What was reported with others says nothing
+    /// about it.
     pub fn set_tools(&mut self, tools: Measure) {
-        self.setup.tools = tools;
+        if self.setup.tools != tools {
+            self.setup.tools = tools;
+            self.usage = None;
+        }
     }
 
     /// What happened since this was asked last.

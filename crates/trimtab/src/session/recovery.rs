@@ -3,7 +3,7 @@
 use trimtab_engine::compaction::recovery::Rung;
 use trimtab_engine::plan::Reason;
 use trimtab_engine::planner::Asked;
-use trimtab_wire::overflow::{Action, Verdict};
+use trimtab_wire::overflow::{Action, Kind, Verdict};
 
 use super::bound::UnderWay;
 use super::{Pending, Session, SessionError};
@@ -51,9 +51,11 @@ impl Session {
             excess,
             ..Asked::default()
         };
-        let last = recovery.ladder.last();
-        let first = recovery.ladder.get(step).or(last).copied();
-        let others = recovery.ladder.iter().skip(step + 1).copied();
+        // A shorter answer leaves a prompt as long as it is.
+        let helps = |rung: &&Rung| **rung != Rung::LowerAnswer || verdict.kind != Kind::Prompt;
+        let ladder: Vec<Rung> = recovery.ladder.iter().filter(helps).copied().collect();
+        let first = ladder.get(step).or(ladder.last()).copied();
+        let others = ladder.iter().skip(step + 1).copied();
         for rung in first.into_iter().chain(others) {
             if rung == Rung::Compact
                 && let Some(pending) = self.draft(&asked)?
@@ -65,7 +67,7 @@ impl Session {
             }
         }
         // Whatever the policy tries by itself before a call may still help.
-        for rung in policy.ladder.iter().copied() {
+        for rung in policy.ladder.iter().filter(helps).copied() {
             if self.step(rung, excess, &Reason::Overflow)? {
                 return Ok(Recovered::Retry);
             }

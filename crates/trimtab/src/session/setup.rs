@@ -50,6 +50,8 @@ pub struct Setup {
     /// What was learned of this model's counts. Keep one per model and hand it on: see
     /// [`Session::calibration`](super::Session::calibration).
     pub calibration: Calibration,
+    /// True if the model is known to count as we do: then nothing is learned from its reports.
+    pub counts_as_we_do: bool,
 }
 
 impl Setup {

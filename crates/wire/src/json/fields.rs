@@ -1,6 +1,7 @@
 //! The fields of one object, in order, with their values unread.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -34,10 +35,12 @@ impl<'a> Fields<'a> {
         self.get(key).is_some()
     }
 
-    /// Removes `key` and gives its value.
+    /// Removes `key` and gives its value. Those that it overrules go with it: among the unknown
+    /// fields they would be written behind it, and overrule it in turn.
     pub(crate) fn take(&mut self, key: &str) -> Option<&'a RawValue> {
-        let at = self.0.iter().rposition(|(name, _)| name == key)?;
-        Some(self.0.remove(at).1)
+        let last = self.get(key)?;
+        self.0.retain(|(name, _)| name != key);
+        Some(last)
     }
 
     /// Removes `key` if `wanted` makes something of it, and leaves it otherwise.
@@ -103,12 +106,15 @@ impl<'a> Fields<'a> {
         self.0.iter().map(|(name, _)| name.as_ref())
     }
 
-    /// What is left, owned.
+    /// What is left, owned; without what is overruled.
     pub(crate) fn into_extra(self) -> Extra {
-        self.0
-            .into_iter()
-            .map(|(name, value)| (name.into_owned(), owned(value)))
-            .collect()
+        let mut seen = HashSet::new();
+        let last = |(name, _): &&(Cow<'a, str>, _)| seen.insert(name.clone());
+        let mut extra: Extra = (self.0.iter().rev().filter(last))
+            .map(|(name, value)| (name.clone().into_owned(), owned(value)))
+            .collect();
+        extra.reverse();
+        extra
     }
 }
 
@@ -179,6 +185,13 @@ mod tests {
             .map(|(k, v)| (k.as_str(), v.as_str()))
             .collect();
         assert_eq!(spelled, [("z", "1.50"), ("n", "null")]);
+    }
+
+    #[test]
+    fn the_last_of_a_name_is_the_one_that_counts() {
+        let mut fields: Fields = serde_json::from_str(r#"{"a": 1, "b": 2, "a": 3}"#).unwrap();
+        assert_eq!(fields.take("a").unwrap().get(), "3");
+        assert_eq!(fields.names().collect::<Vec<_>>(), ["b"]);
     }
 
     #[test]

@@ -67,6 +67,11 @@ pub enum Change {
         /// The definitions.
         tools: Vec<RawJson>,
     },
+    /// Tools are no longer defined; the field goes too where none is left, which is refused.
+    RemoveTools {
+        /// Their names.
+        names: Vec<String>,
+    },
     /// The answer is limited to a number of tokens, in the fields that limit it already or
     /// else in the dialect's own.
     SetLimit {

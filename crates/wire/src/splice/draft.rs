@@ -24,6 +24,7 @@ pub(super) struct Draft<'c> {
     pub(super) marked: BTreeMap<At, &'c Marker>,
     pub(super) unmarked: BTreeSet<At>,
     pub(super) tools: Vec<(Place, &'c [RawJson])>,
+    pub(super) removed_tools: Vec<&'c str>,
     pub(super) limit: Option<u64>,
     pub(super) stops_thinking: bool,
     pub(super) system: Vec<String>,
@@ -111,6 +112,9 @@ impl<'c> Draft<'c> {
             }
             Change::StripReasoning { before } => self.strip(scan, *before),
             Change::AddTools { place, tools } => self.tools.push((*place, tools)),
+            Change::RemoveTools { names } => {
+                self.removed_tools.extend(names.iter().map(String::as_str));
+            }
             Change::SetLimit { tokens } => self.limit = Some(*tokens),
             Change::StopThinking => self.stops_thinking = true,
             Change::AppendSystem { text } => self.system.push(text.clone()),

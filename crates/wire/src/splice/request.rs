@@ -16,6 +16,7 @@ impl Splicer<'_, '_, '_> {
     /// Changes the fields of the body.
     pub(super) fn request(&mut self) {
         self.tools();
+        self.remove_tools();
         self.limit();
         if self.draft.stops_thinking && self.scan.dialect() == Dialect::Messages {
             self.stop_thinking();
@@ -44,6 +45,26 @@ impl Splicer<'_, '_, '_> {
             for tool in *tools {
                 members.add(before, tool.as_str().to_owned());
             }
+        }
+    }
+
+    fn remove_tools(&mut self) {
+        let request = self.scan.request();
+        let is_removed = |name: Span| {
+            let name = self.scan.string(name);
+            name.is_some_and(|name| self.draft.removed_tools.contains(&name.as_ref()))
+        };
+        let defined = request.tool_list.iter();
+        let removed: Vec<Span> = defined
+            .filter(|tool| is_removed(tool.name))
+            .map(|tool| tool.span)
+            .collect();
+        let none_left = removed.len() == request.tool_list.len() && self.draft.tools.is_empty();
+        if none_left && !removed.is_empty() {
+            return self.containers.drop_field(request.body, "tools");
+        }
+        for tool in removed {
+            self.containers.drop_element(request.tools, tool);
         }
     }
 

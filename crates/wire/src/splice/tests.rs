@@ -306,6 +306,24 @@ fn tools_are_added_on_either_side() {
 }
 
 #[test]
+fn tools_are_removed_by_name() {
+    let remove = |names: &[&str]| {
+        let names = names.iter().map(ToString::to_string).collect();
+        [Change::RemoveTools { names }]
+    };
+    let body = r#"{"tools": [ {"name": "m"}, {"name": "n"} ], "messages": []}"#;
+    assert_eq!(
+        spliced(body, Dialect::Messages, &remove(&["n", "x"])),
+        r#"{"tools": [ {"name": "m"} ], "messages": []}"#
+    );
+    assert_eq!(
+        spliced(body, Dialect::Messages, &remove(&["m", "n"])),
+        r#"{"messages": []}"#
+    );
+    assert_eq!(spliced(body, Dialect::Messages, &remove(&["x"])), body);
+}
+
+#[test]
 fn an_input_that_is_one_text_stays_one_when_only_the_system_goes() {
     let body = br#"{"instructions":"be brief","input":"hello"}"#;
     let scan = Scan::new(body, Dialect::Responses).unwrap();

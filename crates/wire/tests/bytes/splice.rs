@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use serde_json::Value;
 use trimtab_model::{Dialect, Message, Output, Part, RawJson, Role};
 use trimtab_testkit::cases;
 use trimtab_wire::scan::{PartKind, Scan, Span};
-use trimtab_wire::splice::{Change, Marker, Place, splice, tool_definition};
+use trimtab_wire::splice::{Change, Marker, Place, Spliced, splice, tool_definition};
 use trimtab_wire::validate::validate;
 
 use crate::common::{body, gist};
@@ -86,6 +87,32 @@ pub(crate) fn check_changes(body: &str, dialect: Dialect, seed: u64) {
         assert!(text.len() <= body.len());
     }
     check_untouched(&scan, &case, text);
+    check_overruled(&scan, &case, &spliced);
+}
+
+/// A body in which fields are overruled by others of their name means the same after the changes
+/// as one without those, which the same changes were carried out on.
+fn check_overruled(scan: &Scan<'_>, case: &Case, spliced: &Spliced<'_>) {
+    if scan.body().len() > 64 << 10 {
+        return;
+    }
+    let value = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).ok();
+    let Some(plain) = value(scan.body()).map(|value| value.to_string()) else {
+        return;
+    };
+    let plain = Scan::new(plain.as_bytes(), scan.dialect()).unwrap();
+    let other = splice(&plain, &case.changes).unwrap();
+    // Escapes make a body longer, and a view is only shown where that makes it shorter.
+    if other.skipped == spliced.skipped {
+        let (one, other) = (value(&spliced.body), value(&other.body));
+        assert_eq!(
+            one,
+            other,
+            "{:?}\n{}",
+            case.changes,
+            String::from_utf8_lossy(scan.body())
+        );
+    }
 }
 
 /// Every message that no change is about is there as it came, in order.

@@ -89,6 +89,37 @@ fn role(roles: &'static [&'static str]) -> impl Strategy<Value = Value> {
     prop::sample::select(roles).prop_map(|role| json!({ "role": role }))
 }
 
+/// The same JSON in which the fields of objects are there twice, some of them with a value that
+/// the second overrules; `seed` says which.
+fn twice(value: &Value, seed: &mut u64) -> String {
+    match value {
+        Value::Array(list) => {
+            let list: Vec<String> = list.iter().map(|value| twice(value, seed)).collect();
+            format!("[{}]", list.join(","))
+        }
+        Value::Object(fields) => {
+            let mut written: Vec<String> = Vec::new();
+            for (name, value) in fields {
+                let overruled = [
+                    "null",
+                    "\"overruled\"",
+                    "[{\"type\":\"text\"}]",
+                    "true",
+                    "{}",
+                ];
+                *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let at = usize::try_from(*seed >> 33).unwrap() % (3 * overruled.len());
+                if let Some(overruled) = overruled.get(at) {
+                    written.insert(0, format!("{}:{overruled}", json!(name)));
+                }
+                written.push(format!("{}:{}", json!(name), twice(value, seed)));
+            }
+            format!("{{{}}}", written.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
 fn values(raw: &[RawJson]) -> Vec<Value> {
     raw.iter().map(RawJson::to_value).collect()
 }
@@ -116,6 +147,28 @@ proptest! {
     fn entries_of_responses_come_back(entries in prop::collection::vec(with(Just(json!({}))), 0..6)) {
         let read = responses::read_input(&json!(entries).to_string()).unwrap();
         prop_assert_eq!(values(&responses::write_input(&read)), entries);
+    }
+
+    #[test]
+    fn the_last_field_of_a_name_counts(
+        chat in with(role(&["system", "user", "assistant", "tool", "function", "critic"])),
+        parts in prop::collection::vec(with(Just(json!({}))), 0..5),
+        role in prop::sample::select(vec!["user", "assistant"]),
+        mut seed in any::<u64>(),
+    ) {
+        let text = twice(&chat, &mut seed);
+        prop_assert_eq!(&serde_json::from_str::<Value>(&text).unwrap(), &chat);
+        let read = chat::read_message(&text).unwrap();
+        prop_assert_eq!(values(&chat::write_message(&read)), [chat], "{}", text);
+
+        let message = json!({"role": role, "content": parts});
+        let text = twice(&message, &mut seed);
+        let read = messages::read_message(&text).unwrap();
+        prop_assert_eq!(values(&messages::write_request(&read).messages), [message], "{}", text);
+
+        let text = twice(&json!(parts), &mut seed);
+        let read = responses::read_input(&text).unwrap();
+        prop_assert_eq!(values(&responses::write_input(&read)), parts, "{}", text);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use terminal_size::{Height, terminal_size};
 use trimtab::retrieval::is_binary;
-use trimtab::store::{Error, Form, LineRange, Metadata, Stored};
+use trimtab::store::{Error, Form, LineRange, Lines, Metadata, Stored};
 
 use super::opened::Opened;
 use super::screen::Screen;
@@ -28,7 +28,13 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
         .map_err(|error| failed(&error))?;
     outputs.retain(|output| !is_choice(output));
     if given.is_empty() {
-        list(&outputs, screen);
+        let lines = |output: &Metadata| {
+            let opened = chat
+                .store()
+                .open(chat.id(), output.reference.id(), Form::Text);
+            opened.map_or(output.line_count, |stored| shown_lines(&stored))
+        };
+        list(&outputs, lines, screen);
         return Ok(());
     }
     let mut found = outputs
@@ -67,7 +73,22 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
     page(&stored, screen)
 }
 
-fn list(outputs: &[Metadata], screen: &mut Screen<'_>) {
+/// How many lines a person sees: the store counts what follows the last line feed as one, even if
+/// that is nothing.
+fn shown_lines(stored: &Stored) -> u64 {
+    let count = stored.line_count();
+    let last = LineRange::new(count.saturating_sub(1), 1);
+    let ends = |lines: Lines| {
+        lines
+            .lines
+            .first()
+            .is_some_and(|line| line.text().is_empty())
+    };
+    let ends = count > 0 && stored.lines(last).is_ok_and(ends);
+    count - u64::from(ends)
+}
+
+fn list(outputs: &[Metadata], lines: impl Fn(&Metadata) -> u64, screen: &mut Screen<'_>) {
     if outputs.is_empty() {
         screen.text("no outputs yet\n");
         return;
@@ -82,7 +103,7 @@ fn list(outputs: &[Metadata], screen: &mut Screen<'_>) {
         };
         [
             output.reference.id().to_owned(),
-            number::grouped(output.line_count),
+            number::grouped(lines(output)),
             units::size(output.byte_size),
             on_one_line(tool),
         ]
@@ -102,7 +123,7 @@ fn list(outputs: &[Metadata], screen: &mut Screen<'_>) {
 /// Shows all lines, in a pager if there are more than the terminal has.
 fn page(stored: &Stored, screen: &mut Screen<'_>) -> Result<(), Failure> {
     let rows = terminal_size().map_or(u64::MAX, |(_, Height(rows))| u64::from(rows));
-    let long = stored.line_count().saturating_add(2) > rows;
+    let long = shown_lines(stored).saturating_add(2) > rows;
     let pager = if long && io::stdout().is_terminal() {
         pager()
     } else {
@@ -149,10 +170,11 @@ fn lines(
     stored: &Stored,
     mut show: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut next = (stored.line_count() > 0).then_some(0);
+    let count = shown_lines(stored);
+    let mut next = (count > 0).then_some(0);
     while let Some(from) = next {
         let read = stored
-            .lines(LineRange::new(from, BATCH))
+            .lines(LineRange::new(from, BATCH.min(count - from)))
             .map_err(|error| failed(&error))?;
         for line in &read.lines {
             let more = if line.is_clipped() { "\u{2026}" } else { "" };
@@ -163,7 +185,33 @@ fn lines(
                 visible(&text)
             ))?;
         }
-        next = read.next.filter(|_| !read.lines.is_empty());
+        next = read
+            .next
+            .filter(|next| !read.lines.is_empty() && *next < count);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab::store::{MemoryStore, Put, SessionId, Store};
+
+    #[test]
+    fn what_follows_the_last_line_feed_is_a_line_if_it_is_something() {
+        let store = MemoryStore::new();
+        let session = SessionId::new("s").unwrap();
+        for (text, count) in [("one\ntwo\n", 2), ("one\ntwo", 2), ("one\n\n", 2), ("", 0)] {
+            let stored = store.put(&session, Put::new("c", text)).unwrap();
+            let stored = store.open(&session, stored.id(), Form::Text).unwrap();
+            assert_eq!(shown_lines(&stored), count, "{text:?}");
+            let mut shown = Vec::new();
+            lines(&stored, |line| {
+                shown.push(line.to_owned());
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(shown.len() as u64, count, "{shown:?}");
+        }
+    }
 }

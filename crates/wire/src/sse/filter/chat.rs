@@ -28,6 +28,7 @@ impl Rewriter {
         }
         if (stops || nothing_else) && self.hides && !self.shows {
             self.hold();
+            stop_by_itself(choices, &mut edit);
         }
         edit.end()
     }
@@ -76,6 +77,17 @@ impl Rewriter {
         }
         edit.calls_left |= left;
         hid
+    }
+}
+
+/// A client must not wait for a call that it does not see.
+fn stop_by_itself(choices: Option<&str>, edit: &mut Edit<'_>) {
+    for choice in choices.into_iter().flat_map(elements) {
+        if let Some([Some(stop)]) = pick(choice, ["finish_reason"])
+            && stop == "\"tool_calls\""
+        {
+            edit.set(stop, "\"stop\"");
+        }
     }
 }
 

@@ -16,6 +16,10 @@ impl Rewriter {
             }
             "\"content_block_delta\"" | "\"content_block_stop\"" => self.index(number(index)),
             "\"message_start\"" if self.goes_on => return Verdict::Hide,
+            "\"message_delta\"" if self.hides && !self.shows => {
+                self.hold();
+                return ends(json);
+            }
             "\"message_delta\"" | "\"message_stop\"" => return Verdict::End,
             _ => return Verdict::Pass,
         };
@@ -26,6 +30,19 @@ impl Rewriter {
         edit.set(index, &seen.to_string());
         edit.end()
     }
+}
+
+/// The end of an answer whose calls the client does not see: it must not wait for one.
+fn ends(json: &str) -> Verdict {
+    let mut edit = Edit::new(json);
+    let delta = pick(json, ["delta"]).and_then(|[delta]| delta);
+    let stop = delta.and_then(|delta| pick(delta, ["stop_reason"]));
+    if let Some([Some(stop)]) = stop
+        && stop == "\"tool_use\""
+    {
+        edit.set(stop, "\"end_turn\"");
+    }
+    edit.end()
 }
 
 /// The tool that a part calls, if it is a call.

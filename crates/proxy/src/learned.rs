@@ -1,0 +1,178 @@
+//! What was learned of models, kept in the store so that it outlives the proxy.
+//!
+//! It is a session of its own, to which a small record of one model is added whenever something
+//! was learned of it; the newest of each counts. Whoever removes the session has it forgotten.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::estimate::Calibration;
+use trimtab_store::{Error, Result, SessionId, Store, Stream};
+
+/// The session that holds it.
+pub(crate) const PLACE: &str = "proxy-learned";
+/// How many models are remembered; more than any installation uses.
+pub(crate) const MODELS: usize = 1_024;
+/// When there are so many records, those that count are written anew without the others.
+const RECORDS: u64 = 4_096;
+/// How many records are read at once.
+const BATCH: usize = 256;
+/// After so many days a window is found out again: providers raise them.
+const LASTS: u64 = 30;
+/// How often a record is added while others add theirs.
+const ATTEMPTS: usize = 4;
+/// The longest name of a model that is remembered.
+const NAME: usize = 256;
+
+/// What was learned of a model at an upstream.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Learned {
+    pub(crate) upstream: String,
+    pub(crate) model: String,
+    /// When, in days since 1970.
+    #[serde(default)]
+    pub(crate) day: u64,
+    /// The window that an error named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<u64>,
+    /// The window of a server that cut a prompt silently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cut: Option<u64>,
+    /// How it counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) calibration: Option<Calibration>,
+}
+
+/// All that was learned, the newest of each model; what cannot be read is left out.
+pub(crate) fn read(store: &dyn Store) -> Result<Vec<Learned>> {
+    let place = SessionId::new(PLACE)?;
+    let today = today();
+    let mut found = BTreeMap::new();
+    let mut from = 0;
+    loop {
+        let records = store.read(&place, Stream::Log, from, BATCH)?;
+        if records.is_empty() {
+            break;
+        }
+        from += records.len() as u64;
+        for record in &records {
+            if let Ok(learned) = serde_json::from_slice::<Learned>(record) {
+                let key = (learned.upstream.clone(), learned.model.clone());
+                found.insert(key, learned.on(today));
+            }
+        }
+    }
+    Ok(found.into_values().take(MODELS).collect())
+}
+
+/// Adds a record of one model. What others have learned meanwhile stays.
+pub(crate) fn write(store: &dyn Store, mut learned: Learned) -> Result<()> {
+    if learned.model.len() > NAME {
+        return Ok(());
+    }
+    learned.day = today();
+    let mut added = add(store, &learned);
+    for _ in 1..ATTEMPTS {
+        match added {
+            // Somebody else wrote at the same time.
+            Err(Error::Conflict { .. }) => added = add(store, &learned),
+            added => return added,
+        }
+    }
+    added
+}
+
+fn add(store: &dyn Store, learned: &Learned) -> Result<()> {
+    let place = SessionId::new(PLACE)?;
+    let mut at = store.position(&place, Stream::Log)?;
+    if at >= RECORDS {
+        let counting: Vec<Vec<u8>> = read(store)?.iter().map(bytes).collect();
+        let counting: Vec<&[u8]> = counting.iter().map(Vec::as_slice).collect();
+        store.delete_session(&place)?;
+        at = store.append(&place, Stream::Log, 0, &counting)?;
+    }
+    store.append(&place, Stream::Log, at, &[&bytes(learned)])?;
+    Ok(())
+}
+
+fn bytes(learned: &Learned) -> Vec<u8> {
+    serde_json::to_vec(learned).unwrap_or_default()
+}
+
+impl Learned {
+    /// What of it holds on a day.
+    fn on(mut self, today: u64) -> Self {
+        if self.day.saturating_add(LASTS) < today {
+            (self.window, self.cut) = (None, None);
+        }
+        self
+    }
+}
+
+fn today() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs() / (24 * 60 * 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_store::MemoryStore;
+
+    fn of(model: &str, window: u64) -> Learned {
+        Learned {
+            upstream: "u".to_owned(),
+            model: model.to_owned(),
+            window: Some(window),
+            ..Learned::default()
+        }
+    }
+
+    #[test]
+    fn the_newest_of_each_model_counts() {
+        let store = MemoryStore::new();
+        assert_eq!(read(&store).unwrap(), []);
+        for learned in [of("a", 8_000), of("b", 9_000), of("a", 4_000)] {
+            write(&store, learned).unwrap();
+        }
+        let windows: Vec<_> = read(&store).unwrap();
+        let windows: Vec<_> = windows
+            .iter()
+            .map(|learned| (learned.model.as_str(), learned.window))
+            .collect();
+        assert_eq!(windows, [("a", Some(4_000)), ("b", Some(9_000))]);
+    }
+
+    #[test]
+    fn records_do_not_pile_up() {
+        let store = MemoryStore::new();
+        let place = SessionId::new(PLACE).unwrap();
+        for window in 0..RECORDS + 10 {
+            write(&store, of("a", window)).unwrap();
+        }
+        write(&store, of(&"long".repeat(NAME), 1)).unwrap();
+        assert_eq!(store.position(&place, Stream::Log).unwrap(), 11);
+        assert_eq!(read(&store).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn windows_are_found_out_again_after_a_while() {
+        let mut learned = of("a", 8_000);
+        learned.calibration = Some(Calibration::default());
+        let kept = learned.clone().on(LASTS);
+        assert_eq!(kept.window, Some(8_000));
+        let kept = learned.on(LASTS + 1);
+        assert_eq!((kept.window, kept.calibration.is_some()), (None, true));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_out() {
+        let store = MemoryStore::new();
+        let place = SessionId::new(PLACE).unwrap();
+        let entries: [&[u8]; 2] = [b"nonsense", b"{\"upstream\":1}"];
+        store.append(&place, Stream::Log, 0, &entries).unwrap();
+        write(&store, of("a", 1)).unwrap();
+        assert_eq!(read(&store).unwrap().len(), 1);
+    }
+}

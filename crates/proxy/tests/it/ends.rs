@@ -1,0 +1,245 @@
+//! However hidden rounds end, the client gets an answer or an error, never nothing.
+
+use serde_json::{Value, json};
+use trimtab_model::Dialect;
+use trimtab_proxy::ModelRule;
+use trimtab_testkit::script::Reply as Says;
+use trimtab_testkit::upstream::{Count, Options, Source, Upstream as Strict};
+use trimtab_wire::sse::{Event, Watcher};
+
+use crate::fake::{Asked, Got, Reply, Upstream, post};
+use crate::fits::HEADERS;
+use crate::retrieval::shown_ref;
+use crate::talk::{Talk, answer, calling, lines, path, said, streamed};
+use crate::{config, proxy};
+
+fn reply(dialect: Dialect, asked: &Asked, whole: &str) -> Reply {
+    if asked.json()["stream"] == true {
+        Reply::stream(streamed(dialect, whole))
+    } else {
+        Reply::json(200, whole)
+    }
+}
+
+/// The call of a model that looks something up, as often as it is asked.
+fn looks_up(dialect: Dialect, number: usize, asked: &Asked) -> String {
+    let arguments = json!({"ref_id": shown_ref(&asked.text()), "offset": number, "limit": 1});
+    calling(
+        dialect,
+        &format!("h{number}"),
+        "tool_output_cache",
+        &arguments,
+    )
+}
+
+fn has_ours(asked: &Asked) -> bool {
+    asked.json()["tools"]
+        .to_string()
+        .contains("tool_output_cache")
+}
+
+/// An error event in a stream.
+fn error_of(dialect: Dialect, got: &Got) -> Option<String> {
+    let mut message = None;
+    let mut watcher = Watcher::new(dialect);
+    watcher.push(&got.body, |event| {
+        if let Event::Error(error) = event {
+            message = Some(error.message.clone());
+        }
+    });
+    message
+}
+
+async fn ask(upstream: &Upstream, dialect: Dialect, stream: bool) -> Got {
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(dialect, "what is in line 4321?");
+    talk.stream = stream;
+    talk.round("c1", &lines(9_000));
+    post(&base, path(dialect), &[], talk.body()).await
+}
+
+#[tokio::test]
+async fn a_refused_hidden_round_does_not_cost_the_answer() {
+    for dialect in Dialect::ALL {
+        for stream in [false, true] {
+            let upstream = Upstream::start(move |number, asked| {
+                if !has_ours(asked) {
+                    return reply(dialect, asked, &answer(dialect, "without", 60));
+                }
+                if asked.text().contains("\"h0\"") {
+                    return Reply::json(400, r#"{"error":{"message":"no"}}"#);
+                }
+                reply(dialect, asked, &looks_up(dialect, number, asked))
+            })
+            .await;
+            let got = ask(&upstream, dialect, stream).await;
+            assert_eq!(got.status, 200);
+            assert_eq!(said(dialect, &got.text()), "without", "{dialect} {stream}");
+            let last = upstream.seen().last().unwrap().clone();
+            let scan = trimtab_wire::scan::Scan::new(&last.body, dialect).unwrap();
+            assert_eq!(trimtab_wire::validate::validate(&scan), []);
+            assert_eq!(last.json()["tools"].as_array().unwrap().len(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_a_hidden_round_is_the_clients() {
+    for dialect in Dialect::ALL {
+        for (stream, status) in [(false, 429), (true, 429), (false, 503), (true, 503)] {
+            let upstream = Upstream::start(move |number, asked| {
+                if asked.text().contains("\"h0\"") {
+                    let error = json!({"type": "error", "error": {"message": "come back later",
+                        "type": "busy"}});
+                    return Reply::json(status, error.to_string());
+                }
+                reply(dialect, asked, &looks_up(dialect, number, asked))
+            })
+            .await;
+            let got = ask(&upstream, dialect, stream).await;
+            if stream {
+                assert_eq!(got.status, 200);
+                let error = error_of(dialect, &got);
+                assert_eq!(error.as_deref(), Some("come back later"), "{}", got.text());
+            } else {
+                assert_eq!(got.status, status);
+                assert!(got.text().contains("come back later"));
+            }
+            assert_eq!(upstream.seen().len(), 2, "{dialect} {stream}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_never_stops_asking_is_an_error() {
+    for dialect in Dialect::ALL {
+        for stream in [false, true] {
+            let upstream = Upstream::start(move |number, asked| {
+                reply(dialect, asked, &looks_up(dialect, number, asked))
+            })
+            .await;
+            let got = ask(&upstream, dialect, stream).await;
+            if stream {
+                let error = error_of(dialect, &got).unwrap();
+                assert!(error.contains("again and again"), "{dialect}: {error}");
+            } else {
+                assert_eq!(got.status, 502);
+                assert!(got.text().contains("again and again"));
+            }
+            // Eight rounds, and one without the tools.
+            assert_eq!(upstream.seen().len(), 10, "{dialect} {stream}");
+            assert!(!has_ours(upstream.seen().last().unwrap()));
+        }
+    }
+}
+
+/// `whole`, in which something is said before the call.
+fn with_text(dialect: Dialect, whole: &str, text: &str) -> String {
+    let mut whole: Value = serde_json::from_str(whole).unwrap();
+    match dialect {
+        Dialect::Chat => whole["choices"][0]["message"]["content"] = json!(text),
+        Dialect::Messages => {
+            let parts = whole["content"].as_array_mut().unwrap();
+            parts.insert(0, json!({"type": "text", "text": text}));
+        }
+        Dialect::Responses => {
+            let items = whole["output"].as_array_mut().unwrap();
+            items.insert(
+                0,
+                json!({"type": "message", "id": "i0", "role": "assistant",
+                "content": [{"type": "output_text", "text": text}]}),
+            );
+        }
+    }
+    whole.to_string()
+}
+
+#[tokio::test]
+async fn what_was_said_beside_the_calls_is_an_answer_that_ends() {
+    for dialect in Dialect::ALL {
+        for stream in [false, true] {
+            let upstream = Upstream::start(move |number, asked| {
+                let whole = looks_up(dialect, number, asked);
+                let text = if number == 0 { "Let me see." } else { " " };
+                reply(dialect, asked, &with_text(dialect, &whole, text))
+            })
+            .await;
+            let got = ask(&upstream, dialect, stream).await;
+            let text = got.text();
+            assert_eq!(got.status, 200);
+            assert_eq!(
+                said(dialect, &text).trim(),
+                "Let me see.",
+                "{dialect}: {text}"
+            );
+            // Nobody waits for a call that is not there.
+            assert!(!text.contains("\"tool_use\""), "{text}");
+            assert!(!text.contains("\"tool_calls\""), "{text}");
+        }
+    }
+}
+
+/// A strict model with a small window that looks something up whenever it can.
+async fn curious(window: u64) -> Strict {
+    let source = Source::with(|received| {
+        let offered = received
+            .tools
+            .iter()
+            .any(|tool| tool == "tool_output_cache_grep");
+        let messages = received.read_messages();
+        let newest = messages.iter().rev().take(2);
+        let mut calls = newest.flat_map(trimtab_model::Message::calls);
+        let has_looked = calls.any(|call| call.name == "tool_output_cache_grep");
+        if received.last.contains("<summary>") {
+            Says::text("<summary>\nfiles were read\n</summary>")
+        } else if offered && !has_looked {
+            Says::call("tool_output_cache_grep", json!({"pattern": "value is 9"}))
+        } else {
+            Says::text("read")
+        }
+    });
+    let options = Options {
+        window: Some(window),
+        count: Count::Estimate,
+        ..Options::new(source)
+    };
+    Strict::start(options).await.unwrap()
+}
+
+#[tokio::test]
+async fn tiny_windows_give_answers_or_errors() {
+    for dialect in Dialect::ALL {
+        for window in [1_200, 1_800, 2_500, 3_500, 5_000] {
+            let upstream = curious(window).await;
+            let mut config = config(&upstream.url());
+            config.models.push(ModelRule {
+                model: "*".to_owned(),
+                window: Some(window),
+                max_output: None,
+                preset: None,
+                mode: None,
+            });
+            let (_running, base) = proxy(config).await;
+            let mut talk = Talk::new(dialect, "read all files");
+            talk.max_tokens = 300;
+            for round in 0..8 {
+                talk.stream = round % 2 == 1;
+                talk.round(&format!("c{round}"), &lines(30 + 50 * round));
+                let direct = post(&upstream.url(), path(dialect), &HEADERS, talk.body()).await;
+                let got = post(&base, path(dialect), &HEADERS, talk.body()).await;
+                let (text, name) = (got.text(), format!("{dialect} {window} {round}"));
+                let is_error = got.status != 200 || error_of(dialect, &got).is_some();
+                if is_error {
+                    assert_ne!(direct.status, 200, "{name}: {text}");
+                } else {
+                    assert_eq!(said(dialect, &text), "read", "{name}: {text}");
+                }
+            }
+            assert_eq!(
+                upstream.violations(),
+                Vec::<String>::new(),
+                "{dialect} {window}"
+            );
+        }
+    }
+}
