@@ -13,9 +13,13 @@ use crate::{config, proxy_with};
 
 /// A window that holds none of the outputs here.
 fn narrow(config: ProxyConfig) -> ProxyConfig {
+    with_window(12_000, config)
+}
+
+fn with_window(tokens: u64, config: ProxyConfig) -> ProxyConfig {
     let rule = ModelRule {
         model: "*".to_owned(),
-        window: Some(12_000),
+        window: Some(tokens),
         max_output: None,
         preset: None,
         mode: None,
@@ -79,6 +83,44 @@ async fn what_cannot_be_made_durable_passes_as_it_came() {
             assert_eq!(got.header("x-trimtab-action"), "passed");
             assert_eq!(got.header("x-trimtab-reason"), "failed");
             assert_eq!(upstream.seen().last().unwrap().text(), body);
+        }
+    }
+}
+
+/// The thread that serves connections decides what is quick, and never waits for a disk.
+#[tokio::test]
+async fn who_serves_connections_never_calls_the_store() {
+    for dialect in Dialect::ALL {
+        // What they put away at once is more than waits in memory.
+        for preset in ["steady", "refs", "turns", "archive"] {
+            let upstream = Upstream::start(move |_, _| {
+                let small = answer(dialect, "fine", 100);
+                Reply::json(200, small)
+            });
+            let upstream = upstream.await;
+            let store = Arc::new(Failing::new(Wrong::Never));
+            let config = ProxyConfig {
+                preset: preset.to_owned(),
+                ..with_window(60_000, config(&upstream.url()))
+            };
+            let (_running, base) = proxy_with(config, Arc::clone(&store) as Arc<dyn Store>).await;
+            let at_start = store.calls_by_maker();
+            let mut talk = Talk::new(dialect, "what is in the files?");
+            for round in 0..24 {
+                let text = lines(400 + round * 97 % 400);
+                talk.round(
+                    &format!("c{round}"),
+                    &text.replace("line", &format!("row{round}")),
+                );
+                let got = post(&base, path(dialect), &[("x-api-key", "k")], talk.body()).await;
+                assert_eq!(got.status, 200);
+                assert_ne!(
+                    got.header("x-trimtab-reason"),
+                    "failed",
+                    "{preset} {dialect}"
+                );
+            }
+            assert_eq!(store.calls_by_maker(), at_start, "{preset} {dialect}");
         }
     }
 }

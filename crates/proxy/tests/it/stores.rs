@@ -1,6 +1,7 @@
 //! Stores that go wrong.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use trimtab_model::Ref;
@@ -22,6 +23,8 @@ pub(crate) enum Wrong {
     ReadOnly,
     /// What waited cannot be written, but for the first time.
     Late,
+    /// Nothing.
+    Never,
 }
 
 /// A store that goes wrong.
@@ -30,6 +33,9 @@ pub(crate) struct Failing {
     wrong: Wrong,
     calls: AtomicU64,
     writes: AtomicU64,
+    /// The thread that made it, and how often that one called.
+    maker: ThreadId,
+    by_maker: AtomicU64,
 }
 
 impl Failing {
@@ -39,11 +45,21 @@ impl Failing {
             wrong,
             calls: AtomicU64::new(0),
             writes: AtomicU64::new(0),
+            maker: std::thread::current().id(),
+            by_maker: AtomicU64::new(0),
         }
+    }
+
+    /// How often the thread called that made it.
+    pub(crate) fn calls_by_maker(&self) -> u64 {
+        self.by_maker.load(Ordering::Relaxed)
     }
 
     fn call(&self, writes: bool) -> Result<()> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        if std::thread::current().id() == self.maker {
+            self.by_maker.fetch_add(1, Ordering::Relaxed);
+        }
         match self.wrong {
             Wrong::Full(every) if call.is_multiple_of(every) => Err(Error::Full),
             Wrong::Panics(every) if call.is_multiple_of(every) => panic!("on purpose"),
