@@ -533,7 +533,7 @@ impl Ways {
         }
         let asked = scan.answer_limit()?;
         let room = window?.saturating_sub(tokens.saturating_add(tokens / 50));
-        let tight = !self.may_overrun && room < asked && room >= LEAST_ANSWER;
+        let tight = !self.may_overrun && room < asked && room >= LEAST_ANSWER.min(asked / 2);
         // A thinking budget must stay below it, so it is not ours to lower unasked then.
         let has_budget = || memmem::find(scan.body(), b"\"budget_tokens\"").is_some();
         (tight && !has_budget()).then_some(room)

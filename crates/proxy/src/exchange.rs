@@ -382,13 +382,15 @@ fn room_for_answer(verdict: &Verdict, estimate: u64, asked: Option<u64>) -> Opti
         _ => estimate,
     };
     let room = limit.saturating_sub(prompt.saturating_add(prompt / 100));
-    (room >= LEAST_ANSWER && room < asked).then_some(room)
+    (room >= LEAST_ANSWER.min(asked / 2) && room < asked).then_some(room)
 }
 
-/// A request that is over the whole allowance at once can only be made smaller.
+/// A request that is over the whole allowance at once, or whose answer cannot be any shorter, can
+/// only be made smaller.
 fn shrinkable(mut verdict: Verdict) -> Verdict {
-    if !verdict.is_overflow() {
+    if !verdict.is_overflow() || verdict.action == Cure::LowerReserve {
         verdict.kind = Kind::Prompt;
+        verdict.action = Cure::Compact;
     }
     verdict
 }
