@@ -3,6 +3,7 @@
 //! A body begins like the one before it. Which one that was is guessed by a sample of its
 //! bytes; that it truly begins like it is proven by a keyed hash of all of them.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +23,7 @@ const SHORTEST: usize = 4 << 10;
 const APART: usize = 128 << 10;
 const LAST: usize = 6;
 /// Bodies with the same sample that are remembered.
-const ALIKE: usize = 4;
+const ALIKE: usize = 16;
 
 /// What is remembered of all bodies, within a number of bytes.
 pub(crate) struct Memos {
@@ -92,7 +93,8 @@ impl Memos {
     /// True if all but the last few bytes of a body may be known.
     pub(crate) fn may_know(&self, of: (&str, Dialect), body: &[u8], but: usize) -> bool {
         let guessed = self.guess(of, body);
-        let mark = guessed.and_then(|(known, mark)| known.marks.get(mark).copied());
+        let first = guessed.first();
+        let mark = first.and_then(|(known, mark)| known.marks.get(*mark));
         mark.is_some_and(|mark| mark.offset + but >= body.len())
     }
 
@@ -104,10 +106,7 @@ impl Memos {
         key: &'a [u8; 192],
     ) -> Result<Read<'a>, Unscannable> {
         let guessed = self.guess((tenant, dialect), body);
-        let from = guessed.and_then(|(known, deepest)| {
-            let mark = proven(&known.marks, deepest, hashed, (key, body))?;
-            Some((known, mark))
-        });
+        let from = proven(guessed, hashed.prints(key, body));
         let (scan, trail) = if let Some((known, mark)) = &from {
             known.resume(*mark, body, key)?
         } else {
@@ -125,18 +124,23 @@ impl Memos {
         })
     }
 
-    /// The body that this one may begin like, and the last mark up to which it may.
-    fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Option<(Arc<Known>, usize)> {
+    /// The bodies that this one may begin like, each with the last mark up to which it may; the
+    /// one that it has most in common with first.
+    fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Vec<(Arc<Known>, usize)> {
         let kept = self.kept();
-        let alike = samples(of, body).find_map(|sample| kept.by_sample.get(&sample))?;
-        let deepest = alike.iter().filter_map(|known| {
-            let mut marks = known.marks.iter();
-            let mark = marks.rposition(|mark| tail(body, mark.offset) == Some(mark.tail))?;
-            let offset = known.marks.get(mark)?.offset;
-            Some((offset, mark, known))
-        });
-        let (_, mark, known) = deepest.max_by_key(|(offset, ..)| *offset)?;
-        Some((Arc::clone(known), mark))
+        let alike = samples(of, body).filter_map(|sample| kept.by_sample.get(&sample));
+        let alike = alike.flatten().take(ALIKE);
+        let mut guessed: Vec<(usize, usize, Arc<Known>)> = alike
+            .filter_map(|known| {
+                let mut marks = known.marks.iter();
+                let mark = marks.rposition(|mark| tail(body, mark.offset) == Some(mark.tail))?;
+                let offset = known.marks.get(mark)?.offset;
+                Some((offset, mark, Arc::clone(known)))
+            })
+            .collect();
+        guessed.sort_by_key(|(offset, ..)| Reverse(*offset));
+        let guessed = guessed.into_iter();
+        guessed.map(|(_, mark, known)| (known, mark)).collect()
     }
 
     /// Remembers a body that was read.
@@ -229,21 +233,24 @@ impl Known {
     }
 }
 
-/// The last mark up to which a body is proven to begin like a known one.
+/// The known body that one is proven to begin like, and the last mark up to which it does.
 fn proven(
-    marks: &[Mark],
-    deepest: usize,
-    hashed: &Hashed,
-    (key, body): (&[u8; 192], &[u8]),
-) -> Option<usize> {
-    let marks = marks.get(..=deepest)?;
-    let mut prints = hashed.prints(key, body);
+    guessed: Vec<(Arc<Known>, usize)>,
+    mut prints: Prints<'_>,
+) -> Option<(Arc<Known>, usize)> {
     let mut is_same = |mark: &Mark| prints.of(mark.offset) == mark.print;
-    if marks.last().is_some_and(&mut is_same) {
-        return Some(deepest);
+    // Conversations that differ only in their beginning look alike until here.
+    let mut all = guessed.iter();
+    let whole =
+        all.position(|(known, deepest)| known.marks.get(*deepest).is_some_and(&mut is_same));
+    let (known, deepest) = guessed.into_iter().nth(whole.unwrap_or(0))?;
+    if whole.is_some() {
+        return Some((known, deepest));
     }
     // Where one beginning is the same, all shorter ones are.
-    marks.partition_point(is_same).checked_sub(1)
+    let marks = known.marks.get(..deepest)?;
+    let last = marks.partition_point(is_same).checked_sub(1)?;
+    Some((known, last))
 }
 
 /// The marks of a body: those that are proven, and new ones behind them.

@@ -11,9 +11,9 @@ use bytes::{Bytes, BytesMut};
 /// Bytes of the shortest body that is worth it.
 const SHORTEST: usize = 128 << 10;
 /// How many buffers are kept.
-const MOST: usize = 8;
+const MOST: usize = 16;
 /// How many bytes all of them may have.
-const MEMORY: usize = 32 << 20;
+const MEMORY: usize = 64 << 20;
 
 /// Buffers that were used before, the oldest first.
 #[derive(Debug, Default)]

@@ -103,6 +103,20 @@ fn a_body_that_differs_somewhere_is_read_from_before_there() {
 }
 
 #[test]
+fn conversations_that_differ_only_in_their_beginning_are_told_apart() {
+    let memos = Memos::new(MOST);
+    let body = |topic: usize, rounds| chat(rounds).replacen("\"q\"", &format!("\"q{topic}\""), 1);
+    for topic in 0..8 {
+        assert!(!check(&memos, Dialect::Chat, &body(topic, 10)));
+    }
+    for rounds in 11..14 {
+        for topic in 0..8 {
+            assert!(check(&memos, Dialect::Chat, &body(topic, rounds)));
+        }
+    }
+}
+
+#[test]
 fn a_body_that_breaks_off_is_refused_as_ever() {
     let memos = Memos::new(MOST);
     let body = chat(20);
