@@ -2,35 +2,28 @@
 //! and may fail or panic without harm. It runs off the threads that serve connections, under a
 //! deadline; what is quick and needs no disk runs on them.
 
+mod managed;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use trimtab::session::{Limits, Moment, Pending, SessionError, Setup};
-use trimtab_model::{Dialect, Role};
-use trimtab_wire::catalogue::Cache;
+use trimtab_model::Dialect;
 use trimtab_wire::scan::{Scan, Unscannable};
 
-use crate::branch::{Branch, Outgoing, Trouble, Ways};
-use crate::config::{Compaction, Mode};
-use crate::family::Family;
+use crate::branch::{Outgoing, Ways};
+use crate::config::Mode;
 use crate::hashed::Hashed;
 use crate::memos::Read;
-use crate::models::{Known, Whom};
+use crate::models::Known;
 use crate::prints::Trail;
-use crate::renewed::{self, Came};
+use crate::renewed;
 use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
-use crate::unwritten::Unwritten;
 use crate::{aside, headers, hints, own};
 
-/// The largest share of a window that is kept free for an answer, as a divisor: clients ask
-/// for far more than answers take.
-const ANSWER_SHARE: u64 = 8;
-/// An answer of so many tokens is always kept room for.
-const FREE_ANSWER: u64 = 4_096;
+pub(crate) use managed::Managed;
 
 /// As much of a body may be new, in bytes, for a decision about it to be quick.
 const QUICK_NEWS: usize = 64 << 10;
@@ -72,29 +65,6 @@ pub(crate) enum Decided {
     Manage(Box<Managed>),
     /// It takes longer than this thread can wait.
     Later(Box<Work>),
-}
-
-/// A request whose window is managed.
-pub(crate) struct Managed {
-    pub(crate) work: Work,
-    pub(crate) route: Arc<Route>,
-    /// The part of the path that is sent.
-    pub(crate) rest: String,
-    pub(crate) model: String,
-    pub(crate) mode: Mode,
-    pub(crate) known: Known,
-    pub(crate) family: Arc<Family>,
-    /// Where families of the same name are listed, for credentials that are renewed.
-    listed: Option<String>,
-    pub(crate) branch: usize,
-    pub(crate) session: String,
-    /// True if the request is sent as it came unless it overflows.
-    pub(crate) untouched: Option<&'static str>,
-    pub(crate) ways: Ways,
-    pub(crate) outgoing: Outgoing,
-    pub(crate) pending: Option<Pending>,
-    /// What is to be made durable.
-    pub(crate) unwritten: Option<Unwritten>,
 }
 
 /// What is to be done with a body that has nothing to trim.
@@ -280,217 +250,5 @@ impl Work {
             .or_else(by_model)
             .or(route.upstream.preset.as_deref())
             .unwrap_or(&self.settings.config.preset)
-    }
-}
-
-impl Managed {
-    /// Finds its conversation, lets in what is new and makes the first body.
-    fn begin(mut self, read: &Read<'_>) -> Decided {
-        let (scan, trail) = (&read.scan, &read.trail);
-        let family = Arc::clone(&self.family);
-        let mut branches = family.branches();
-        let setup = self.setup(scan);
-        let store = Arc::clone(&self.work.shared.store);
-        let came = self
-            .listed
-            .as_deref()
-            .map(|place| Came { place, scan, trail });
-        let found = family.branch(&mut branches, &store, trail, &setup, came.as_ref());
-        let found = found.map_err(Trouble::from).and_then(|number| {
-            let branch = branches.get(number);
-            let branch =
-                branch.ok_or_else(|| Trouble::Mismatch("the branch is gone".to_owned()))?;
-            self.branch = number;
-            self.first(branch, read, &setup)
-        });
-        match found {
-            Ok(()) => Decided::Manage(Box::new(self)),
-            Err(trouble) => {
-                if let Trouble::Session(_) = trouble {
-                    branches.forget(self.branch);
-                }
-                Decided::Pass {
-                    reason: "failed",
-                    detail: trouble.to_string(),
-                    model: Some(self.model),
-                }
-            }
-        }
-    }
-
-    /// The same where nothing has to be waited for: the conversation is in memory, nobody else
-    /// is at work on it, and its window is not too large to think about.
-    fn begin_quickly(mut self, read: &Read<'_>) -> Decided {
-        let waits = self.work.settings.config.compaction == Compaction::Wait;
-        let family = Arc::clone(&self.family);
-        let setup = self.setup(&read.scan);
-        let begun = family.free_branches().is_some_and(|mut branches| {
-            let Some(number) = branches.find(&read.trail).filter(|_| !waits) else {
-                return false;
-            };
-            self.branch = number;
-            let branch = branches.get(number).filter(|branch| branch.is_quick());
-            branch.is_some_and(|branch| {
-                branch.staged().hurry(true);
-                let begun = self.first(branch, read, &setup);
-                branch.staged().hurry(false);
-                begun.is_ok()
-            })
-        });
-        if begun {
-            Decided::Manage(Box::new(self))
-        } else {
-            Decided::Later(Box::new(self.work))
-        }
-    }
-
-    fn first(
-        &mut self,
-        branch: &mut Branch,
-        read: &Read<'_>,
-        setup: &Setup,
-    ) -> Result<(), Trouble> {
-        let scan = &read.scan;
-        branch.follow(&setup.policy, self.work.asked_policy().is_some())?;
-        branch.session().set_limits(setup.limits);
-        branch.wakes();
-        let tools = scan.json(scan.request().tools);
-        branch.set_tools(tools, self.work.shared.keys.prints());
-        branch.id().as_str().clone_into(&mut self.session);
-        branch.admit(scan, &read.trail)?;
-        if self.untouched.is_none() {
-            branch.count_ours(scan, &self.ways)?;
-            let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
-            let moments = [Moment::AfterOutputs, Moment::BeforeCall];
-            let moments = moments
-                .get(usize::from(!after_outputs)..)
-                .unwrap_or_default();
-            self.pending = branch.check(moments)?;
-        }
-        let waits = self.work.settings.config.compaction == Compaction::Wait;
-        if waits && self.mode == Mode::On && self.pending.is_some() {
-            return Ok(branch.flush()?);
-        }
-        let decided = branch.decisions();
-        self.outgoing = branch.compose(scan, &self.ways, Some(read.prints()))?;
-        if branch.decisions() != decided {
-            // The window had to be made smaller at once: the summary would come too late.
-            self.pending = None;
-        }
-        // Messages that are sent as they came rest on nothing. Whatever else is sent rests on
-        // a decision, and often shows a ref.
-        let staged = Arc::clone(branch.staged());
-        let as_it_came = self.mode != Mode::On || self.untouched.is_some();
-        self.unwritten = Some(if as_it_came || branch.rests_on_nothing() {
-            Unwritten::Behind(branch.due().later(&staged))
-        } else {
-            Unwritten::Before(staged)
-        });
-        Ok(())
-    }
-
-    /// Works on the conversation again: after an overflow, after a hidden round, at the end.
-    pub(crate) fn with<T>(
-        &self,
-        work: impl FnOnce(&mut Branch, &Scan<'_>) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        let scan = Scan::new(&self.work.body, self.work.dialect)
-            .map_err(|why| Trouble::Mismatch(why.to_string()))?;
-        self.on_branch(|branch| work(branch, &scan))
-    }
-
-    /// The same, for what does not need the body. What it writes is durable when it returns.
-    pub(crate) fn on_branch<T>(
-        &self,
-        work: impl FnOnce(&mut Branch) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        let mut branches = self.family.branches();
-        let gone = || Trouble::Mismatch("the branch is gone".to_owned());
-        let branch = branches.get(self.branch).ok_or_else(gone)?;
-        let done = work(branch);
-        let staged = Arc::clone(branch.staged());
-        // The next request does not wait for the disk.
-        drop(branches);
-        let done = done.and_then(|done| {
-            staged.flush().map_err(SessionError::from)?;
-            Ok(done)
-        });
-        if let Err(Trouble::Session(_)) = done {
-            self.forget();
-        }
-        done
-    }
-
-    /// Forgets the conversation after a failure: it is read from the store when it comes back.
-    pub(crate) fn forget(&self) {
-        self.family.branches().forget(self.branch);
-    }
-
-    /// Whom it asks.
-    pub(crate) fn whom(&self) -> Whom<'_> {
-        (&self.route.upstream.name, &self.model)
-    }
-
-    /// What a session of this conversation is opened with.
-    fn setup(&self, scan: &Scan<'_>) -> Setup {
-        let name = self.work.policy_name(&self.route, &self.model);
-        let policy = self.work.settings.policy(name).cloned().unwrap_or_default();
-        let window = self.known.window;
-        let rule = self.work.settings.routes.rule(&self.model);
-        let longest = rule.and_then(|rule| rule.max_output);
-        let model = self.known.model.as_ref();
-        Setup {
-            dialect: self.work.dialect,
-            limits: Limits {
-                window,
-                max_output: reserve(window, scan.answer_limit(), longest),
-                bytes: None,
-            },
-            prices: model.and_then(|model| model.prices),
-            tiers: model.map_or_else(Vec::new, |model| model.tiers.clone()),
-            cache_lifetime: model.and_then(|model| lifetime(&model.cache, scan)),
-            calibration: self.work.shared.models.calibration(self.whom()),
-            ..Setup::new(policy)
-        }
-    }
-}
-
-/// How long the provider keeps the prompt: longer, where the client asks and pays for it.
-fn lifetime(cache: &Cache, scan: &Scan<'_>) -> Option<Duration> {
-    let markers = scan.request().markers.iter();
-    let asks = |json: &str| json.contains("\"1h\"");
-    let long = markers
-        .into_iter()
-        .any(|marker| asks(scan.json(marker.value)));
-    let long = cache.long_lifetime.filter(|_| long);
-    long.or(cache.lifetime)
-}
-
-/// What is kept free for the answer: what the client asks for, within reason, or within what
-/// the settings say is the longest.
-fn reserve(window: Option<u64>, asked: Option<u64>, longest: Option<u64>) -> Option<u64> {
-    let share = window.map_or(u64::MAX, |window| (window / ANSWER_SHARE).max(FREE_ANSWER));
-    match (asked, longest) {
-        (asked, Some(longest)) => Some(asked.map_or(longest, |asked| asked.min(longest))),
-        (Some(asked), None) => Some(asked.min(share)),
-        (None, None) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_reserve_is_what_answers_take() {
-        let window = Some(200_000);
-        assert_eq!(reserve(window, Some(1_000), None), Some(1_000));
-        assert_eq!(reserve(window, Some(128_000), None), Some(25_000));
-        assert_eq!(reserve(None, Some(128_000), None), Some(128_000));
-        assert_eq!(reserve(window, None, None), None);
-        // The settings know better than both.
-        assert_eq!(reserve(window, Some(128_000), Some(60_000)), Some(60_000));
-        assert_eq!(reserve(window, Some(1_000), Some(60_000)), Some(1_000));
-        assert_eq!(reserve(window, None, Some(60_000)), Some(60_000));
     }
 }
