@@ -10,7 +10,7 @@ use bytes::Bytes;
 use trimtab::request::tail_changes;
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{Entry, Source, Touch};
-use trimtab_model::Role;
+use trimtab_model::{Dialect, Role};
 use trimtab_wire::scan::{Memo, Scan};
 use trimtab_wire::splice::{Change, Tail, splice_tail};
 use trimtab_wire::validate::validate;
@@ -84,6 +84,12 @@ impl Carried {
         prints: &mut Prints<'_>,
     ) -> Option<Self> {
         let cut = Cut::of(scan, entries)?;
+        // What the system is told goes into a field of its own there, wherever that stands next
+        // time.
+        let says = |entry: &Entry| entry.message.role == Role::System && place(entry).is_none();
+        if scan.dialect() == Dialect::Messages && entries.iter().any(says) {
+            return None;
+        }
         let all = splice_tail(scan, changes, 0, cut.came).ok()??;
         let sent = all.moved?;
         // What becomes of the messages before the cut must not show behind it, as it does where

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use trimtab::session::{SessionError, Setup};
 use trimtab_store::{SessionId, Store, Stream};
@@ -59,9 +59,13 @@ impl Family {
 
     /// True if nobody is at work on it and all of it is written.
     fn is_idle(&self) -> bool {
-        let branches = self.free_branches();
         let is_idle = |(_, branch): &(usize, Branch)| branch.staged().is_idle();
-        branches.is_some_and(|branches| branches.loaded.iter().all(is_idle))
+        match self.branches.try_lock() {
+            Ok(branches) => branches.loaded.iter().all(is_idle),
+            // Whoever died here left nothing that is worth keeping.
+            Err(TryLockError::Poisoned(_)) => true,
+            Err(TryLockError::WouldBlock) => false,
+        }
     }
 
     /// Notes down how much memory its newest conversation takes, about.

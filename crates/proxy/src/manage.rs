@@ -46,7 +46,10 @@ pub(crate) async fn manage(
             asked.note.record.detail = detail;
             pass(asked, dialect, model.as_deref(), came).await
         }
-        Decided::Later(_) => pass(asked, dialect, None, came).await,
+        Decided::Later(_) => {
+            asked.note.because("slow");
+            pass(asked, dialect, None, came).await
+        }
     }
 }
 

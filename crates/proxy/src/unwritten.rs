@@ -64,16 +64,16 @@ pub(crate) struct Behind {
 impl Behind {
     async fn flush(self) {
         tokio::time::sleep(BEHIND).await;
-        // What comes from now on may be too late for this time.
-        self.due.0.store(false, Ordering::Release);
         let staged = Arc::clone(&self.staged);
+        // What comes from now on may be too late for this time.
+        drop(self);
         // What fails here shows in the next request, which then passes as it came.
         drop(spawn_blocking(move || staged.flush()).await);
     }
 }
 
 impl Drop for Behind {
-    /// Also where it never came to be carried out.
+    /// Nothing is due any more, also where it never came to be carried out.
     fn drop(&mut self) {
         self.due.0.store(false, Ordering::Release);
     }
