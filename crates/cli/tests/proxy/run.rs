@@ -108,6 +108,12 @@ impl Served {
         }
     }
 
+    /// The number of its process.
+    #[allow(dead_code, reason = "not every test binary asks for it")]
+    pub(crate) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal, by the name that `kill` knows.
     pub(crate) fn signal(&self, name: &str) {
         kill(self.child.id(), name);
