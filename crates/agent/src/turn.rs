@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use trimtab::request::lost_thought;
+use trimtab::request::loop_lost_reasoning;
 use trimtab::session::{Moment, Ready, Recovered};
 use trimtab_model::{Kind, Message, Part, Usage};
 
@@ -216,9 +216,8 @@ impl Agent {
         self.tell_session();
         let ready = ready?;
         let window = self.session.window()?.clone();
-        let log = self.session.projection().log();
         Ok(Request {
-            lost_thought: lost_thought(log, window.entries()),
+            lost_thought: loop_lost_reasoning(self.session.projection()),
             tools: self.tools.definitions(),
             max_output: answer_limit(&ready, self.session.setup().limits.window),
             window: self.session.setup().limits.window,

@@ -83,6 +83,21 @@ impl Journal {
         in_vain
     }
 
+    /// The position before which plans took reasoning out; 0 if none did. Plans that were taken
+    /// back count too: the rounds that followed them came without reasoning.
+    pub fn reasoning_stripped_before(&self) -> usize {
+        let newest = self.entries.iter().rev().filter_map(|entry| match entry {
+            JournalEntry::Plan(plan) => Some(plan),
+            JournalEntry::Undo | JournalEntry::Judged { .. } => None,
+        });
+        let edits = newest.flat_map(|plan| &plan.edits);
+        let stripped = edits.filter_map(|edit| match edit {
+            Edit::StripReasoning { before } => Some(*before),
+            _ => None,
+        });
+        stripped.max().unwrap_or(0)
+    }
+
     /// The log with every plan that holds applied, not yet normalised.
     pub(crate) fn apply(&self, log: &Log) -> Vec<Slot> {
         let mut changes = Changes::default();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use memchr::memmem;
-use trimtab::request::{changes_to, lost_thought};
+use trimtab::request::{changes_to, loop_lost_reasoning};
 use trimtab::session::SessionError;
 use trimtab_engine::normalise::Source;
 use trimtab_engine::view::tools;
@@ -156,7 +156,7 @@ impl Branch {
         self.session.window()?;
         let projection = self.session.projection();
         let (log, entries) = (projection.log(), projection.built().entries());
-        if lost_thought(log, entries) {
+        if loop_lost_reasoning(projection) {
             whole.push(Change::StopThinking);
         }
         let came = |at: usize| scan.message(at);

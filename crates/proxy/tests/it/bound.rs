@@ -48,11 +48,11 @@ async fn thinker() -> Upstream {
 }
 
 /// The body of a talk with a model that thinks.
-fn body(talk: &Talk) -> String {
+fn body(talk: &Talk, thinking: &Value) -> String {
     let mut body: Value = serde_json::from_str(&talk.body()).unwrap();
     match talk.dialect {
         Dialect::Messages => {
-            body["thinking"] = json!({"type": "adaptive"});
+            body["thinking"] = thinking.clone();
             body["context_management"] = json!({"edits": [{"type": "clear_thinking_20251015"}]});
         }
         Dialect::Responses => body["include"] = json!(["reasoning.encrypted_content"]),
@@ -87,13 +87,15 @@ fn take(talk: &mut Talk, answer: &Value, output: &str) {
     }
 }
 
-async fn conversation(dialect: Dialect, preset: &str) {
+async fn conversation(dialect: Dialect, preset: &str, thinking: &Value) {
     let upstream = thinker().await;
     let (running, base) = proxy(settings(&upstream.url(), preset)).await;
     let mut talk = Talk::new(dialect, "read all the parts");
+    // More than a thinking budget can be.
+    talk.max_tokens = 1_200;
     for round in 0..ROUNDS {
         let headers = [("anthropic-version", "2023-06-01"), ("x-api-key", "k")];
-        let got: Got = post(&base, path(dialect), &headers, body(&talk)).await;
+        let got: Got = post(&base, path(dialect), &headers, body(&talk, thinking)).await;
         assert_eq!(
             got.status,
             200,
@@ -116,9 +118,18 @@ async fn conversation(dialect: Dialect, preset: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signed_thought_is_never_refused() {
+    let adaptive = json!({"type": "adaptive"});
     for dialect in [Dialect::Messages, Dialect::Responses] {
         for preset in PRESETS.iter().filter(|preset| preset.name != "none") {
-            conversation(dialect, preset.name).await;
+            conversation(dialect, preset.name, &adaptive).await;
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_loop_never_mixes_rounds_with_and_without_thinking() {
+    let enabled = json!({"type": "enabled", "budget_tokens": 1024});
+    for preset in PRESETS.iter().filter(|preset| preset.name != "none") {
+        conversation(Dialect::Messages, preset.name, &enabled).await;
     }
 }

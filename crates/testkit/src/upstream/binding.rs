@@ -14,7 +14,8 @@ use super::seal::{Seal, check};
 /// The switch of Messages that allows thoughts to be dropped instead of refused.
 const BETA: &str = "thinking-binding-controls-2026-08-01";
 
-/// Judges the thoughts of a request; `thoughts` are those that calls and items came with.
+/// Judges the thoughts of a request; `thoughts` are those that calls and items came with,
+/// empty for calls that came while thinking was disabled.
 pub(super) fn judge(
     body: &Value,
     canonical: &Canonical,
@@ -76,15 +77,54 @@ fn unverified(claim: &Claim) -> Refusal {
     Refusal::openai(message, None, Some("invalid_encrypted_content"))
 }
 
-/// While the newest round is open, the thought that led to it must be there.
+/// While a tool loop is open, the thoughts that led to it must be there: with thinking enabled
+/// all of them, else that of the newest round.
 fn lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
-    if matches!(body.pointer("/thinking/type"), Some(kind) if kind == "disabled") {
-        return None;
+    let switch = body.pointer("/thinking/type").and_then(Value::as_str);
+    match switch {
+        Some("disabled") => None,
+        Some("enabled") => mixed_loop(body, thoughts),
+        _ => newest_lost(body, thoughts),
     }
+}
+
+/// With thinking enabled, a tool loop has thoughts in all its rounds that came with one, and no
+/// round that came while thinking was disabled.
+fn mixed_loop(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
+    let messages: Vec<&Value> = entries(body, "messages").map(|(_, message)| message).collect();
+    let has_output = |message: &Value| {
+        let mut parts = entries(message, "content");
+        parts.any(|(_, part)| text(part, "type") == "tool_result")
+    };
+    let begins_turn = |message: &&Value| text(message, "role") == "user" && !has_output(message);
+    let start = messages.iter().rposition(begins_turn).unwrap_or(0);
+    let mut open_loop = messages.iter().enumerate().skip(start);
+    let (at, found) = open_loop.find_map(|(at, message)| {
+        let mut parts = entries(message, "content").map(|(_, part)| part);
+        let thought = parts.find_map(|part| thoughts.get(text(part, "id")))?;
+        let first = entries(message, "content").next();
+        let first = first.map_or("", |(_, part)| text(part, "type"));
+        let is_right = !thought.is_empty() && first.ends_with("thinking");
+        (!is_right).then_some((at, first))
+    })?;
+    let refusal = Refusal::anthropic(format!(
+        "messages.{at}.content.0.type: Expected `thinking` or `redacted_thinking`, but found \
+         `{found}`. When `thinking` is enabled, a final `assistant` message must start with a \
+         thinking block."
+    ));
+    Some(Broken::new(
+        format!("the tool loop mixes rounds with and without thoughts at message {at}"),
+        refusal,
+    ))
+}
+
+/// The thought of the newest round must be there while the round is open.
+fn newest_lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
     let count = entries(body, "messages").count();
     let (at, message) = entries(body, "messages").nth(count.checked_sub(2)?)?;
     let mut parts = entries(message, "content");
-    let asked = parts.any(|(_, part)| thoughts.contains_key(text(part, "id")));
+    let with_thought = |id: &str| thoughts.get(id).is_some_and(|thought| !thought.is_empty());
+    let asked = parts.any(|(_, part)| with_thought(text(part, "id")));
     let mut parts = entries(message, "content");
     let thinks = parts.any(|(_, part)| text(part, "type").ends_with("thinking"));
     if !asked || thinks {

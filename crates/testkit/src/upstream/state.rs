@@ -19,7 +19,8 @@ pub(super) struct State {
     pub(super) fronts: Fronts,
     /// Those that were marked to be cached.
     pub(super) written: Fronts,
-    /// Calls and items that were answered together with a sealed thought: its id.
+    /// Calls and items that were answered together with a sealed thought: its id. Empty for
+    /// calls that were answered while thinking was disabled.
     pub(super) thoughts: HashMap<String, String>,
 }
 

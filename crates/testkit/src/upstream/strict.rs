@@ -26,7 +26,7 @@ use super::{Received, binding, rules};
 #[derive(Debug)]
 pub struct Strict {
     dialect: Dialect,
-    /// Calls that came with a thought.
+    /// Calls that came with a thought; empty if they came while thinking was disabled.
     thoughts: HashMap<String, String>,
 }
 
@@ -68,8 +68,10 @@ impl Strict {
         calls: impl IntoIterator<Item = I>,
     ) -> Option<String> {
         let value: Value = serde_json::from_slice(body).ok()?;
-        let disabled = value.pointer("/thinking/type");
-        if disabled.is_some_and(|kind| kind == "disabled") {
+        let calls = calls.into_iter().map(Into::into);
+        let switch = value.pointer("/thinking/type");
+        if switch.is_some_and(|kind| kind == "disabled") {
+            self.thoughts.extend(calls.map(|call| (call, String::new())));
             return None;
         }
         let canonical = Canonical::new(&value, self.dialect);
@@ -78,10 +80,8 @@ impl Strict {
             Dialect::Messages => sign(&canonical.digest, thought),
             Dialect::Responses => sign(&canonical.digest, ""),
         };
-        let calls = calls
-            .into_iter()
-            .map(|call| (call.into(), thought.to_owned()));
-        self.thoughts.extend(calls);
+        self.thoughts
+            .extend(calls.map(|call| (call, thought.to_owned())));
         Some(seal)
     }
 

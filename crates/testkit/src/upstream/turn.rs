@@ -60,8 +60,7 @@ impl Exchange {
         received: &Received,
     ) -> Answer {
         let mut reply = turn.reply.clone();
-        let switch = prompt.body.pointer("/thinking/type");
-        if switch.is_some_and(|switch| switch == "disabled") {
+        if is_off(&prompt.body) {
             reply.reasoning.clear();
         }
         let silent = self
@@ -80,16 +79,21 @@ impl Exchange {
             reply,
             usage,
         };
-        self.remember(&answer);
+        self.remember(&answer, is_off(&prompt.body));
         answer
     }
 
-    /// Remembers which calls and items came with a sealed thought.
-    fn remember(&self, answer: &Answer) {
-        if answer.seal.is_none() {
+    /// Remembers which calls and items came with a sealed thought, and which came while
+    /// thinking was disabled.
+    fn remember(&self, answer: &Answer, is_off: bool) {
+        if answer.seal.is_none() && !is_off {
             return;
         }
-        let thought = answer.thought_id();
+        let thought = if is_off {
+            String::new()
+        } else {
+            answer.thought_id()
+        };
         let calls: Vec<String> = match answer.dialect {
             Dialect::Chat => return,
             Dialect::Messages => answer.calls().map(|(id, _)| id).collect(),
@@ -98,6 +102,12 @@ impl Exchange {
         let pairs = calls.into_iter().map(|id| (id, thought.clone()));
         self.state().thoughts.extend(pairs);
     }
+}
+
+/// True if the client asks for an answer without a thought.
+fn is_off(body: &Value) -> bool {
+    let switch = body.pointer("/thinking/type");
+    switch.is_some_and(|switch| switch == "disabled")
 }
 
 /// The seal of a reply's thought, where the dialect has one and the client wants it.

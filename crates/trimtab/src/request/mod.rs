@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{Entry, Source, Touch};
-use trimtab_engine::window::Window;
+use trimtab_engine::window::{Projection, Window};
 use trimtab_model::{Dialect, Message, Part, Role};
 use trimtab_wire::splice::{self, Change, Sent};
 
@@ -94,23 +94,28 @@ fn sent_entries(entries: &[Entry]) -> Vec<Sent> {
     sent.collect()
 }
 
-/// True if a window ends with an open round whose sealed thought a plan took out.
+/// True if plans took sealed reasoning out of the tool loop that the conversation is in.
 ///
-/// In Messages the provider insists on that thought while the model thinks, and refuses it
-/// behind what has changed. So the call has to be made without thinking: the next one can
-/// think again.
-pub fn lost_thought(log: &Log, entries: &[Entry]) -> bool {
-    let is_output = |entry: &&Entry| entry.message.role == Role::Tool;
-    let newest = entries.iter().rev();
-    let Some(asks) = newest.clone().find(|entry| !is_output(entry)) else {
-        return false;
+/// In Messages a provider insists on the reasoning of a whole tool loop while thinking is
+/// enabled, and refuses reasoning behind what has changed. So the rest of that loop has to go
+/// on without thinking. The next turn of the user can think again.
+pub fn loop_lost_reasoning(projection: &Projection) -> bool {
+    let stripped = projection.journal().reasoning_stripped_before();
+    let log = projection.log().messages();
+    let start = open_loop_start(log);
+    let in_loop = log.get(start..stripped).unwrap_or_default();
+    in_loop.iter().any(|message| is_sealed(message))
+}
+
+/// Where the newest turn of the user begins. What the user says together with outputs goes
+/// into one message with them, so it does not end a tool loop.
+fn open_loop_start(log: &[Arc<Message>]) -> usize {
+    let begins_turn = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| log.get(before));
+        let follows_output = before.is_some_and(|before| before.role == Role::Tool);
+        log.get(at).is_some_and(|message| message.is_real_user()) && !follows_output
     };
-    let is_open = newest.take(1).all(|entry| is_output(&entry));
-    let Source::Log(at) = asks.source else {
-        return false;
-    };
-    let came = log.messages().get(at);
-    is_open && came.is_some_and(|came| is_sealed(came)) && !is_sealed(&asks.message)
+    (0..log.len()).rev().find(|at| begins_turn(*at)).unwrap_or(0)
 }
 
 fn is_sealed(message: &Message) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trimtab::model::{Call, Message, Part, Reasoning, Role};
-use trimtab::request::lost_thought;
+use trimtab::request::loop_lost_reasoning;
 use trimtab::session::{ByHand, Moment, Session};
 
 use super::{answered, managed, open};
@@ -124,13 +124,14 @@ fn an_answer_to_a_window_that_is_gone_comes_without_its_thought() {
     assert!(session.finish(pending).unwrap());
     think(&mut session, 4..5);
     assert_eq!(thoughts(&mut session), Vec::<String>::new());
-    let window = session.window().unwrap().clone();
-    assert!(lost_thought(session.projection().log(), window.entries()));
+    assert!(loop_lost_reasoning(session.projection()));
     session.ready().unwrap();
     think(&mut session, 5..6);
-    assert_eq!(thoughts(&mut session), ["thought 5"]);
-    let window = session.window().unwrap().clone();
-    assert!(!lost_thought(session.projection().log(), window.entries()));
+    // The loop goes on without thinking; the next turn can think again.
+    assert!(loop_lost_reasoning(session.projection()));
+    session.admit(Message::assistant("done")).unwrap();
+    session.admit(Message::user("and now this")).unwrap();
+    assert!(!loop_lost_reasoning(session.projection()));
 }
 
 #[test]
