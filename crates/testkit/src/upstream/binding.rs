@@ -91,7 +91,9 @@ fn lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
 /// With thinking enabled, a tool loop has thoughts in all its rounds that came with one, and no
 /// round that came while thinking was disabled.
 fn mixed_loop(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
-    let messages: Vec<&Value> = entries(body, "messages").map(|(_, message)| message).collect();
+    let messages: Vec<&Value> = entries(body, "messages")
+        .map(|(_, message)| message)
+        .collect();
     let has_output = |message: &Value| {
         let mut parts = entries(message, "content");
         parts.any(|(_, part)| text(part, "type") == "tool_result")

@@ -71,7 +71,8 @@ impl Strict {
         let calls = calls.into_iter().map(Into::into);
         let switch = value.pointer("/thinking/type");
         if switch.is_some_and(|kind| kind == "disabled") {
-            self.thoughts.extend(calls.map(|call| (call, String::new())));
+            self.thoughts
+                .extend(calls.map(|call| (call, String::new())));
             return None;
         }
         let canonical = Canonical::new(&value, self.dialect);

@@ -115,7 +115,10 @@ fn open_loop_start(log: &[Arc<Message>]) -> usize {
         let follows_output = before.is_some_and(|before| before.role == Role::Tool);
         log.get(at).is_some_and(|message| message.is_real_user()) && !follows_output
     };
-    (0..log.len()).rev().find(|at| begins_turn(*at)).unwrap_or(0)
+    (0..log.len())
+        .rev()
+        .find(|at| begins_turn(*at))
+        .unwrap_or(0)
 }
 
 fn is_sealed(message: &Message) -> bool {

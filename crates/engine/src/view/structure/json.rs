@@ -3,7 +3,7 @@
 mod render;
 mod tree;
 
-use render::{Bounds, Rendered};
+use render::{Bounds, Rendered, StringCut};
 pub(super) use tree::Tree;
 
 use super::marker::{self, Tally};
@@ -12,8 +12,15 @@ use crate::view::{Size, View};
 
 /// Elements of every list that are shown before strings are shortened.
 const FEW: usize = 3;
-/// Lengths that strings are shortened to, in bytes.
+/// Lengths that strings are shortened to in the end, in bytes.
 const STRINGS: [usize; 5] = [1_000, 400, 160, 60, 24];
+/// No text of more bytes than this many times the cap is likely to fit: the longest token that
+/// is common.
+const BYTES_PER_UNIT: u64 = 8;
+/// How often the length of strings is brought closer to the longest that fits.
+const REFINEMENTS: usize = 4;
+/// How often strings that are cut by structure are made shorter before their start is shown.
+const STRUCTURE_ATTEMPTS: usize = 3;
 /// Nesting that is tried when nothing else helps.
 const DEPTHS: std::ops::Range<usize> = 1..8;
 
@@ -45,35 +52,86 @@ type Shown = (String, Rendered);
 impl Attempt<'_> {
     fn best(&self) -> Option<Shown> {
         let longest = self.tree.longest;
+        let few = FEW.min(longest);
+        if let Some((items, shown)) = self.most_items(longest, usize::MAX)
+            && items >= few
+        {
+            return Some(shown);
+        }
+        if let Some(shown) = self.long_strings(few) {
+            return Some(shown);
+        }
         let mut first = None;
-        for string in std::iter::once(usize::MAX).chain(STRINGS) {
+        for string in STRINGS {
             let Some((items, shown)) = self.most_items(longest, string) else {
                 continue;
             };
-            if items >= FEW.min(longest) {
+            if items >= few {
                 return Some(shown);
             }
             first = first.or(Some(shown));
         }
-        let string = STRINGS.last().copied().unwrap_or(0);
-        let shallow = |depth| {
+        first.or_else(|| self.shallow())
+    }
+
+    /// Strings as long as they can be where a few elements of every list are shown, if they
+    /// can be longer than the shortest that are tried without need.
+    fn long_strings(&self, few: usize) -> Option<Shown> {
+        let shortest = STRINGS.first().copied().unwrap_or(0);
+        let fits = |string: usize| self.most_items(self.tree.longest, string);
+        let enough = |string: usize| fits(string).filter(|(items, _)| *items >= few);
+        let cap = usize::try_from(self.how.cap.saturating_mul(BYTES_PER_UNIT));
+        let mut high = self.tree.longest_string.min(cap.unwrap_or(usize::MAX));
+        let mut low = high;
+        let mut found = loop {
+            low /= 2;
+            if low < shortest {
+                return None;
+            }
+            match enough(low) {
+                Some((_, shown)) => break shown,
+                None => high = low,
+            }
+        };
+        for _ in 0..REFINEMENTS {
+            let middle = low + (high - low) / 2;
+            match enough(middle) {
+                Some((_, shown)) => (low, found) = (middle, shown),
+                None => high = middle,
+            }
+        }
+        Some(self.by_structure(low).unwrap_or(found))
+    }
+
+    /// The same with strings that are cut by structure, which may take a little more room.
+    fn by_structure(&self, string: usize) -> Option<Shown> {
+        let shorter = std::iter::successors(Some(string), |string| Some(string - string / 8));
+        shorter.take(STRUCTURE_ATTEMPTS).find_map(|string| {
+            let (items, _) = self.most_items(self.tree.longest, string)?;
             self.within(Bounds {
-                items: 1,
+                items,
                 string,
+                strings: StringCut::Structure,
+                depth: usize::MAX,
+                ceiling: self.ceiling(),
+            })
+        })
+    }
+
+    /// What is left to show where not even one element of every list fits.
+    fn shallow(&self) -> Option<Shown> {
+        let string = STRINGS.last().copied().unwrap_or(0);
+        let to_depth = |items: usize, depth: usize| {
+            self.within(Bounds {
+                items,
+                string,
+                strings: StringCut::Start,
                 depth,
                 ceiling: self.ceiling(),
             })
         };
-        first
-            .or_else(|| DEPTHS.rev().find_map(shallow))
-            .or_else(|| {
-                self.within(Bounds {
-                    items: 0,
-                    string,
-                    depth: 0,
-                    ceiling: self.ceiling(),
-                })
-            })
+        let shallow = DEPTHS.rev().find_map(|depth| to_depth(1, depth));
+        shallow.or_else(|| to_depth(0, 0))
     }
 
     /// The most elements per list that fit with strings of this length.
@@ -82,6 +140,7 @@ impl Attempt<'_> {
             self.within(Bounds {
                 items,
                 string,
+                strings: StringCut::Start,
                 depth: usize::MAX,
                 ceiling: self.ceiling(),
             })
@@ -170,6 +229,22 @@ mod tests {
         assert_eq!(view["path"], "a/b");
         let content = view["content"].as_str().unwrap();
         assert!(content.starts_with("word word ") && content.ends_with(" more bytes]"));
+    }
+
+    #[test]
+    fn a_long_string_fills_the_cap_with_its_best_lines() {
+        let line = |n: usize| match n {
+            1_500 => "error: cannot open the file\n".to_owned(),
+            _ => format!("line {n} says nothing much\n"),
+        };
+        let content: String = (0..3_000).map(line).collect();
+        let text = serde_json::json!({ "content": content, "path": "a.txt" }).to_string();
+        let view = within(&text, 20_000);
+        assert_eq!(view["path"], "a.txt");
+        let content = view["content"].as_str().unwrap();
+        assert!(content.len() > 12_000, "{}", content.len());
+        assert!(content.starts_with("line 0 says nothing much\n"));
+        assert!(content.contains("error: cannot open the file\n"));
     }
 
     #[test]

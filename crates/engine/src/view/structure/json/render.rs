@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::super::clip;
+use super::super::{Cut, clip};
 use super::tree::Node;
 use crate::view::figures::{first_bytes, grouped};
+use crate::view::structure;
 
 /// How much of a tree is shown.
 #[derive(Clone, Copy)]
@@ -13,10 +14,21 @@ pub(super) struct Bounds {
     pub(super) items: usize,
     /// Bytes of a string.
     pub(super) string: usize,
+    /// How a longer string is shortened.
+    pub(super) strings: StringCut,
     /// Levels below the root.
     pub(super) depth: usize,
     /// Rendering is broken off once it is longer than this.
     pub(super) ceiling: usize,
+}
+
+/// How a string that is too long is shortened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StringCut {
+    /// Its start is shown.
+    Start,
+    /// It is cut like an output of its own: by its lines, errors first.
+    Structure,
 }
 
 impl Bounds {
@@ -152,21 +164,30 @@ impl Writer<'_> {
 
     fn scalar(&mut self, scalar: &str) {
         if scalar.starts_with('"') && scalar.len() > self.bounds.string.saturating_add(2) {
-            self.start_of(scalar);
+            self.shortened(scalar);
         } else {
             self.rendered.scalars += 1;
             self.piece(scalar);
         }
     }
 
-    /// The start of a string, cut where nothing is torn apart, and how much is missing.
-    fn start_of(&mut self, scalar: &str) {
+    /// A string that is too long.
+    fn shortened(&mut self, scalar: &str) {
         // Half of a surrogate pair is no text that could be cut.
         let Ok(text) = serde_json::from_str::<String>(scalar) else {
             return self.elided(scalar.len(), "byte");
         };
-        let most = first_bytes(&text, self.bounds.string).len();
-        let kept = clip::safe_before(&text, most)
+        if self.bounds.strings == StringCut::Structure && text.contains('\n') {
+            self.structure_of(&text);
+        } else {
+            self.start_of(&text);
+        }
+    }
+
+    /// The start of a text, cut where nothing is torn apart, and how much is missing.
+    fn start_of(&mut self, text: &str) {
+        let most = first_bytes(text, self.bounds.string).len();
+        let kept = clip::safe_before(text, most)
             .and_then(|at| text.get(..at))
             .unwrap_or_default();
         self.rendered.scalars += 1;
@@ -176,6 +197,22 @@ impl Writer<'_> {
         let marked = format!("{kept}[… {missing} more bytes]");
         self.out
             .push_str(&serde_json::Value::from(marked).to_string());
+    }
+
+    /// The lines of a text that are worth most. The marker of the whole output has its ref.
+    fn structure_of(&mut self, text: &str) {
+        let bytes = |text: &str| text.len() as u64;
+        let how = Cut {
+            cap: self.bounds.string as u64,
+            measure: &bytes,
+            stored: None,
+        };
+        let view = structure::cut(text, &how);
+        self.rendered.scalars += 1;
+        self.rendered.bytes += view.shown.bytes;
+        self.rendered.chars += view.shown.chars;
+        let text = serde_json::Value::from(view.text.into_owned());
+        self.out.push_str(&text.to_string());
     }
 
     fn piece(&mut self, text: &str) {

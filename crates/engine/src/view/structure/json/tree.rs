@@ -21,6 +21,8 @@ pub(in crate::view::structure) struct Tree<'a> {
     pub(super) scalars: usize,
     /// The length of its longest list or object.
     pub(super) longest: usize,
+    /// The length of its longest string, in bytes as it stands there.
+    pub(super) longest_string: usize,
 }
 
 /// Reads `text`, which must be known to be valid; none if it is nested too deep.
@@ -29,12 +31,14 @@ pub(super) fn parse(text: &str) -> Option<Tree<'_>> {
         rest: text,
         scalars: 0,
         longest: 0,
+        longest_string: 0,
     };
     let root = reader.value(0)?;
     Some(Tree {
         root,
         scalars: reader.scalars,
         longest: reader.longest,
+        longest_string: reader.longest_string,
     })
 }
 
@@ -42,6 +46,7 @@ struct Reader<'a> {
     rest: &'a str,
     scalars: usize,
     longest: usize,
+    longest_string: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -54,7 +59,9 @@ impl<'a> Reader<'a> {
             b'{' => self.object(depth),
             _ => {
                 self.scalars += 1;
-                self.scalar().map(Node::Scalar)
+                let scalar = self.scalar()?;
+                self.longest_string = self.longest_string.max(scalar.len());
+                Some(Node::Scalar(scalar))
             }
         }
     }
