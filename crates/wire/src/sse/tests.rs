@@ -364,6 +364,38 @@ fn the_client_knows_an_answer_by_one_id() {
     assert!(!whole.contains("r2"), "{whole}");
 }
 
+#[test]
+fn a_chat_stream_names_its_role_once() {
+    let answer = |text: &str, name: &str| {
+        let chunk = |delta: &str, stop: &str| {
+            format!(
+                "data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{stop}}}]}}\n\n"
+            )
+        };
+        let role = "{\"role\":\"assistant\",\"content\":\"\"}";
+        let says = format!("{{\"role\":\"assistant\",\"content\":\"{text}\"}}");
+        let calls = format!(
+            "{{\"tool_calls\":[{{\"index\":0,\"id\":\"t\",\"function\":{{\"name\":\"{name}\",\"arguments\":\"{{}}\"}}}}]}}"
+        );
+        let end = chunk("{}", "\"tool_calls\"");
+        let chunks = [role, says.as_str(), calls.as_str()].map(|delta| chunk(delta, "null"));
+        format!("{}{end}data: [DONE]\n\n", chunks.concat())
+    };
+    let mut filter = Filter::new(Dialect::Chat, ["mine"]);
+    let mut whole = filtered(&mut filter, &answer("one", "mine"), 9);
+    filter.go_on();
+    let second = filtered(&mut filter, &answer("two", "other"), 9);
+    assert!(!second.contains("role"), "{second}");
+    assert!(!second.contains("\"content\":\"\""), "{second}");
+    whole.push_str(&second);
+    let texts: Vec<&str> = ["one", "two", "other"]
+        .into_iter()
+        .filter(|text| whole.contains(text))
+        .collect();
+    assert_eq!(texts, ["one", "two", "other"]);
+    assert_eq!(calls(Dialect::Chat, &whole), ["other"]);
+}
+
 /// Parts are numbered from 0, without gaps, in the order in which they begin.
 fn check_dense(dialect: Dialect, stream: &str) {
     let (begin, name) = match dialect {

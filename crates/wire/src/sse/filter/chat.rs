@@ -13,6 +13,7 @@ impl Rewriter {
         let mut says = usage.is_some_and(|usage| usage != "null");
         let mut stops = false;
         let mut hid = false;
+        let mut repeats = false;
         for choice in choices.into_iter().flat_map(elements) {
             let Some([delta, stop]) = pick(choice, ["delta", "finish_reason"]) else {
                 continue;
@@ -20,10 +21,11 @@ impl Rewriter {
             stops |= stop.is_some_and(|stop| stop != "null");
             let Some(delta) = delta else { continue };
             hid |= self.calls(delta, &mut edit);
+            repeats |= self.drop_repeated_role(delta, &mut edit);
             says |= says_more(delta);
         }
         let nothing_else = choices.is_some_and(|choices| elements(choices).next().is_none());
-        if hid && !says && !stops && !edit.calls_left {
+        if (hid || repeats) && !says && !stops && !edit.calls_left {
             return Verdict::Hide;
         }
         if (stops || nothing_else) && self.hides && !self.shows {
@@ -41,6 +43,16 @@ impl Rewriter {
             Some(first) if self.goes_on => edit.set(json, &quoted(first)),
             Some(_) => {}
         }
+    }
+
+    /// A stream names its role once: clients append what a second chunk says. True if this
+    /// delta names it again.
+    fn drop_repeated_role(&self, delta: &str, edit: &mut Edit<'_>) -> bool {
+        let repeats = self.goes_on && matches!(pick(delta, ["role"]), Some([Some(_)]));
+        if repeats {
+            edit.drop_field(delta, "role");
+        }
+        repeats
     }
 
     /// Hides and renumbers the calls of a delta; true if one was hidden.
