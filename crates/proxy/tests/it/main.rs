@@ -25,6 +25,7 @@ mod renewed;
 mod restarts;
 mod retrieval;
 mod stores;
+mod system_items;
 mod talk;
 mod websocket;
 

@@ -37,6 +37,12 @@ pub(super) fn message(mut fields: Fields<'_>) -> Message {
     message
 }
 
+/// True if an entry is said in the system's name.
+pub(super) fn is_of_system(fields: &Fields<'_>) -> bool {
+    let role = fields.text("role").unwrap_or_default();
+    matches!(role.as_ref(), "system" | "developer")
+}
+
 /// A message of the model: its texts, the first of which notes what else was in it.
 pub(super) fn answer(mut fields: Fields<'_>) -> Option<Vec<Part>> {
     let (mut parts, as_list) = content(fields.take("content")?, "output_text");

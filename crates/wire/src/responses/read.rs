@@ -49,6 +49,7 @@ impl Gatherer {
             _ if fields.type_of("call_id") == Some(Type::Text) => {
                 self.said(vec![item::call(fields, raw)]);
             }
+            other if item::is_of_system(&fields) => self.system_item(other, raw),
             other => self.said(vec![opaque(other, raw)]),
         }
     }
@@ -82,6 +83,14 @@ impl Gatherer {
     fn output(&mut self, fields: Fields<'_>, raw: &RawValue) {
         self.speaking = false;
         self.messages.push(item::output(fields, raw));
+    }
+
+    /// An entry of the client's own that we do not know, such as a list of tools: it must keep
+    /// its place, as what the system says does.
+    fn system_item(&mut self, type_name: &str, raw: &RawValue) {
+        self.speaking = false;
+        let parts = vec![opaque(type_name, raw)];
+        self.messages.push(Message::new(Role::System, parts));
     }
 
     /// What stands for compacted rounds, in a form that only the provider can read.

@@ -20,6 +20,7 @@ fn comes_back(value: &Value) -> Vec<Message> {
 #[test]
 fn every_spelling_comes_back() {
     comes_back(&json!([
+        {"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "exec"}]},
         {"role": "user", "content": "plain"},
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "typed"}]},
         {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "rules"}], "id": "m0"},

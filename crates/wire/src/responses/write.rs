@@ -1,6 +1,8 @@
 //! The model to Responses input.
 
-use trimtab_model::{Call, Extra, Kind, Message, Output, Part, RawJson, Reasoning, Role, Text};
+use trimtab_model::{
+    Call, Extra, Kind, Message, Opaque, Output, Part, RawJson, Reasoning, Role, Text,
+};
 
 use crate::json::{Fields, Object, array, quoted};
 use crate::{marks, media};
@@ -35,9 +37,14 @@ fn is_instructions(message: &Message) -> bool {
 
 fn write_plain(message: &Message, entries: &mut Vec<RawJson>) {
     let meta = &message.meta;
-    // A provider's own summary stands by itself, not in a message.
+    // A provider's own summary stands by itself, not in a message; so does an entry of the
+    // system that we do not know.
+    let is_entry = |whole: &Opaque| {
+        let of_system = message.role == Role::System && !whole.type_name.is_empty();
+        meta.kind == Some(Kind::Summary) || (of_system && !meta.content_list)
+    };
     if let [Part::Opaque(whole)] = message.parts.as_slice()
-        && meta.kind == Some(Kind::Summary)
+        && is_entry(whole)
     {
         entries.push(whole.raw.clone());
         return;

@@ -63,12 +63,21 @@ pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
             };
             said(reader, span, &[call])
         }
+        _ if is_of_system(reader, &fields) => {
+            alone(reader, span, Role::System, bare(PartKind::Opaque, span))
+        }
         other => {
             // It stands for something that the provider keeps.
             reader.request.partial |= other == "item_reference";
             said(reader, span, &[bare(PartKind::Opaque, span)])
         }
     }
+}
+
+/// True if an entry is said in the system's name.
+fn is_of_system(reader: &Reader<'_>, fields: &Fields) -> bool {
+    let role = reader.string(fields.role);
+    matches!(role.as_deref(), Some("system" | "developer"))
 }
 
 fn field(reader: &mut Reader<'_>, key: &str, fields: &mut Fields) -> Scanned<()> {
