@@ -8,7 +8,9 @@ use http_body_util::BodyExt;
 
 use crate::body::{self, Body, Idle};
 use crate::client::Failed;
+use crate::client_body::BodyFault;
 use crate::headers;
+use crate::memory_budget::Reservation;
 use crate::noted::{Noted, Watch};
 use crate::record::{Action, Note};
 use crate::route::Route;
@@ -28,6 +30,8 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
     /// What will be written about it.
     pub(crate) note: Note,
+    /// What went wrong with its body, if anything did.
+    pub(crate) body_fault: BodyFault,
     /// Reads the usage of an answer that passes.
     pub(crate) usage: Option<UsageWatch>,
 }
@@ -43,6 +47,18 @@ impl Asked {
         *request.headers_mut() = headers::to_upstream(std::mem::take(&mut self.headers));
         self.note.record.upstream.clone_from(&route.upstream.name);
         Some(request)
+    }
+
+    /// Memory for it that is to be reserved as it grows.
+    pub(crate) fn reservation(&self) -> Reservation {
+        let tenant = self.shared.keys.tenant(&self.headers);
+        self.shared.memory.always_reserve(Some(tenant.as_str()), 0)
+    }
+
+    /// So many bytes of memory for it; none if that is too much.
+    pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
+        let tenant = self.shared.keys.tenant(&self.headers);
+        self.shared.memory.try_reserve(Some(tenant.as_str()), bytes)
     }
 
     /// Sends it as it came, and passes the answer as it comes.
@@ -80,8 +96,19 @@ impl Asked {
         Response::from_parts(parts, body)
     }
 
+    /// The answer to a request whose body is broken or stopped coming.
+    pub(crate) fn broken_body(self) -> Response<Body> {
+        let fault = self.body_fault.clone();
+        let broken = (StatusCode::BAD_REQUEST, String::from("the body is broken"));
+        let (status, why) = fault.found().unwrap_or(&broken);
+        self.refuse(*status, why)
+    }
+
     /// The answer to a request whose upstream gave none.
     pub(crate) fn unreachable(mut self, failed: &Failed) -> Response<Body> {
+        if self.body_fault.found().is_some() {
+            return self.broken_body();
+        }
         let name = self.note.record.upstream.clone();
         let upstreams = self.settings.config.upstreams();
         let found = upstreams.iter().find(|upstream| upstream.name == name);

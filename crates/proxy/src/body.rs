@@ -4,15 +4,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_core::Stream;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
+use thiserror::Error;
 use tokio::time::{Instant, Sleep};
 
-use crate::spare::Spare;
+use crate::memory_budget::{Reservation, ReservedBuffer};
 
 /// What can go wrong while a body passes.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -36,49 +37,75 @@ pub(crate) fn passing(incoming: Incoming) -> Body {
 pub(crate) enum Collected {
     /// All of it.
     Whole(Bytes),
-    /// It is longer, or broke off: what was read, and the rest of it, or the error.
+    /// It is longer, or broke off, or there is no memory for it: what was read, and the rest of
+    /// it, or the error.
     Longer(Bytes, Body),
 }
 
-/// Reads a body up to a number of bytes.
+/// Reads a body up to a number of bytes, which must be few: nobody counts them.
 pub(crate) async fn collect(body: Body, limit: usize) -> Collected {
-    collect_seen(body, limit, &Spare::default(), |_| ()).await
+    receive(body, limit, None, |_| ()).await.into()
 }
 
-/// The same into a spare buffer; `seen` is shown each piece as it comes.
-pub(crate) async fn collect_seen(
+/// Reads a body up to a number of bytes, into memory that is reserved as it comes.
+pub(crate) async fn collect_reserved(body: Body, limit: usize, memory: Reservation) -> Collected {
+    receive(body, limit, Some(memory), |_| ()).await.into()
+}
+
+impl From<Received> for Collected {
+    fn from(received: Received) -> Self {
+        match received {
+            Received::Whole(bytes) => Self::Whole(bytes),
+            Received::TooLong(read, rest) | Received::NoMemory(read, rest) => {
+                Self::Longer(read, rest)
+            }
+            Received::Broken(read, error) => Self::Longer(read, failing(error)),
+        }
+    }
+}
+
+/// A body that was read as far as it could be.
+pub(crate) enum Received {
+    /// All of it.
+    Whole(Bytes),
+    /// It is longer than the limit: what was read, and the rest of it.
+    TooLong(Bytes, Body),
+    /// There is no memory for more of it: what was read, and the rest of it.
+    NoMemory(Bytes, Body),
+    /// It broke off: what was read, and why.
+    Broken(Bytes, BoxError),
+}
+
+/// Reads a body up to a number of bytes, into memory that is reserved as it comes. `seen` is
+/// shown each piece.
+pub(crate) async fn receive(
     mut body: Body,
     limit: usize,
-    spare: &Spare,
+    memory: Option<Reservation>,
     mut seen: impl FnMut(&[u8]),
-) -> Collected {
+) -> Received {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if expected > limit {
-        return Collected::Longer(Bytes::new(), body);
+        return Received::TooLong(Bytes::new(), body);
     }
-    let mut first = None;
-    let mut buffer = BytesMut::new();
+    let mut buffer = ReservedBuffer::new(memory);
     while let Some(frame) = body.frame().await {
         let data = match frame.map(Frame::into_data) {
             Ok(Ok(data)) => data,
             Ok(Err(_)) => continue,
-            Err(error) => return Collected::Longer(buffer.freeze(), failing(error)),
+            Err(error) => return Received::Broken(buffer.freeze(), error),
         };
         seen(&data);
-        // A body that comes in one piece is not copied.
-        if data.len() <= limit && buffer.is_empty() && body.is_end_stream() {
-            first = Some(data);
-            continue;
-        }
-        if buffer.is_empty() {
-            buffer = spare.take(expected.max(data.len()));
-        }
-        buffer.extend_from_slice(&data);
+        let has_room = buffer.reserve(data.len());
+        buffer.push(data, expected);
         if buffer.len() > limit {
-            return Collected::Longer(buffer.freeze(), body);
+            return Received::TooLong(buffer.freeze(), body);
+        }
+        if !has_room {
+            return Received::NoMemory(buffer.freeze(), body);
         }
     }
-    Collected::Whole(first.unwrap_or_else(|| spare.keep(buffer)))
+    Received::Whole(buffer.freeze())
 }
 
 /// A body that is nothing but an error.
@@ -196,24 +223,40 @@ impl HttpBody for Rejoined {
     }
 }
 
-/// A body that fails when nothing has come for too long.
+/// Nothing came for too long.
+#[derive(Debug, Error)]
+#[error("{who} sent nothing for {limit:?}")]
+pub(crate) struct Silence {
+    who: &'static str,
+    limit: Duration,
+}
+
+/// A body that fails when nothing has come for too long while somebody waited for it.
 pub(crate) struct Idle {
     inner: Body,
+    who: &'static str,
     limit: Duration,
-    /// When something came last: moving the alarm for every event would cost more.
-    last: Instant,
+    /// Since when somebody waits: the time in which nobody wants more does not count.
+    waiting: Option<Instant>,
+    /// Never later than the deadline: moving it for every event would cost more.
     alarm: Pin<Box<Sleep>>,
     /// Whom the alarm wakes, once it was set.
     wakes: Option<Waker>,
 }
 
 impl Idle {
-    /// Watches `inner`.
+    /// Watches a body that an upstream sends.
     pub(crate) fn new(inner: Body, limit: Duration) -> Self {
+        Self::of("upstream", inner, limit)
+    }
+
+    /// Watches a body that `who` sends.
+    pub(crate) fn of(who: &'static str, inner: Body, limit: Duration) -> Self {
         Self {
             inner,
+            who,
             limit,
-            last: Instant::now(),
+            waiting: None,
             alarm: Box::pin(tokio::time::sleep(limit)),
             wakes: None,
         }
@@ -230,9 +273,10 @@ impl HttpBody for Idle {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(context) {
-            this.last = Instant::now();
+            this.waiting = None;
             return Poll::Ready(frame);
         }
+        let since = *this.waiting.get_or_insert_with(Instant::now);
         let is_set = this
             .wakes
             .as_ref()
@@ -242,12 +286,11 @@ impl HttpBody for Idle {
         }
         this.wakes = Some(context.waker().clone());
         while this.alarm.as_mut().poll(context).is_ready() {
-            if this.last.elapsed() >= this.limit {
-                let silent = format!("upstream sent nothing for {:?}", this.limit);
-                return Poll::Ready(Some(Err(silent.into())));
+            if since.elapsed() >= this.limit {
+                let (who, limit) = (this.who, this.limit);
+                return Poll::Ready(Some(Err(Silence { who, limit }.into())));
             }
-            let due = this.last + this.limit;
-            this.alarm.as_mut().reset(due);
+            this.alarm.as_mut().reset(since + this.limit);
         }
         Poll::Pending
     }

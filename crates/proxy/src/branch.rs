@@ -27,6 +27,13 @@ pub(crate) use compose::{LEAST_ANSWER, Outgoing, Ways};
 /// A window of so many tokens can always be thought about while a connection waits.
 const QUICK_WINDOW: u64 = 300_000;
 
+/// Bytes of memory that a conversation takes beside its messages, about.
+const BRANCH_BYTES: usize = 8 << 10;
+/// Bytes of memory that a message takes beside its text, about: measures, slots and entries.
+const MESSAGE_BYTES: usize = 1 << 10;
+/// Bytes of text that make a token, about: where only tokens are known.
+const BYTES_PER_TOKEN: usize = 4;
+
 /// Why a window was not carried out on a body.
 #[derive(Debug)]
 pub(crate) enum Trouble {
@@ -76,6 +83,8 @@ pub(crate) struct Branch {
     chosen: bool,
     /// What the provider read of an earlier window.
     reading: Option<Reading>,
+    /// Bytes of the last body of it that was let in.
+    body_bytes: usize,
     /// True if there is reasoning in it: providers leave that out as they see fit.
     thinks: bool,
     /// How many decisions had been made when a request was composed last.
@@ -118,6 +127,7 @@ impl Branch {
             summarising: false,
             chosen: false,
             reading: None,
+            body_bytes: 0,
             thinks,
             composed,
             carried: None,
@@ -201,8 +211,18 @@ impl Branch {
         self.session.set_tools(self.tools.1 + self.ours);
     }
 
+    /// Bytes of memory that it takes, about.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let came = usize::try_from(self.came).unwrap_or(usize::MAX);
+        let texts = self.body_bytes.max(came.saturating_mul(BYTES_PER_TOKEN));
+        let messages = self.session.projection().log().len();
+        let sent = self.carried.as_ref().map_or(0, |carried| carried.size());
+        BRANCH_BYTES + texts + messages * MESSAGE_BYTES + sent
+    }
+
     /// Lets in what the body has beyond the messages that are known.
     pub(crate) fn admit(&mut self, scan: &Scan<'_>, trail: &Trail) -> Result<(), Trouble> {
+        self.body_bytes = scan.body().len();
         for at in self.ledger.trail.len()..scan.len() {
             let unread = || Trouble::Mismatch(format!("message {at} cannot be read"));
             let print = trail.get(at).ok_or_else(unread)?;

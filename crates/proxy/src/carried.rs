@@ -112,6 +112,11 @@ impl Carried {
         })
     }
 
+    /// Bytes of memory that it takes, about.
+    pub(crate) fn size(&self) -> usize {
+        self.body.len() + self.memo.size() + size_of_val(self.entries.as_slice())
+    }
+
     /// The body for a window that goes on from the last one; none if it does not, or if more
     /// than outputs is shown differently behind the cut.
     pub(crate) fn go_on(

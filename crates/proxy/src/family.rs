@@ -6,7 +6,7 @@
 //! redeem the refs of those before it.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use trimtab::session::{SessionError, Setup};
@@ -14,6 +14,7 @@ use trimtab_store::{SessionId, Store, Stream};
 
 use crate::branch::Branch;
 use crate::fork;
+use crate::memory_budget::{MemoryBudget, Reservation};
 use crate::prints::Trail;
 use crate::renewed::Came;
 
@@ -23,12 +24,17 @@ const BRANCHES: usize = 64;
 const LET_GO: usize = 16;
 /// After how many requests it is added up how much memory families take.
 const ADDED_UP: u64 = 16;
+/// Bytes of memory that a family takes beside its branches, about.
+const FAMILY_BYTES: usize = 1 << 10;
+/// The share of the memory budget that families may take, as a divisor.
+const SHARE: usize = 2;
 
 /// The conversations of one client session.
 pub(crate) struct Family {
     name: String,
     used: AtomicU64,
-    bytes: AtomicUsize,
+    /// The memory that its branches take.
+    memory: Mutex<Reservation>,
     branches: Mutex<Branches>,
 }
 
@@ -68,10 +74,22 @@ impl Family {
         }
     }
 
-    /// Notes down how much memory its newest conversation takes, about.
-    pub(crate) fn weighs(&self, bytes: usize) {
-        self.bytes
-            .fetch_max(bytes.saturating_mul(2), Ordering::Relaxed);
+    /// Counts how much memory it takes now, about; unless somebody is at work on it.
+    pub(crate) fn weigh(&self) {
+        if let Some(branches) = self.free_branches() {
+            let bytes = branches.memory_bytes();
+            drop(branches);
+            self.memory().set(FAMILY_BYTES + bytes);
+        }
+    }
+
+    /// Bytes of memory that it took when it was weighed last.
+    fn memory_bytes(&self) -> usize {
+        self.memory().bytes()
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Reservation> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of the branch that a conversation belongs to, which may be a new one.
@@ -197,6 +215,12 @@ impl Branches {
             .map(|(_, branch)| branch)
     }
 
+    /// Bytes of memory that all of them take, about.
+    fn memory_bytes(&self) -> usize {
+        let bytes = self.loaded.iter().map(|(_, branch)| branch.memory_bytes());
+        bytes.sum()
+    }
+
     /// Makes durable what all of them have written.
     fn flush(&self) -> Result<(), SessionError> {
         self.loaded
@@ -236,47 +260,53 @@ impl Branches {
     }
 }
 
+type ByName = HashMap<String, Arc<Family>>;
+
 /// All families in memory. The oldest are let go; the store has them.
 pub(crate) struct Families {
-    by_name: Mutex<HashMap<String, Arc<Family>>>,
+    by_name: Mutex<ByName>,
     clock: AtomicU64,
-    /// The most bytes that all of them may take, about.
-    memory: usize,
+    budget: MemoryBudget,
 }
 
 impl Families {
-    /// No family yet; all together may take about `memory` bytes.
-    pub(crate) fn new(memory: usize) -> Self {
+    /// No family yet; all together may take a share of `budget`.
+    pub(crate) fn new(budget: MemoryBudget) -> Self {
         Self {
             by_name: Mutex::default(),
             clock: AtomicU64::new(0),
-            memory,
+            budget,
         }
+    }
+
+    fn by_name(&self) -> MutexGuard<'_, ByName> {
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The family of that name.
     pub(crate) fn get(&self, name: &str, most: usize) -> Arc<Family> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
-        let mut families = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut families = self.by_name();
         let family = families.entry(name.to_owned()).or_insert_with(|| {
             Arc::new(Family {
                 name: name.to_owned(),
                 used: AtomicU64::new(now),
-                bytes: AtomicUsize::new(0),
+                memory: Mutex::new(self.budget.always_reserve(None, FAMILY_BYTES)),
                 branches: Mutex::default(),
             })
         });
         family.used.store(now, Ordering::Relaxed);
         let family = Arc::clone(family);
-        self.let_go(&mut families, most);
+        let old = self.too_many(&mut families, most);
+        drop(families);
+        // What was let go is taken apart without the lock.
+        drop(old);
         family
     }
 
     /// Makes durable what all of them have written.
     pub(crate) fn flush(&self) {
-        let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
-        let families: Vec<Arc<Family>> = by_name.values().cloned().collect();
-        drop(by_name);
+        let families: Vec<Arc<Family>> = self.by_name().values().cloned().collect();
         for family in families {
             // Nobody is left to be told: what is lost the client brings again.
             family.branches().flush().unwrap_or(());
@@ -285,63 +315,100 @@ impl Families {
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.by_name
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.by_name().len()
     }
 
-    fn let_go(&self, families: &mut HashMap<String, Arc<Family>>, most: usize) {
+    /// Lets go of families until so many bytes are free, if there are enough.
+    pub(crate) fn make_room(&self, bytes: usize) {
+        let mut families = self.by_name();
+        let old = let_go(&mut families, |_, freed| freed >= bytes);
+        drop(families);
+        drop(old);
+    }
+
+    /// Takes out the oldest families, if there are too many or they take too much memory.
+    fn too_many(&self, families: &mut ByName, most: usize) -> Vec<Arc<Family>> {
         // Adding all up costs a little, so it is not done every time.
         if families.len() <= most && !self.clock.load(Ordering::Relaxed).is_multiple_of(ADDED_UP) {
-            return;
+            return Vec::new();
         }
-        let weight = |family: &Arc<Family>| family.bytes.load(Ordering::Relaxed);
-        let mut total: usize = families.values().map(weight).sum();
-        if families.len() <= most && total <= self.memory {
-            return;
+        let share = self.budget.limit() / SHARE;
+        let total: usize = families.values().map(|family| family.memory_bytes()).sum();
+        if families.len() <= most && total <= share {
+            return Vec::new();
         }
-        let mut oldest: Vec<(u64, String, usize)> = families
-            .values()
-            // One that is in use stays, and one that has something to write.
-            .filter(|family| Arc::strong_count(family) == 1 && family.is_idle())
-            .map(|family| {
-                let used = family.used.load(Ordering::Relaxed);
-                (used, family.name.clone(), weight(family))
-            })
-            .collect();
-        oldest.sort_unstable();
-        for (at, (_, name, bytes)) in oldest.into_iter().enumerate() {
-            if families.len() <= most && total <= self.memory && at >= LET_GO {
-                break;
-            }
-            families.remove(&name);
-            total = total.saturating_sub(bytes);
+        let count = families.len();
+        let_go(families, |gone, freed| {
+            gone >= LET_GO && count <= most + gone && total <= share + freed
+        })
+    }
+}
+
+/// Takes out the oldest families until it is `enough`: that is told how many were taken out,
+/// and their bytes.
+fn let_go(families: &mut ByName, enough: impl Fn(usize, usize) -> bool) -> Vec<Arc<Family>> {
+    let mut oldest: Vec<(u64, String)> = families
+        .values()
+        // One that is in use stays, and one that has something to write.
+        .filter(|family| Arc::strong_count(family) == 1 && family.is_idle())
+        .map(|family| (family.used.load(Ordering::Relaxed), family.name.clone()))
+        .collect();
+    oldest.sort_unstable();
+    let (mut taken, mut freed) = (Vec::new(), 0);
+    for (_, name) in oldest {
+        if enough(taken.len(), freed) {
+            break;
+        }
+        if let Some(family) = families.remove(&name) {
+            freed += family.memory_bytes();
+            taken.push(family);
         }
     }
+    taken
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Limits;
+
+    fn families(memory_bytes: usize) -> Families {
+        Families::new(MemoryBudget::new(&Limits {
+            memory_bytes,
+            ..Limits::default()
+        }))
+    }
 
     #[test]
     fn the_oldest_families_are_let_go() {
-        let families = Families::new(1 << 30);
+        let many = families(1 << 30);
         for at in 0..100 {
+            many.get(&format!("f{at}"), 50);
+        }
+        assert!(many.len() <= 50);
+        let small = families(40 * FAMILY_BYTES);
+        for at in 0..100 {
+            small.get(&format!("f{at}"), 5_000);
+        }
+        assert!(small.len() <= 20 + 16, "{}", small.len());
+    }
+
+    #[test]
+    fn families_make_room_for_requests() {
+        let families = families(1 << 20);
+        for at in 0..10 {
             families.get(&format!("f{at}"), 50);
         }
-        assert!(families.len() <= 50);
-        let small = Families::new(1_000);
-        for at in 0..100 {
-            small.get(&format!("f{at}"), 50).weighs(400);
-        }
-        assert!(small.len() <= 40);
+        assert_eq!(families.budget.used(), 10 * FAMILY_BYTES);
+        families.make_room(3 * FAMILY_BYTES);
+        assert_eq!(families.len(), 7);
+        assert_eq!(families.budget.used(), 7 * FAMILY_BYTES);
+        assert!(families.by_name().contains_key("f9"));
     }
 
     #[test]
     fn a_family_in_use_stays() {
-        let families = Families::new(1 << 30);
+        let families = families(1 << 30);
         let held = families.get("held", 1);
         for at in 0..100 {
             families.get(&format!("f{at}"), 1);

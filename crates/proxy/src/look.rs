@@ -15,7 +15,7 @@ use trimtab_wire::overflow::{self, Action, Certainty, Kind, Verdict};
 
 use crate::body::{self, Body, Collected, collect, rejoined};
 use crate::config::Limits;
-use crate::decode::decode;
+use crate::decode::decode_error;
 use crate::events::Events;
 
 /// The longest error that is read: none is longer than a page.
@@ -69,7 +69,7 @@ async fn failed(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
         }
         None => return Looked::Answer(Response::from_parts(parts, silent())),
     };
-    let unpacked = decode(&parts.headers, &error, limits).ok().flatten();
+    let unpacked = decode_error(&parts.headers, &error);
     let headers: Vec<(&str, &str)> = parts
         .headers
         .iter()

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Response;
+use http::header::CONTENT_ENCODING;
+use tokio::task::spawn_blocking;
 use trimtab_model::Dialect;
 
 use crate::asked::Asked;
 use crate::body::{Body, full};
-use crate::decode::decode;
+use crate::decode::{NotDecoded, decode};
 use crate::exchange;
 use crate::hashed::Hashed;
 use crate::plan::{self, Decided, Pace, Work};
@@ -18,6 +20,11 @@ use crate::watch::UsageWatch;
 
 /// Compressed bodies up to this size are unpacked at once; larger ones off the thread.
 const UNPACKED_AT_ONCE: usize = 16 << 10;
+/// Bytes that planning takes for each byte of a body: its texts in the log, in what is written
+/// to the store and in the body that is sent.
+const PLANNING_PER_BYTE: usize = 4;
+/// Bytes that planning takes for each object in a body, which is at most a message or a part.
+const PLANNING_PER_OBJECT: usize = 1024;
 
 /// Answers a request whose body was read, and hashed meanwhile.
 pub(crate) async fn manage(
@@ -27,9 +34,9 @@ pub(crate) async fn manage(
 ) -> Response<Body> {
     asked.note.record.dialect = Some(dialect);
     let decided = match unpack(&asked, &came).await {
-        Some(body) => decide(&asked, dialect, (body, hashed)).await,
-        None => Decided::Pass {
-            reason: "encoding",
+        Ok(body) => decide(&asked, dialect, (body, hashed)).await,
+        Err(reason) => Decided::Pass {
+            reason,
             detail: String::new(),
             model: None,
         },
@@ -65,20 +72,32 @@ async fn pass(
     service::pass(asked, dialect, model, full(came)).await
 }
 
-/// The body, unpacked. None if that is not possible or would be too much.
-async fn unpack(asked: &Asked, came: &Bytes) -> Option<Bytes> {
+/// The body, unpacked; or why it is not, if that is not possible or would be too much.
+async fn unpack(asked: &Asked, came: &Bytes) -> Result<Bytes, &'static str> {
+    if !asked.headers.contains_key(CONTENT_ENCODING) {
+        return Ok(came.clone());
+    }
     let limits = asked.settings.config.limits;
-    if came.len() <= UNPACKED_AT_ONCE {
-        let unpacked = decode(&asked.headers, came, &limits).ok()?;
-        return Some(unpacked.unwrap_or_else(|| came.clone()));
-    }
-    if !asked.headers.contains_key(http::header::CONTENT_ENCODING) {
-        return Some(came.clone());
-    }
-    let (headers, body) = (asked.headers.clone(), came.clone());
-    let unpacking = tokio::task::spawn_blocking(move || decode(&headers, &body, &limits));
-    let unpacked = unpacking.await.ok()?.ok()?;
-    Some(unpacked.unwrap_or_else(|| came.clone()))
+    let permit = asked.shared.unpacking.acquire();
+    let Ok(Ok(_permit)) = tokio::time::timeout(limits.plan_time(), permit).await else {
+        return Err("busy");
+    };
+    let memory = asked.reservation();
+    let unpacked = if came.len() <= UNPACKED_AT_ONCE {
+        decode(&asked.headers, came, &limits, memory)
+    } else {
+        let (headers, body) = (asked.headers.clone(), came.clone());
+        let unpacking = spawn_blocking(move || decode(&headers, &body, &limits, memory));
+        unpacking.await.map_err(|_| "panicked")?
+    };
+    let unpacked = unpacked.map_err(NotDecoded::reason)?;
+    Ok(unpacked.unwrap_or_else(|| came.clone()))
+}
+
+/// The memory that planning takes for a body, about.
+fn planning_bytes(body: &[u8]) -> usize {
+    let objects = memchr::memchr_iter(b'{', body).count();
+    body.len() * PLANNING_PER_BYTE + objects * PLANNING_PER_OBJECT
 }
 
 /// Decides within the limits of time and number; whatever fails lets the request pass.
@@ -88,7 +107,7 @@ async fn decide(asked: &Asked, dialect: Dialect, (body, hashed): (Bytes, Hashed)
         let decided = catch_unwind(|| plan::small(dialect, &body));
         return decided.unwrap_or_else(|_| failed("panicked"));
     }
-    let is_packed = asked.headers.contains_key(http::header::CONTENT_ENCODING);
+    let is_packed = asked.headers.contains_key(CONTENT_ENCODING);
     let work = Work {
         shared: Arc::clone(&asked.shared),
         settings: Arc::clone(&asked.settings),
@@ -101,8 +120,12 @@ async fn decide(asked: &Asked, dialect: Dialect, (body, hashed): (Bytes, Hashed)
     let Ok(permit) = Arc::clone(&asked.shared.plans).try_acquire_owned() else {
         return failed("busy");
     };
+    let Some(memory) = asked.reserve(planning_bytes(&work.body)) else {
+        return failed("memory");
+    };
+    let permit = (permit, memory);
     let deciding = match quickly(work) {
-        Decided::Later(work) => tokio::task::spawn_blocking(move || {
+        Decided::Later(work) => spawn_blocking(move || {
             let _permit = permit;
             work.decide(Pace::MayWait)
         }),

@@ -12,6 +12,7 @@ use trimtab_wire::scan::{Memo, Scan, Unscannable};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::hashed::{Hashed, Prints};
+use crate::memory_budget::{MemoryBudget, Reservation};
 use crate::prints::{Print, Trail};
 
 /// Bytes that are looked at to guess.
@@ -24,17 +25,19 @@ const APART: usize = 128 << 10;
 const LAST: usize = 6;
 /// Bodies with the same sample that are remembered.
 const ALIKE: usize = 16;
+/// The share of the memory budget that may be remembered of bodies, as a divisor.
+const SHARE: usize = 8;
 
 /// What is remembered of all bodies, within a number of bytes.
 pub(crate) struct Memos {
     kept: Mutex<Kept>,
-    most: usize,
+    budget: MemoryBudget,
 }
 
-#[derive(Default)]
 struct Kept {
     by_sample: HashMap<u64, Vec<Arc<Known>>>,
     bytes: usize,
+    memory: Reservation,
 }
 
 /// What is known of one body.
@@ -78,12 +81,25 @@ impl Read<'_> {
 }
 
 impl Memos {
-    /// Remembers nothing yet; all together may take about `most` bytes.
-    pub(crate) fn new(most: usize) -> Self {
+    /// Remembers nothing yet; all together may take a share of `budget`.
+    pub(crate) fn new(budget: MemoryBudget) -> Self {
         Self {
-            kept: Mutex::default(),
-            most,
+            kept: Mutex::new(Kept {
+                by_sample: HashMap::new(),
+                bytes: 0,
+                memory: budget.always_reserve(None, 0),
+            }),
+            budget,
         }
+    }
+
+    /// Forgets everything, and gives how many bytes that were: all of it can be had again by
+    /// reading a body once.
+    pub(crate) fn forget_all(&self) -> usize {
+        let mut kept = self.kept();
+        let bytes = kept.bytes;
+        kept.clear();
+        bytes
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -177,11 +193,17 @@ impl Memos {
         if let Some((old, _)) = from {
             kept.forget(&old);
         }
-        kept.add(known, self.most);
+        kept.add(known, self.budget.limit() / SHARE);
     }
 }
 
 impl Kept {
+    fn clear(&mut self) {
+        self.by_sample = HashMap::new();
+        self.bytes = 0;
+        self.memory.set(0);
+    }
+
     fn forget(&mut self, old: &Arc<Known>) {
         let Some(alike) = self.by_sample.get_mut(&old.sample) else {
             return;
@@ -198,8 +220,7 @@ impl Kept {
 
     fn add(&mut self, known: Arc<Known>, most: usize) {
         if self.bytes + known.size() > most {
-            // All of it can be had again by reading a body once.
-            *self = Self::default();
+            self.clear();
         }
         self.bytes += known.size();
         let alike = self.by_sample.entry(known.sample).or_default();
@@ -208,6 +229,7 @@ impl Kept {
             let oldest = alike.remove(0);
             self.bytes = self.bytes.saturating_sub(oldest.size());
         }
+        self.memory.set(self.bytes);
     }
 }
 

@@ -127,6 +127,7 @@ impl Work {
         match self.manage(&read, model.unwrap_or_default(), pace) {
             Decided::Manage(managed) => {
                 shared.memos.keep(read);
+                managed.family.weigh();
                 Decided::Manage(managed)
             }
             Decided::Later(mut work) => {
@@ -165,7 +166,6 @@ impl Work {
             .shared
             .families
             .get(&name, settings.config.limits.sessions);
-        family.weighs(self.body.len());
         let managed = Managed {
             untouched: aside::reason(&self.path, &self.headers, scan),
             ways: Ways {

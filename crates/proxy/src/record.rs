@@ -165,8 +165,12 @@ pub struct Report {
     pub silent_overflows: u64,
     /// Requests of our own for summaries; their usage is in the sum.
     pub summaries: u64,
+    /// Requests that passed as they came because there was no memory for them.
+    pub over_memory: u64,
     /// Sessions in memory.
     pub sessions: u64,
+    /// Bytes of the memory budget that requests and caches take now.
+    pub memory_bytes: u64,
     /// Requests that are under way.
     pub open: u64,
 }
@@ -215,7 +219,7 @@ impl Book {
 }
 
 /// Why a request passed that we would have managed, had nothing gone wrong.
-const OUR_FAILURES: [&str; 4] = ["failed", "panicked", "slow", "busy"];
+const OUR_FAILURES: [&str; 5] = ["failed", "panicked", "slow", "busy", "memory"];
 
 fn add(report: &mut Report, record: &Record) {
     report.open = report.open.saturating_sub(1);
@@ -223,6 +227,7 @@ fn add(report: &mut Report, record: &Record) {
     report.summaries += u64::from(record.action == Action::Asked);
     report.edited += u64::from(record.action == Action::Edited);
     report.failed_open += u64::from(OUR_FAILURES.contains(&record.reason));
+    report.over_memory += u64::from(record.reason == "memory");
     report.tokens_before += record.tokens_before;
     report.tokens_after += record.tokens_after;
     report.recovered += u64::from(record.recoveries > 0 && record.status < 300);

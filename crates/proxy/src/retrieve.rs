@@ -19,7 +19,7 @@ use trimtab_wire::sse::{Event, Filter, Watcher};
 use self::rounds::{Failure, Outcome, Server};
 use crate::answer::{self, Assembler};
 use crate::asked::Asked;
-use crate::body::{self, Body, BoxError, Collected, Idle, collect, rejoined};
+use crate::body::{self, Body, BoxError, Collected, Idle, collect_reserved, rejoined};
 use crate::exchange::Exchange;
 use crate::watch::usage_of;
 use crate::whole;
@@ -107,8 +107,8 @@ async fn end(filter: &mut Filter, server: &Server, failure: Failure, spoken: boo
         filter.release(&mut end);
         return end;
     }
-    let work = &server.exchange.managed.work;
-    let event = alone::error_event(work.dialect, failure, &work.settings.config.limits).await;
+    let dialect = server.exchange.managed.work.dialect;
+    let event = alone::error_event(dialect, failure).await;
     filter.go_on();
     filter.push(event.as_bytes(), &mut end);
     filter.finish(&mut end);
@@ -204,7 +204,7 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
     let (mut parts, mut body) = answer.into_parts();
     let mut earlier = Vec::new();
     loop {
-        let bytes = match collect(body, LONGEST).await {
+        let bytes = match collect_reserved(body, LONGEST, asked.reservation()).await {
             Collected::Whole(bytes) => bytes,
             Collected::Longer(read, rest) => {
                 let answer = Response::from_parts(parts, rejoined(read, rest));

@@ -148,6 +148,7 @@ impl Running {
     /// to listen and how to connect stay as they are.
     pub fn reload(&self, config: ProxyConfig) -> Result<(), ConfigError> {
         config.check()?;
+        self.shared.memory.set_limits(&config.limits);
         self.shared.settings.set(Settings::new(config));
         Ok(())
     }

@@ -12,25 +12,26 @@ use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::scan::detect;
 
 use crate::asked::Asked;
-use crate::body::{self, Body, Collected, collect_seen, rejoined};
+use crate::body::{Body, Received, receive, rejoined};
 use crate::client::Client;
+use crate::client_body::ClientBody;
 use crate::config::Mode;
 use crate::family::Families;
 use crate::hashed::Hashed;
 use crate::manage::manage;
+use crate::memory_budget::MemoryBudget;
 use crate::memos::Memos;
 use crate::models::Models;
 use crate::record::{Book, Note, Report};
 use crate::route::dialect_of_client;
 use crate::settings::Current;
-use crate::spare::Spare;
 use crate::tenant::Keys;
 use crate::{aside, guard, headers, learned, own, tunnel};
 
-/// How many bytes the conversations in memory may take, about; the store has all of them.
-const SESSION_MEMORY: usize = 512 << 20;
-/// How many bytes may be remembered of bodies, about.
-const MEMO_MEMORY: usize = 64 << 20;
+/// Bytes that caches give back beyond what is needed when memory runs short.
+const SPARE_ROOM: usize = 4 << 20;
+/// How many bodies are unpacked at the same time: it takes nothing but a processor.
+const UNPACKED_AT_A_TIME: usize = 4;
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -45,13 +46,15 @@ pub(crate) struct Shared {
     /// What tells tenants apart.
     pub(crate) keys: Keys,
     /// The conversations in memory.
-    pub(crate) families: Families,
+    pub(crate) families: Arc<Families>,
     /// What is remembered of the bodies of conversations.
-    pub(crate) memos: Memos,
+    pub(crate) memos: Arc<Memos>,
     /// What is known of models.
     pub(crate) models: Models,
-    /// Buffers for bodies.
-    spare: Spare,
+    /// What requests and caches may take of the memory.
+    pub(crate) memory: MemoryBudget,
+    /// Permits to unpack a body.
+    pub(crate) unpacking: Semaphore,
     book: Arc<Book>,
 }
 
@@ -66,17 +69,20 @@ impl Shared {
         // A store that fails costs us sessions over a restart, never traffic.
         let keys = Keys::load(store.as_ref()).unwrap_or_else(|_| Keys::make());
         let learned = learned::read(store.as_ref()).unwrap_or_default();
-        let plans = settings.get().config.limits.plans;
+        let limits = settings.get().config.limits;
+        let memory = MemoryBudget::new(&limits);
+        let (families, memos) = caches(&memory);
         Self {
             settings,
             store,
             client,
-            plans: Arc::new(Semaphore::new(plans)),
+            plans: Arc::new(Semaphore::new(limits.plans)),
             keys,
-            families: Families::new(SESSION_MEMORY),
-            memos: Memos::new(MEMO_MEMORY),
+            families,
+            memos,
             models: Models::new(catalogue, learned),
-            spare: Spare::default(),
+            memory,
+            unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
             book,
         }
     }
@@ -90,9 +96,26 @@ impl Shared {
     pub(crate) fn report(&self) -> Report {
         Report {
             sessions: self.families.len() as u64,
+            memory_bytes: self.memory.used() as u64,
             ..self.book.report()
         }
     }
+}
+
+/// The caches, which give way when memory runs short: what is remembered of bodies first, as it
+/// is the easiest to have again.
+fn caches(memory: &MemoryBudget) -> (Arc<Families>, Arc<Memos>) {
+    let families = Arc::new(Families::new(memory.clone()));
+    let memos = Arc::new(Memos::new(memory.clone()));
+    let (weak_families, weak_memos) = (Arc::downgrade(&families), Arc::downgrade(&memos));
+    memory.when_short(move |missing| {
+        if let (Some(families), Some(memos)) = (weak_families.upgrade(), weak_memos.upgrade()) {
+            let freed = memos.forget_all();
+            // A little more than is needed, so that this is not done for every request.
+            families.make_room((missing + SPARE_ROOM).saturating_sub(freed));
+        }
+    });
+    (families, memos)
 }
 
 /// Answers a request.
@@ -114,6 +137,8 @@ pub(crate) async fn handle(
             guard::origin(&settings.config, &parts.headers)
         }
     });
+    let wait = settings.config.limits.body_idle_time();
+    let (body, body_fault) = ClientBody::new(incoming, wait);
     let asked = Asked {
         shared,
         settings,
@@ -121,9 +146,9 @@ pub(crate) async fn handle(
         path,
         headers: parts.headers,
         note,
+        body_fault,
         usage: None,
     };
-    let body = body::passing(incoming);
     Ok(match allowed {
         Err((status, why)) => asked.refuse(status, why),
         Ok(()) if is_own => own::answer(asked, body).await,
@@ -158,13 +183,14 @@ async fn look_into(mut asked: Asked, dialect: Dialect, body: Body) -> Response<B
     // It is hashed while it comes.
     let mut hashed = Hashed::new(asked.shared.keys.prints());
     let seen = |piece: &[u8]| hashed.add(piece);
-    match collect_seen(body, limit, &asked.shared.spare, seen).await {
-        Collected::Whole(bytes) => manage(asked, dialect, (bytes, hashed)).await,
-        Collected::Longer(read, rest) => {
-            asked.note.because("body-too-long");
-            pass(asked, dialect, None, rejoined(read, rest)).await
-        }
-    }
+    let (reason, read, rest) = match receive(body, limit, Some(asked.reservation()), seen).await {
+        Received::Whole(bytes) => return manage(asked, dialect, (bytes, hashed)).await,
+        Received::Broken(..) => return asked.broken_body(),
+        Received::TooLong(read, rest) => ("body-too-long", read, rest),
+        Received::NoMemory(read, rest) => ("memory", read, rest),
+    };
+    asked.note.because(reason);
+    pass(asked, dialect, None, rejoined(read, rest)).await
 }
 
 /// Sends a request on as it came.

@@ -26,10 +26,17 @@ pub struct Limits {
     pub sessions: usize,
     /// Connections at the same time; more wait to be accepted.
     pub connections: usize,
+    /// Bytes of memory that requests and caches may take, about; a request that finds no more
+    /// passes as it came. The process takes some 100 MB beside them.
+    pub memory_bytes: usize,
+    /// Bytes of that which the requests of one tenant may take.
+    pub tenant_memory_bytes: usize,
     /// Rounds of retrieval calls that are served within one answer.
     pub retrieval_rounds: usize,
     /// Milliseconds for a client to send the head of its request.
     pub header_ms: u64,
+    /// Milliseconds without a byte after which the body of a request is given up.
+    pub body_idle_ms: u64,
     /// Milliseconds for a connection to an upstream.
     pub connect_ms: u64,
     /// Milliseconds without a byte after which a stream is given up. There is no total.
@@ -56,8 +63,11 @@ impl Default for Limits {
             plans: 64,
             sessions: 5_000,
             connections: 1_024,
+            memory_bytes: 256 << 20,
+            tenant_memory_bytes: 128 << 20,
             retrieval_rounds: 8,
             header_ms: 30_000,
+            body_idle_ms: 60_000,
             connect_ms: 10_000,
             idle_ms: 600_000,
             pool_idle_ms: 20_000,
@@ -70,7 +80,7 @@ impl Default for Limits {
 
 impl Limits {
     /// The names of all limits with their values and what is allowed.
-    pub(super) fn ranges(&self) -> [(&'static str, u64, u64, u64); 16] {
+    pub(super) fn ranges(&self) -> [(&'static str, u64, u64, u64); 19] {
         const MIB: u64 = 1 << 20;
         const DAY: u64 = 86_400_000;
         let wide = |size: usize| size as u64;
@@ -83,8 +93,16 @@ impl Limits {
             ("plans", wide(self.plans), 0, 4_096),
             ("sessions", wide(self.sessions), 1, 1_000_000),
             ("connections", wide(self.connections), 1, 1_000_000),
+            ("memory_bytes", wide(self.memory_bytes), MIB, MIB * MIB),
+            (
+                "tenant_memory_bytes",
+                wide(self.tenant_memory_bytes),
+                MIB,
+                MIB * MIB,
+            ),
             ("retrieval_rounds", wide(self.retrieval_rounds), 1, 100),
             ("header_ms", self.header_ms, 1, DAY),
+            ("body_idle_ms", self.body_idle_ms, 1, DAY),
             ("connect_ms", self.connect_ms, 1, DAY),
             ("idle_ms", self.idle_ms, 1, DAY),
             ("pool_idle_ms", self.pool_idle_ms, 1, DAY),
@@ -97,6 +115,11 @@ impl Limits {
     /// How long planning may take.
     pub(crate) fn plan_time(&self) -> Duration {
         Duration::from_millis(self.plan_ms)
+    }
+
+    /// How long the body of a request may be silent.
+    pub(crate) fn body_idle_time(&self) -> Duration {
+        Duration::from_millis(self.body_idle_ms)
     }
 
     /// How long a stream may be silent.

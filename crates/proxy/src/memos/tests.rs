@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::Limits;
 use std::fmt::Write as _;
 
 const KEY: [u8; 192] = [7; 192];
@@ -7,7 +8,7 @@ const MOST: usize = 1 << 20;
 /// Reads a body as a new one and as one that may be known: both must be the same.
 #[track_caller]
 fn check(memos: &Memos, dialect: Dialect, body: &str) -> bool {
-    let fresh = Memos::new(MOST);
+    let fresh = memos_of(MOST);
     let of = ("tenant", dialect);
     let bytes = body.as_bytes();
     let hashed = Hashed::of(&KEY, bytes);
@@ -77,7 +78,7 @@ fn responses(rounds: usize) -> String {
 
 #[test]
 fn a_body_that_is_known_is_read_like_a_new_one() {
-    let memos = Memos::new(MOST);
+    let memos = memos_of(MOST);
     for rounds in 4..40 {
         let known = check(&memos, Dialect::Chat, &chat(rounds));
         assert_eq!(known, rounds > 4, "{rounds}");
@@ -90,7 +91,7 @@ fn a_body_that_is_known_is_read_like_a_new_one() {
 
 #[test]
 fn a_body_that_differs_somewhere_is_read_from_before_there() {
-    let memos = Memos::new(MOST);
+    let memos = memos_of(MOST);
     check(&memos, Dialect::Chat, &chat(30));
     for at in [1, 15, 28, 29] {
         let other = chat(30).replacen(&filler(at), &filler(at).to_uppercase(), 1);
@@ -104,7 +105,7 @@ fn a_body_that_differs_somewhere_is_read_from_before_there() {
 
 #[test]
 fn conversations_that_differ_only_in_their_beginning_are_told_apart() {
-    let memos = Memos::new(MOST);
+    let memos = memos_of(MOST);
     let body = |topic: usize, rounds| chat(rounds).replacen("\"q\"", &format!("\"q{topic}\""), 1);
     for topic in 0..8 {
         assert!(!check(&memos, Dialect::Chat, &body(topic, 10)));
@@ -118,7 +119,7 @@ fn conversations_that_differ_only_in_their_beginning_are_told_apart() {
 
 #[test]
 fn a_body_that_breaks_off_is_refused_as_ever() {
-    let memos = Memos::new(MOST);
+    let memos = memos_of(MOST);
     let body = chat(20);
     check(&memos, Dialect::Chat, &body);
     let broken = body.strip_suffix("e}").unwrap();
@@ -131,7 +132,7 @@ fn a_body_that_breaks_off_is_refused_as_ever() {
 
 #[test]
 fn what_is_remembered_stays_within_its_memory() {
-    let memos = Memos::new(40_000);
+    let memos = memos_of(40_000);
     for at in 0..100 {
         let body = chat(20).replace("\"q\"", &format!("\"{}\"", format!("q{at}").repeat(4_000)));
         check(&memos, Dialect::Chat, &body);
@@ -144,10 +145,18 @@ fn what_is_remembered_stays_within_its_memory() {
 
 #[test]
 fn tenants_share_nothing() {
-    let memos = Memos::new(MOST);
+    let memos = memos_of(MOST);
     check(&memos, Dialect::Chat, &chat(10));
     let body = chat(11);
     let hashed = Hashed::of(&KEY, body.as_bytes());
     let other = memos.read(("other", Dialect::Chat), (body.as_bytes(), &hashed), &KEY);
     assert!(other.unwrap().from.is_none());
+}
+
+/// Memos that may take so many bytes.
+fn memos_of(bytes: usize) -> Memos {
+    Memos::new(MemoryBudget::new(&Limits {
+        memory_bytes: bytes * SHARE,
+        ..Limits::default()
+    }))
 }

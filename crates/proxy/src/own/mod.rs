@@ -7,7 +7,7 @@ use http::{Method, Response, StatusCode};
 use serde_json::json;
 
 use crate::asked::Asked;
-use crate::body::{Body, Collected, collect};
+use crate::body::{Body, Received, receive};
 
 /// Says that we are here.
 const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
@@ -17,6 +17,10 @@ const STATUS: &str = "/trimtab/status";
 pub(crate) const COMPRESS: &str = "/v1/compress";
 /// A ref in, the output out.
 const RETRIEVE: &str = "/v1/retrieve/";
+
+/// What is said where there is no memory for a body.
+const NO_MEMORY: &str = "there is no memory for the body now\n\
+    hint: try again, or raise limits.memory_bytes";
 
 /// True if `path` is answered by us.
 pub(crate) fn is_own(path: &str) -> bool {
@@ -61,8 +65,10 @@ async fn body_of(
     if asked.method != method {
         return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST is answered here"));
     }
-    match collect(body, limit).await {
-        Collected::Whole(body) => Ok(body),
-        Collected::Longer(..) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")),
+    match receive(body, limit, Some(asked.reservation()), |_| ()).await {
+        Received::Whole(body) => Ok(body),
+        Received::TooLong(..) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")),
+        Received::NoMemory(..) => Err((StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY)),
+        Received::Broken(..) => Err((StatusCode::BAD_REQUEST, "the body was cut off")),
     }
 }

@@ -12,8 +12,7 @@ use super::STUCK;
 use super::rounds::Failure;
 use crate::body::{Collected, collect};
 use crate::branch::Outgoing;
-use crate::config::Limits;
-use crate::decode::decode;
+use crate::decode::decode_error;
 
 /// The longest error that is read.
 const LONGEST: usize = 256 << 10;
@@ -43,14 +42,14 @@ fn withdraw(dialect: Dialect, body: &[u8]) -> Option<Bytes> {
 }
 
 /// What a client reads at the end of a stream that no answer follows.
-pub(super) async fn error_event(dialect: Dialect, failure: Failure, limits: &Limits) -> String {
+pub(super) async fn error_event(dialect: Dialect, failure: Failure) -> String {
     let error = match failure {
         Failure::Said(answer) => {
             let (parts, body) = answer.into_parts();
             let bytes = match collect(body, LONGEST).await {
                 Collected::Whole(bytes) | Collected::Longer(bytes, _) => bytes,
             };
-            let unpacked = decode(&parts.headers, &bytes, limits).ok().flatten();
+            let unpacked = decode_error(&parts.headers, &bytes);
             error_in(unpacked.as_ref().unwrap_or(&bytes))
         }
         Failure::Unreachable(failed) => {

@@ -1,0 +1,86 @@
+//! The body of a request as its client sends it. What goes wrong with it is the client's fault,
+//! and is remembered, so that nobody else is blamed for it.
+
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use crate::body::{self, Body, BoxError, Idle, Silence};
+
+/// What went wrong with the body of a request, if anything did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BodyFault(Arc<OnceLock<(StatusCode, String)>>);
+
+impl BodyFault {
+    /// The status and the words with which the request is answered.
+    pub(crate) fn found(&self) -> Option<&(StatusCode, String)> {
+        self.0.get()
+    }
+
+    fn note(&self, error: &BoxError) {
+        let fault = if error.is::<Silence>() {
+            let why = format!(
+                "the request body did not go on: {error}\n\
+                 hint: limits.body_idle_ms is how long the proxy waits"
+            );
+            (StatusCode::REQUEST_TIMEOUT, why)
+        } else {
+            let why = format!(
+                "the request body is broken or was cut off: {error}\n\
+                 hint: send as many bytes as content-length says, or whole chunks"
+            );
+            (StatusCode::BAD_REQUEST, why)
+        };
+        // The first fault is the one that counts.
+        self.0.set(fault).unwrap_or(());
+    }
+}
+
+/// A body that a client sends, given up when nothing of it comes for too long.
+pub(crate) struct ClientBody {
+    inner: Idle,
+    fault: BodyFault,
+}
+
+impl ClientBody {
+    /// The body, and what will be known of its faults.
+    pub(crate) fn new(incoming: Incoming, limit: Duration) -> (Body, BodyFault) {
+        let fault = BodyFault::default();
+        let body = Self {
+            inner: Idle::of("the client", body::passing(incoming), limit),
+            fault: fault.clone(),
+        };
+        (body.boxed_unsync(), fault)
+    }
+}
+
+impl HttpBody for ClientBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(context);
+        if let Poll::Ready(Some(Err(error))) = &polled {
+            self.fault.note(error);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

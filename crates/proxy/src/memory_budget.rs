@@ -1,0 +1,354 @@
+//! The memory budget: how much memory requests and caches may take, in all and per tenant.
+//!
+//! Whoever is about to take memory reserves it first, and gives it back by dropping the
+//! reservation. A request that gets no reservation is not buffered: it passes as it came, in
+//! small pieces. Caches give way to requests: when the budget runs short they are asked to
+//! make room.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+
+use crate::config::Limits;
+
+/// Counts the memory that is reserved. Clones count together.
+#[derive(Clone)]
+pub(crate) struct MemoryBudget(Arc<Account>);
+
+/// Frees at least so many bytes of caches, if it can.
+type MakeRoom = Box<dyn Fn(usize) + Send + Sync>;
+
+struct Account {
+    used: Mutex<Used>,
+    make_room: OnceLock<MakeRoom>,
+}
+
+/// What is reserved, and what may be.
+#[derive(Default)]
+struct Used {
+    process: usize,
+    tenants: HashMap<Arc<str>, usize>,
+    process_limit: usize,
+    tenant_limit: usize,
+}
+
+/// Why there is no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shortage {
+    /// The process is short of so many bytes.
+    Process(usize),
+    /// The tenant has all that it may have.
+    Tenant,
+}
+
+impl MemoryBudget {
+    /// A budget with these limits, of which nothing is used.
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let budget = Self(Arc::new(Account {
+            used: Mutex::default(),
+            make_room: OnceLock::new(),
+        }));
+        budget.set_limits(limits);
+        budget
+    }
+
+    /// Lets other limits hold. What is reserved stays reserved.
+    pub(crate) fn set_limits(&self, limits: &Limits) {
+        let mut used = self.0.used();
+        used.process_limit = limits.memory_bytes;
+        used.tenant_limit = limits.tenant_memory_bytes;
+    }
+
+    /// Sets what frees memory of caches when the process runs short.
+    pub(crate) fn when_short(&self, make_room: impl Fn(usize) + Send + Sync + 'static) {
+        // Set once, at the start.
+        self.0.make_room.set(Box::new(make_room)).unwrap_or(());
+    }
+
+    /// Reserves memory for a tenant, or for nobody in particular. None if that is too much.
+    pub(crate) fn try_reserve(&self, tenant: Option<&str>, bytes: usize) -> Option<Reservation> {
+        let mut reservation = self.always_reserve(tenant, 0);
+        reservation.grow(bytes).then_some(reservation)
+    }
+
+    /// Counts memory that is taken in any case, whatever the limits say.
+    pub(crate) fn always_reserve(&self, tenant: Option<&str>, bytes: usize) -> Reservation {
+        let mut reservation = Reservation {
+            account: Arc::clone(&self.0),
+            tenant: tenant.map(Arc::from),
+            bytes: 0,
+        };
+        reservation.set(bytes);
+        reservation
+    }
+
+    /// Bytes that are reserved now.
+    pub(crate) fn used(&self) -> usize {
+        self.0.used().process
+    }
+
+    /// Bytes that may be reserved in all.
+    pub(crate) fn limit(&self) -> usize {
+        self.0.used().process_limit
+    }
+}
+
+impl Account {
+    fn used(&self) -> MutexGuard<'_, Used> {
+        // Figures are changed in one go, so they are good even if somebody died here.
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Used {
+    fn try_add(&mut self, tenant: Option<&Arc<str>>, bytes: usize) -> Result<(), Shortage> {
+        if let Some(tenant) = tenant {
+            let used = self.tenants.get(tenant).copied().unwrap_or(0);
+            if used.saturating_add(bytes) > self.tenant_limit {
+                return Err(Shortage::Tenant);
+            }
+        }
+        let wanted = self.process.saturating_add(bytes);
+        if wanted > self.process_limit {
+            return Err(Shortage::Process(wanted - self.process_limit));
+        }
+        self.add(tenant, bytes);
+        Ok(())
+    }
+
+    fn add(&mut self, tenant: Option<&Arc<str>>, bytes: usize) {
+        self.process = self.process.saturating_add(bytes);
+        if let Some(tenant) = tenant.filter(|_| bytes > 0) {
+            let used = self.tenants.entry(Arc::clone(tenant)).or_default();
+            *used = used.saturating_add(bytes);
+        }
+    }
+
+    fn remove(&mut self, tenant: Option<&Arc<str>>, bytes: usize) {
+        self.process = self.process.saturating_sub(bytes);
+        let Some(tenant) = tenant else { return };
+        if let Some(used) = self.tenants.get_mut(tenant) {
+            *used = used.saturating_sub(bytes);
+            if *used == 0 {
+                self.tenants.remove(tenant);
+            }
+        }
+    }
+}
+
+/// Memory that is reserved until this is dropped.
+pub(crate) struct Reservation {
+    account: Arc<Account>,
+    tenant: Option<Arc<str>>,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Reserves more. False if that is too much; what was reserved before stays.
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        let try_add = || self.account.used().try_add(self.tenant.as_ref(), bytes);
+        let added = match (try_add(), self.account.make_room.get()) {
+            (Err(Shortage::Process(missing)), Some(make_room)) => {
+                make_room(missing);
+                try_add()
+            }
+            (added, _) => added,
+        };
+        if added.is_ok() {
+            self.bytes = self.bytes.saturating_add(bytes);
+        }
+        added.is_ok()
+    }
+
+    /// Grows until at least so many bytes are reserved. False if that is too much.
+    pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
+        bytes <= self.bytes || self.grow(bytes - self.bytes)
+    }
+
+    /// Counts so many bytes from now on, whatever the limits say.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        let mut used = self.account.used();
+        if bytes >= self.bytes {
+            used.add(self.tenant.as_ref(), bytes - self.bytes);
+        } else {
+            used.remove(self.tenant.as_ref(), self.bytes - bytes);
+        }
+        drop(used);
+        self.bytes = bytes;
+    }
+
+    /// Bytes that are reserved.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The same buffer, which keeps the reservation for as long as any part of it is alive.
+    pub(crate) fn attach(self, buffer: impl AsRef<[u8]> + Send + 'static) -> Bytes {
+        Bytes::from_owner(Reserved {
+            buffer,
+            _reservation: self,
+        })
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// How much more is reserved at a time while a buffer grows.
+const STEP: usize = 256 << 10;
+
+/// A buffer whose memory is reserved as it grows.
+pub(crate) struct ReservedBuffer {
+    /// The first piece, as long as there is no other.
+    first: Bytes,
+    /// All pieces, if there are several.
+    all: BytesMut,
+    memory: Option<Reservation>,
+}
+
+impl ReservedBuffer {
+    /// An empty buffer; without a reservation nobody counts it.
+    pub(crate) fn new(memory: Option<Reservation>) -> Self {
+        Self {
+            first: Bytes::new(),
+            all: BytesMut::new(),
+            memory,
+        }
+    }
+
+    /// Reserves memory for so many bytes more. False if there is none.
+    pub(crate) fn reserve(&mut self, more: usize) -> bool {
+        let wanted = self.len().saturating_add(more);
+        let Some(memory) = &mut self.memory else {
+            return true;
+        };
+        let missing = wanted.saturating_sub(memory.bytes());
+        missing == 0 || memory.grow(missing.max(STEP)) || memory.grow(missing)
+    }
+
+    /// Adds bytes that may be all there are: the first ones are taken over, not copied. Room
+    /// is made for `expected` of them in all: memory that is not written to costs nothing.
+    pub(crate) fn push(&mut self, bytes: Bytes, expected: usize) {
+        if self.is_empty() {
+            self.first = bytes;
+            return;
+        }
+        if self.all.is_empty() {
+            self.all
+                .reserve(expected.max(self.first.len() + bytes.len()));
+            self.all.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.all.extend_from_slice(&bytes);
+    }
+
+    /// How many bytes it has.
+    pub(crate) fn len(&self) -> usize {
+        self.first.len() + self.all.len()
+    }
+
+    /// True if it has none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes, with their reservation.
+    pub(crate) fn freeze(self) -> Bytes {
+        let bytes = if self.all.is_empty() {
+            self.first
+        } else {
+            self.all.freeze()
+        };
+        match self.memory {
+            Some(mut memory) if !bytes.is_empty() => {
+                memory.set(bytes.len());
+                memory.attach(bytes)
+            }
+            _ => bytes,
+        }
+    }
+}
+
+/// A buffer with the reservation of its memory.
+struct Reserved<B> {
+    buffer: B,
+    _reservation: Reservation,
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Reserved<B> {
+    fn as_ref(&self) -> &[u8] {
+        self.buffer.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(process: usize, tenant: usize) -> MemoryBudget {
+        MemoryBudget::new(&Limits {
+            memory_bytes: process,
+            tenant_memory_bytes: tenant,
+            ..Limits::default()
+        })
+    }
+
+    #[test]
+    fn reservation_is_given_back_when_dropped() {
+        let budget = budget(100, 100);
+        let mut first = budget.try_reserve(None, 60).unwrap();
+        assert!(budget.try_reserve(None, 41).is_none());
+        assert!(first.grow(40) && !first.grow(1));
+        assert_eq!((first.bytes(), budget.used()), (100, 100));
+        drop(first);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn tenant_gets_its_share_only() {
+        let budget = budget(100, 60);
+        let one = budget.try_reserve(Some("one"), 60).unwrap();
+        assert!(budget.try_reserve(Some("one"), 1).is_none());
+        let other = budget.try_reserve(Some("other"), 40).unwrap();
+        assert!(budget.try_reserve(Some("third"), 1).is_none());
+        drop((one, other));
+        assert!(budget.0.used().tenants.is_empty());
+    }
+
+    #[test]
+    fn bytes_keep_their_reservation_until_the_last_clone_is_gone() {
+        let budget = budget(100, 100);
+        let reservation = budget.try_reserve(Some("one"), 10).unwrap();
+        let body = reservation.attach(b"0123456789".to_vec());
+        let part = body.slice(2..4);
+        drop(body);
+        assert_eq!((part.as_ref(), budget.used()), (&b"23"[..], 10));
+        drop(part);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn caches_make_room_for_requests() {
+        let budget = budget(100, 100);
+        let cache = Arc::new(Mutex::new(Some(budget.always_reserve(None, 80))));
+        let kept = Arc::clone(&cache);
+        budget.when_short(move |missing| {
+            assert_eq!(missing, 30);
+            kept.lock().unwrap().take();
+        });
+        assert!(budget.try_reserve(Some("one"), 50).is_some());
+        assert!(cache.lock().unwrap().is_none());
+    }
+
+    #[test]
+    fn memory_that_is_taken_anyway_leaves_less_for_others() {
+        let budget = budget(100, 100);
+        let taken = budget.always_reserve(Some("one"), 150);
+        assert!(budget.try_reserve(Some("other"), 1).is_none());
+        drop(taken);
+        assert!(budget.try_reserve(Some("other"), 1).is_some());
+    }
+}
