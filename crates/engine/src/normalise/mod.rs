@@ -172,6 +172,24 @@ pub enum RepairKind {
     HeadInserted,
 }
 
+impl RepairKind {
+    /// What was done, in a word or two.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Synthesised { .. } => "output-added",
+            Self::CallStripped { .. } => "call-removed",
+            Self::RoundDropped => "round-removed",
+            Self::OrphanDropped { .. } => "orphan-output-removed",
+            Self::DuplicateDropped { .. } => "duplicate-output-removed",
+            Self::OutputMoved { .. } => "output-moved",
+            Self::IdChanged { .. } => "call-id-changed",
+            Self::PartStripped => "part-removed",
+            Self::EmptyDropped => "empty-message-removed",
+            Self::HeadInserted => "user-message-added",
+        }
+    }
+}
+
 /// A history made valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Normalised {
