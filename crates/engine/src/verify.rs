@@ -1,11 +1,11 @@
-//! The strict judge of a window: the rules by which providers accept or refuse one.
+//! The strict judge of a window: the rules by which providers of a dialect refuse one.
 //!
 //! The verifier shares no code with normalising. It reads a window once, from the front, and
 //! keeps only what the rules need, so that a window which grows at its end is verified by
 //! reading what is new.
 
 use std::borrow::Borrow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -73,8 +73,8 @@ pub enum FaultKind {
     },
     /// The first message that is not a system message is not the user's.
     UserNotFirst,
-    /// There is nothing but system messages, or nothing at all.
-    NoUser,
+    /// There is nothing that the dialect takes for a message.
+    NoMessage,
     /// A message that the model must not see is in the window.
     HiddenMessage,
 }
@@ -96,7 +96,7 @@ impl fmt::Display for FaultKind {
             Self::RepeatedCallId { id } => write!(f, "call id {id:?} is used twice"),
             Self::MalformedCallId { id } => write!(f, "call id {id:?} has forbidden characters"),
             Self::UserNotFirst => f.write_str("the conversation does not begin with the user"),
-            Self::NoUser => f.write_str("there is no user message"),
+            Self::NoMessage => f.write_str("there is no message"),
             Self::HiddenMessage => f.write_str("a hidden message is in the window"),
         }
     }
@@ -125,19 +125,6 @@ pub fn verify<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<Fault> 
     verifier.finish()
 }
 
-/// True if the dialect wants call ids unique in the whole window, not only in their round.
-pub(crate) fn ids_are_global(dialect: Dialect) -> bool {
-    matches!(dialect, Dialect::Messages | Dialect::Responses)
-}
-
-/// True if `id` is spelled as the dialect wants it.
-pub(crate) fn id_is_well_formed(id: &str, dialect: Dialect) -> bool {
-    dialect != Dialect::Messages
-        || id
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-}
-
 /// What the rules need to know of the part of a window that was verified before.
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
@@ -153,8 +140,12 @@ pub struct Verifier<'a> {
     /// What was read in an earlier run, if any.
     before: Option<&'a Verified>,
     read: Verified,
-    /// The calls of the round being read, with whether they are answered.
-    open: Vec<(String, bool)>,
+    /// The calls of the round being read, in order.
+    calls: Vec<String>,
+    /// For each of their ids, whether it is answered.
+    answered: HashMap<String, bool>,
+    /// An answer that only the end of the window may be.
+    bare_answer: Option<usize>,
     faults: Vec<Fault>,
 }
 
@@ -165,7 +156,9 @@ impl<'a> Verifier<'a> {
             dialect,
             before: None,
             read: Verified::default(),
-            open: Vec::new(),
+            calls: Vec::new(),
+            answered: HashMap::new(),
+            bare_answer: None,
             faults: Vec::new(),
         }
     }
@@ -188,6 +181,7 @@ impl<'a> Verifier<'a> {
     pub fn push(&mut self, message: &Message) {
         let index = self.read.length;
         self.read.length += 1;
+        self.refuse_bare_answer();
         if !message.agent_visible() {
             self.fault(index, FaultKind::HiddenMessage);
         }
@@ -203,7 +197,7 @@ impl<'a> Verifier<'a> {
         let end = self.read.length;
         self.close_round(end);
         if !self.read.begun {
-            self.fault(end, FaultKind::NoUser);
+            self.fault(end, FaultKind::NoMessage);
         }
         self.faults
     }
@@ -212,35 +206,34 @@ impl<'a> Verifier<'a> {
     pub fn pause(mut self) -> (Verified, Vec<Fault>) {
         let end = self.read.length;
         self.close_round(end);
+        self.refuse_bare_answer();
         (self.read, self.faults)
     }
 
     fn check_head(&mut self, index: usize, message: &Message) {
-        if message.role == Role::System || self.read.begun {
+        let insists = self.dialect == Dialect::Messages;
+        if self.read.begun || (insists && message.role == Role::System) {
             return;
         }
         self.read.begun = true;
-        if message.role != Role::User {
+        if insists && message.role != Role::User {
             self.fault(index, FaultKind::UserNotFirst);
         }
     }
 
     fn check_parts(&mut self, index: usize, message: &Message) {
-        if message.is_empty() {
-            self.fault(index, FaultKind::EmptyMessage);
-        } else if self.dialect == Dialect::Messages && message.parts.iter().any(Part::is_blank) {
-            self.fault(index, FaultKind::BlankPart);
+        if self.dialect == Dialect::Messages {
+            self.check_blanks(index, message);
         }
-        let last = message.parts.iter().rfind(|part| !part.is_blank());
-        let ends_in_thought = matches!(last, Some(Part::Reasoning(_)));
-        if self.dialect != Dialect::Chat && ends_in_thought && !message.is_empty() {
+        if self.ends_in_refused_thought(message) {
             self.fault(index, FaultKind::DanglingReasoning);
         }
         for part in &message.parts {
             match part {
                 Part::Call(call) => self.check_call(index, message.role, &call.id),
                 Part::Output(output) => self.check_output(index, message.role, &output.call_id),
-                Part::Reasoning(_) if message.role != Role::Assistant => {
+                Part::Reasoning(_) if message.role == Role::Assistant => {}
+                Part::Reasoning(_) if self.dialect != Dialect::Chat => {
                     self.fault(index, FaultKind::MisplacedReasoning);
                 }
                 _ if message.role == Role::Tool => self.fault(index, FaultKind::ForeignPart),
@@ -249,27 +242,74 @@ impl<'a> Verifier<'a> {
         }
     }
 
+    /// Messages refuses a message or text with nothing in it, but for an answer at the end
+    /// that is still to be written, and instructions that are an empty string.
+    fn check_blanks(&mut self, index: usize, message: &Message) {
+        let has_blank = message.parts.iter().any(Part::is_blank);
+        if message.role == Role::System {
+            if has_blank && message.meta.content_list {
+                self.fault(index, FaultKind::BlankPart);
+            }
+            return;
+        }
+        let is_nothing = |part: &Part| matches!(part, Part::Text(text) if text.text.is_empty());
+        let as_string = !message.meta.content_list || message.parts.is_empty();
+        if message.role == Role::Assistant && as_string && message.parts.iter().all(is_nothing) {
+            self.bare_answer = Some(index);
+        } else if message.is_empty() {
+            self.fault(index, FaultKind::EmptyMessage);
+        } else if has_blank {
+            self.fault(index, FaultKind::BlankPart);
+        }
+    }
+
+    /// Something follows the answer that only the end may be.
+    fn refuse_bare_answer(&mut self) {
+        if let Some(index) = self.bare_answer.take() {
+            self.fault(index, FaultKind::EmptyMessage);
+        }
+    }
+
+    fn ends_in_refused_thought(&self, message: &Message) -> bool {
+        let mut end = message.parts.iter().rev();
+        match self.dialect {
+            Dialect::Chat => false,
+            Dialect::Messages => {
+                let last = end.find(|part| !part.is_blank());
+                matches!(last, Some(Part::Reasoning(_))) && !message.is_empty()
+            }
+            // Only a thought that the provider knows by its id is held against what it led to.
+            Dialect::Responses => end.next().is_some_and(|part| match part {
+                Part::Reasoning(thought) => thought.extra.iter().any(|(name, _)| name == "id"),
+                _ => false,
+            }),
+        }
+    }
+
     fn check_call(&mut self, index: usize, role: Role, id: &str) {
         let id = id.to_owned();
         if role != Role::Assistant {
             return self.fault(index, FaultKind::MisplacedCall { id });
         }
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         if id.is_empty() {
             self.fault(index, FaultKind::MissingCallId);
-        } else if !id_is_well_formed(&id, self.dialect) {
+        } else if self.dialect == Dialect::Messages && !id.bytes().all(legal) {
             self.fault(index, FaultKind::MalformedCallId { id: id.clone() });
         }
         if self.is_taken(&id) {
             self.fault(index, FaultKind::RepeatedCallId { id: id.clone() });
         }
-        if ids_are_global(self.dialect) {
+        // Chat Completions wants ids unique in their round only.
+        if self.dialect != Dialect::Chat {
             self.read.ids.insert(id.clone());
         }
-        self.open.push((id, false));
+        self.answered.insert(id.clone(), false);
+        self.calls.push(id);
     }
 
     fn is_taken(&self, id: &str) -> bool {
-        self.open.iter().any(|(open, _)| open == id)
+        self.answered.contains_key(id)
             || self.read.ids.contains(id)
             || self.before.is_some_and(|before| before.ids.contains(id))
     }
@@ -279,16 +319,17 @@ impl<'a> Verifier<'a> {
         if role != Role::Tool {
             return self.fault(index, FaultKind::MisplacedOutput { id });
         }
-        match self.open.iter_mut().find(|(open, _)| *open == id) {
+        match self.answered.get_mut(&id) {
             None => self.fault(index, FaultKind::OrphanOutput { id }),
-            Some((_, answered @ false)) => *answered = true,
-            Some((_, true)) => self.fault(index, FaultKind::DuplicateOutput { id }),
+            Some(answered @ false) => *answered = true,
+            Some(true) => self.fault(index, FaultKind::DuplicateOutput { id }),
         }
     }
 
     fn close_round(&mut self, index: usize) {
-        for (id, answered) in std::mem::take(&mut self.open) {
-            if !answered {
+        let answered = std::mem::take(&mut self.answered);
+        for id in std::mem::take(&mut self.calls) {
+            if answered.get(&id) == Some(&false) {
                 self.fault(index, FaultKind::OpenCall { id });
             }
         }

@@ -320,6 +320,14 @@ impl Projection {
         self.built = None;
     }
 
+    /// True if no plan changes anything: every message of the log is a slot, as it came.
+    pub fn is_unedited(&self) -> bool {
+        let mut slots = self.slots.iter().enumerate();
+        self.slots.len() == self.log.len()
+            && slots
+                .all(|(at, slot)| slot.source == Source::Log(at) && self.is_as_it_came(slot, at))
+    }
+
     fn is_as_it_came(&self, slot: &Slot, at: usize) -> bool {
         let came = self.log.get(at);
         came.is_some_and(|came| Arc::ptr_eq(came, &slot.message))

@@ -167,6 +167,9 @@ fn set_headers(headers: &mut HeaderMap, record: &crate::record::Record) {
     if !record.session.is_empty() {
         headers::set(headers, headers::SESSION, &record.session);
     }
+    if !record.repairs.is_empty() {
+        headers::set(headers, headers::REPAIRS, &record.repairs);
+    }
     if record.tokens_before > 0 {
         let figures = [
             (headers::TOKENS_BEFORE, record.tokens_before),

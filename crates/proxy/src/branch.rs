@@ -227,6 +227,8 @@ impl Branch {
             let unread = || Trouble::Mismatch(format!("message {at} cannot be read"));
             let print = trail.get(at).ok_or_else(unread)?;
             let mut message = scan.message(at).ok_or_else(unread)?;
+            // Whether the model sees a message is not for a field of the body to say.
+            message.meta.agent_visible = None;
             self.thinks |= reasons(&message);
             ledger::mark(&mut message, print);
             let mut mixed = None;

@@ -108,6 +108,11 @@ impl Exchange {
             self.outgoing.tokens_before
         };
         record.recoveries = self.recoveries;
+        record.repairs = if self.is_ours() {
+            self.outgoing.repairs.join(",")
+        } else {
+            String::new()
+        };
         record.reason = self.untouched.unwrap_or_default();
         record.action = match (managed.mode, self.untouched, &self.outgoing.body) {
             (Mode::Observe, ..) => Action::Observed,

@@ -31,6 +31,9 @@ pub(crate) const TOKENS_AFTER: HeaderName = HeaderName::from_static("x-trimtab-t
 /// Response: how often the request was sent again, smaller.
 pub(crate) const RECOVERIES: HeaderName = HeaderName::from_static("x-trimtab-recoveries");
 
+/// Response: what was repaired because the provider would have refused it.
+pub(crate) const REPAIRS: HeaderName = HeaderName::from_static("x-trimtab-repairs");
+
 /// Headers that concern one connection only.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,

@@ -193,6 +193,7 @@ impl Work {
                 answer: None,
                 offered: false,
                 window: 0,
+                repairs: Vec::new(),
             },
             pending: None,
             unwritten: None,

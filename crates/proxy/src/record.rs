@@ -81,6 +81,9 @@ pub struct Record {
     pub hidden: Option<Usage>,
     /// How often it was sent again, smaller.
     pub recoveries: u32,
+    /// What was repaired in it because its provider would have refused it: kinds of repairs,
+    /// with commas between them.
+    pub repairs: String,
     /// How many retrieval calls were served.
     pub retrievals: u32,
     /// True if the provider read far less than was sent, and did not say so.
@@ -110,6 +113,7 @@ impl fmt::Display for Record {
             ("upstream", &self.upstream),
             ("model", &self.model),
             ("session", &self.session),
+            ("repairs", &self.repairs),
         ];
         for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             write!(f, " {name}={text:?}")?;

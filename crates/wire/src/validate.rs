@@ -1,4 +1,4 @@
-//! The strict judge of a body: the rules by which providers accept or refuse one.
+//! The strict judge of a body: the rules by which providers of its dialect refuse one.
 //!
 //! Works on the spans of a body as it is sent, and shares no code with the splicer.
 //!
@@ -20,7 +20,7 @@ mod tests;
 
 use std::fmt;
 
-use trimtab_model::{Dialect, Role};
+use trimtab_model::Role;
 
 use crate::scan::Scan;
 use rules::Judge;
@@ -128,12 +128,12 @@ impl Judge<'_, '_> {
         };
         self.entry = self.scan.entry_range(message).start;
         self.check_first(role);
-        if self.closes_round(message, role) {
+        if self.closes_round(role) {
             self.close_round();
         }
         self.check_content(message, role);
         self.check_parts(message, role);
-        if self.scan.dialect() == Dialect::Responses && role == Role::Assistant {
+        if role == Role::Assistant {
             self.check_thoughts(message);
         }
     }

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use trimtab_model::rounds::{Answer, Pairing, Round};
-use trimtab_model::{Dialect, Kind, Message, Output, Part, Role};
+use trimtab_model::{Kind, Message, Output, Part, Role};
 
 use super::ids::{Ids, Sent};
+use super::rules::{
+    is_bare_answer, is_refused_blank, is_refused_empty, may_think, refused_thoughts,
+    user_comes_first,
+};
 use super::{
-    Entry, HEAD, Habit, HeadRepair, Normalised, Options, Repair, RepairKind, Settled, Slot, Source,
-    Touch,
+    Entry, HEAD, Habit, Normalised, Options, Repair, RepairKind, Settled, Slot, Source, Touch,
 };
 
 pub(super) struct Emitter<'a> {
@@ -21,6 +24,8 @@ pub(super) struct Emitter<'a> {
     pub(super) done: Vec<bool>,
     pub(super) ids: Ids<'a>,
     begun: bool,
+    /// The slot with which the window ends, where that is known.
+    last: Option<usize>,
     out: Normalised,
 }
 
@@ -45,12 +50,19 @@ impl<'a> Emitter<'a> {
             done: vec![false; slots.len()],
             ids: Ids::new(options.dialect, &settled.sent),
             begun: settled.begun,
+            last: None,
             out: Normalised::default(),
         }
     }
 
     /// Writes all entries; `to_the_end` if nothing follows them in the window.
     pub(super) fn run(&mut self, to_the_end: bool) {
+        let is_visible = |slot: &Slot| slot.message.agent_visible();
+        self.last = self
+            .slots
+            .iter()
+            .rposition(is_visible)
+            .filter(|_| to_the_end);
         let mut rounds = self.pairing.rounds.iter().enumerate().peekable();
         for (at, slot) in self.slots.iter().enumerate() {
             let round = rounds.next_if(|(_, round)| round.start == at);
@@ -64,7 +76,7 @@ impl<'a> Emitter<'a> {
                 _ => self.plain(at, slot),
             }
         }
-        if to_the_end && !self.begun && self.options.head == HeadRepair::Insert {
+        if to_the_end && !self.begun {
             self.insert_head(self.slots.last().map_or(Source::Log(0), |slot| slot.source));
         }
     }
@@ -87,11 +99,12 @@ impl<'a> Emitter<'a> {
         let dialect = self.options.dialect;
         let kept = |part: &Part| match part {
             Part::Output(_) | Part::Call(_) => false,
-            Part::Reasoning(_) => message.role == Role::Assistant,
-            _ => !is_refused_blank(part, dialect),
+            Part::Reasoning(_) => may_think(message.role, dialect),
+            _ => !is_refused_blank(part, message, dialect),
         };
-        let whole = message.parts.iter().all(kept) && dangling(message, dialect) == 0;
-        if whole && message.role != Role::Tool {
+        let whole = message.parts.iter().all(kept) && refused_thoughts(message, dialect) == 0;
+        let is_prefill = self.last == Some(at) && is_bare_answer(message);
+        if (whole && message.role != Role::Tool) || is_prefill {
             return self.push_as_it_came(at);
         }
         let mut rest = Vec::new();
@@ -164,7 +177,8 @@ impl<'a> Emitter<'a> {
         let Some(slot) = self.slots.get(at) else {
             return;
         };
-        if slot.message.is_empty() {
+        let is_last = self.last == Some(at);
+        if is_refused_empty(&slot.message, self.options.dialect, is_last) {
             return self.repair(slot.source, RepairKind::EmptyDropped);
         }
         self.begin(slot.source, slot.message.role);
@@ -179,7 +193,7 @@ impl<'a> Emitter<'a> {
 
     /// The message of a slot after a change, unless nothing is left of it.
     pub(super) fn push_or_drop(&mut self, slot: &Slot, mut changed: Message) {
-        for _ in 0..dangling(&changed, self.options.dialect) {
+        for _ in 0..refused_thoughts(&changed, self.options.dialect) {
             let last = changed
                 .parts
                 .iter()
@@ -204,12 +218,13 @@ impl<'a> Emitter<'a> {
         self.out.slots.push(None);
     }
 
-    /// Sees to it that the first message that is not a system message is the user's.
+    /// Sees to it that the conversation begins as the dialect wants it.
     fn begin(&mut self, source: Source, role: Role) {
-        if role == Role::System || self.begun {
+        let user_first = user_comes_first(self.options.dialect);
+        if self.begun || (user_first && role == Role::System) {
             return;
         }
-        if role != Role::User && self.options.head == HeadRepair::Insert {
+        if user_first && role != Role::User {
             self.insert_head(source);
         }
         self.begun = true;
@@ -228,23 +243,4 @@ impl<'a> Emitter<'a> {
     pub(super) fn repair(&mut self, source: Source, kind: RepairKind) {
         self.out.repairs.push(Repair { source, kind });
     }
-}
-
-/// How many thoughts at the end of a message lead to nothing, in a dialect that refuses that.
-pub(super) fn dangling(message: &Message, dialect: Dialect) -> usize {
-    if dialect == Dialect::Chat || message.is_empty() {
-        return 0;
-    }
-    let thought = |part: &&Part| matches!(part, Part::Reasoning(_));
-    let end = message
-        .parts
-        .iter()
-        .rev()
-        .take_while(|part| thought(part) || part.is_blank());
-    end.filter(thought).count()
-}
-
-/// True for a blank text part in a dialect that refuses one even beside other parts.
-pub(super) fn is_refused_blank(part: &Part, dialect: Dialect) -> bool {
-    dialect == Dialect::Messages && part.is_blank()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use trimtab_model::Dialect;
 
-use crate::verify::{id_is_well_formed, ids_are_global};
+use super::rules::{ids_are_global, is_legal_in_id};
 
 /// What an id without any character becomes.
 const NAMELESS: &str = "call";
@@ -69,16 +69,7 @@ fn spell(id: &str, dialect: Dialect) -> String {
     if id.is_empty() {
         return NAMELESS.to_owned();
     }
-    if id_is_well_formed(id, dialect) {
-        return id.to_owned();
-    }
-    let legal = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '-' {
-            c
-        } else {
-            '_'
-        }
-    };
+    let legal = |c: char| if is_legal_in_id(c, dialect) { c } else { '_' };
     id.chars().map(legal).collect()
 }
 

@@ -1,13 +1,14 @@
 //! Normalising: the smallest repairs that make a history valid.
 //!
 //! Real histories have calls that were never answered, outputs without a call, outputs that
-//! came late, twice or out of order, ids that repeat, messages with nothing in them. What a
-//! provider accepts comes back untouched; what it would refuse is repaired, and every repair
-//! is on record. Normalising twice is normalising once.
+//! came late, twice or out of order, ids that repeat. What providers of the dialect are known
+//! to refuse is repaired, and every repair is on record; everything else comes back untouched.
+//! Normalising twice is normalising once.
 
 mod emit;
 mod ids;
 mod round;
+mod rules;
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ use ids::Sent;
 pub const ABORTED: &str = "aborted";
 /// The output that stands in for one which is archived: hidden from the model.
 pub const ARCHIVED: &str = "[tool output archived]";
-/// The user message that is put first where the history begins with something else.
+/// The user message that is put first where the dialect insists on one.
 pub const HEAD: &str = "[The conversation starts here.]";
 
 /// What to do with a call that has no output.
@@ -40,17 +41,6 @@ pub enum Habit {
     DropRound,
 }
 
-/// What to do where the first message is not the user's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HeadRepair {
-    /// Put a user message in front.
-    #[default]
-    Insert,
-    /// Leave it: some servers do not mind.
-    Keep,
-}
-
 /// How to normalise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
@@ -58,8 +48,6 @@ pub struct Options {
     pub dialect: Dialect,
     /// What to do with a call that has no output.
     pub habit: Habit,
-    /// What to do where the first message is not the user's.
-    pub head: HeadRepair,
 }
 
 impl Options {
@@ -184,6 +172,24 @@ pub enum RepairKind {
     HeadInserted,
 }
 
+impl RepairKind {
+    /// What was done, in a word or two.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Synthesised { .. } => "output-added",
+            Self::CallStripped { .. } => "call-removed",
+            Self::RoundDropped => "round-removed",
+            Self::OrphanDropped { .. } => "orphan-output-removed",
+            Self::DuplicateDropped { .. } => "duplicate-output-removed",
+            Self::OutputMoved { .. } => "output-moved",
+            Self::IdChanged { .. } => "call-id-changed",
+            Self::PartStripped => "part-removed",
+            Self::EmptyDropped => "empty-message-removed",
+            Self::HeadInserted => "user-message-added",
+        }
+    }
+}
+
 /// A history made valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Normalised {
@@ -240,7 +246,7 @@ pub(crate) struct Settled {
     calls: HashMap<String, bool>,
     /// The ids that were sent, where the dialect wants them unique.
     sent: Sent,
-    /// True once a message other than a system message was sent.
+    /// True once the conversation has a beginning, as the dialect wants one.
     begun: bool,
 }
 

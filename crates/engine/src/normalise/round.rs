@@ -3,7 +3,8 @@
 use trimtab_model::rounds::{Answer, Place, Round};
 use trimtab_model::{Call, Kind, Message, Output, Part, Role};
 
-use super::emit::{Emitter, dangling, is_refused_blank};
+use super::emit::Emitter;
+use super::rules::{is_refused_blank, refused_thoughts};
 use super::{ABORTED, ARCHIVED, Habit, RepairKind, Slot, Source, Touch};
 
 /// How a call of a round will be answered.
@@ -97,8 +98,8 @@ impl<'a> Emitter<'a> {
             && !message
                 .parts
                 .iter()
-                .any(|part| is_refused_blank(part, dialect) || part.as_output().is_some());
-        if same && dangling(message, dialect) == 0 {
+                .any(|part| is_refused_blank(part, message, dialect) || part.as_output().is_some());
+        if same && refused_thoughts(message, dialect) == 0 {
             return self.push_as_it_came(at);
         }
         let mut ids = ids.iter();
@@ -122,7 +123,7 @@ impl<'a> Emitter<'a> {
                     let answer = answers.next().unwrap_or(Answer::Orphan);
                     self.output_taken_out(slot.source, output, answer);
                 }
-                part if is_refused_blank(part, dialect) => {
+                part if is_refused_blank(part, message, dialect) => {
                     self.repair(slot.source, RepairKind::PartStripped);
                 }
                 part => parts.push(part.clone()),

@@ -1,4 +1,4 @@
-use trimtab_model::{Call, Kind, Output, Part, Role};
+use trimtab_model::{Call, Kind, Output, Part, RawJson, Reasoning, Role};
 
 use super::*;
 use crate::verify::verify;
@@ -42,6 +42,14 @@ fn sketch_message(message: &Message) -> String {
 
 fn chat() -> Options {
     Options::for_dialect(Dialect::Chat)
+}
+
+fn messages() -> Options {
+    Options::for_dialect(Dialect::Messages)
+}
+
+fn responses() -> Options {
+    Options::for_dialect(Dialect::Responses)
 }
 
 #[test]
@@ -159,18 +167,26 @@ fn the_three_habits_differ_on_an_open_call() {
 }
 
 #[test]
-fn an_assistant_at_the_head_gets_a_user_in_front() {
+fn only_messages_gets_a_user_in_front_of_an_assistant() {
     let log = [Message::system("s"), Message::assistant("hello")];
     let expected = [
         "system s",
         "user [The conversation starts here.]",
         "assistant hello",
     ];
-    assert_eq!(sketch(&log, chat()), expected);
-    assert_eq!(
-        sketch(&[], chat()),
-        ["user [The conversation starts here.]"]
-    );
+    assert_eq!(sketch(&log, messages()), expected);
+    let as_it_came = ["system s", "assistant hello"];
+    assert_eq!(sketch(&log, chat()), as_it_came);
+    assert_eq!(sketch(&log, responses()), as_it_came);
+}
+
+#[test]
+fn an_empty_window_gets_a_message() {
+    for options in [chat(), messages(), responses()] {
+        let made = ["user [The conversation starts here.]"];
+        assert_eq!(sketch(&[], options), made);
+    }
+    assert_eq!(sketch(&[Message::system("s")], chat()), ["system s"]);
 }
 
 #[test]
@@ -191,14 +207,36 @@ fn an_archived_output_leaves_a_stub() {
 }
 
 #[test]
-fn empty_messages_and_lone_thoughts_go() {
+fn only_messages_loses_empty_messages_and_lone_thoughts() {
     let log = [
         Message::user("q"),
         Message::user("  "),
         Message::new(Role::Assistant, vec![Part::reasoning("hm")]),
         Message::assistant("a"),
     ];
-    assert_eq!(sketch(&log, chat()), ["user q", "assistant a"]);
+    assert_eq!(sketch(&log, messages()), ["user q", "assistant a"]);
+    let as_it_came = ["user q", "user   ", "assistant", "assistant a"];
+    assert_eq!(sketch(&log, chat()), as_it_came);
+    assert_eq!(sketch(&log, responses()), as_it_came);
+}
+
+#[test]
+fn an_empty_answer_at_the_end_of_messages_stays() {
+    let empty = Message::new(Role::Assistant, vec![]);
+    let log = [Message::user("q"), empty.clone(), Message::user("r"), empty];
+    assert_eq!(sketch(&log, messages()), ["user q", "user r", "assistant"]);
+}
+
+#[test]
+fn only_a_thought_with_an_id_must_lead_to_something_in_responses() {
+    let thought = |extra: Vec<(String, RawJson)>| {
+        let mut thought = Reasoning::default();
+        thought.extra = extra;
+        Message::new(Role::Assistant, vec![Part::Reasoning(thought)])
+    };
+    let named = thought(vec![("id".to_owned(), RawJson::of(&"rs_1"))]);
+    let log = [Message::user("q"), named, thought(vec![])];
+    assert_eq!(sketch(&log, responses()), ["user q", "assistant"]);
 }
 
 #[test]

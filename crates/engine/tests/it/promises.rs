@@ -6,9 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use trimtab_engine::journal::Journal;
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::{
-    Habit, HeadRepair, Normalised, Options, RepairKind, Source, Touch, normalise,
-};
+use trimtab_engine::normalise::{Habit, Normalised, Options, RepairKind, Source, Touch, normalise};
 use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::verify::verify;
 use trimtab_engine::window::Projection;
@@ -20,11 +18,7 @@ use trimtab_testkit::history::{any_history, valid_history};
 fn options() -> impl Strategy<Value = Options> {
     let dialects = prop::sample::select(Dialect::ALL.to_vec());
     let habits = prop::sample::select(vec![Habit::Synthesise, Habit::Strip, Habit::DropRound]);
-    (dialects, habits).prop_map(|(dialect, habit)| Options {
-        dialect,
-        habit,
-        head: HeadRepair::Insert,
-    })
+    (dialects, habits).prop_map(|(dialect, habit)| Options { dialect, habit })
 }
 
 fn shared(messages: Vec<Message>) -> Vec<Arc<Message>> {

@@ -1,5 +1,7 @@
 //! The window of a conversation, carried out on a body.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use memchr::memmem;
 use trimtab::request::{changes_to, loop_lost_reasoning};
@@ -32,6 +34,8 @@ pub(crate) struct Outgoing {
     pub(crate) offered: bool,
     /// Which window of its session it is.
     pub(crate) window: u64,
+    /// What was repaired in it because the provider would have refused it.
+    pub(crate) repairs: Vec<&'static str>,
 }
 
 /// What may be done to a body beside its window.
@@ -109,14 +113,24 @@ impl Branch {
                 tools: ours::of(scan.dialect()).definitions.clone(),
             });
         }
+        let body = self.carry_out(scan, whole, prints)?;
+        let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
         Ok(Outgoing {
-            body: self.carry_out(scan, whole, prints)?,
+            body,
+            repairs,
             tokens_before: self.came.max(tokens),
             tokens,
             answer: limit.or(scan.answer_limit()),
             offered,
             window: self.session.windows(),
         })
+    }
+
+    /// The kinds of repairs in the window, each once.
+    fn repairs(&self) -> Vec<&'static str> {
+        let repairs = self.session.projection().built().repairs().iter();
+        let kinds: BTreeSet<&str> = repairs.map(|repair| repair.kind.name()).collect();
+        kinds.into_iter().collect()
     }
 
     /// Counts the tools of ours where they will be offered: beside refs, and what does not fit
@@ -161,7 +175,8 @@ impl Branch {
         }
         let came = |at: usize| scan.message(at);
         let as_client = self.ledger.as_client(log, entries, came);
-        let mut prints = prints.filter(|_| as_client.is_none());
+        let is_plain = as_client.is_none();
+        let mut prints = prints.filter(|_| is_plain);
         if let (Some(last), Some(prints)) = (&mut self.carried, &mut prints)
             && let Some(body) = last.go_on(scan, (log, entries), &whole, prints)
         {
@@ -173,7 +188,9 @@ impl Branch {
             None => changes_to(log, entries, scan.dialect()),
         };
         changes.extend(whole.iter().cloned());
-        if changes.is_empty() {
+        // Where only normalising changed something, the rules for bodies have the last word.
+        let is_only_repaired = is_plain && whole.is_empty() && projection.is_unedited();
+        if changes.is_empty() || (is_only_repaired && validate(scan).is_empty()) {
             return Ok(None);
         }
         let Some(body) = spliced(scan, &changes)? else {

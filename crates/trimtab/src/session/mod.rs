@@ -387,7 +387,6 @@ fn options(setup: &Setup) -> Options {
     Options {
         dialect: setup.dialect,
         habit: setup.policy.repair,
-        ..Options::default()
     }
 }
 

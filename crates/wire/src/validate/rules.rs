@@ -1,6 +1,6 @@
 //! The rules, one by one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use trimtab_model::{Dialect, Role};
 
@@ -13,11 +13,22 @@ pub(super) struct Judge<'s, 'a> {
     pub(super) faults: Vec<Fault>,
     pub(super) entry: usize,
     begun: bool,
-    /// The calls of the round being read, with whether they are answered.
-    open: Vec<(String, bool)>,
-    /// The entry that the outputs of the round stand in, where the dialect wants one.
-    outputs_in: Option<usize>,
+    /// The calls of the round being read, in order.
+    calls: Vec<String>,
+    /// What became of each of them, by its id.
+    answers: HashMap<String, Answer>,
+    /// True once the round has an output.
+    answering: bool,
     ids: HashSet<String>,
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Missing,
+    Given,
+    /// It needs none, and may have one.
+    Optional,
 }
 
 impl<'s, 'a> Judge<'s, 'a> {
@@ -27,8 +38,9 @@ impl<'s, 'a> Judge<'s, 'a> {
             faults: Vec::new(),
             entry: 0,
             begun: false,
-            open: Vec::new(),
-            outputs_in: None,
+            calls: Vec::new(),
+            answers: HashMap::new(),
+            answering: false,
             ids: HashSet::new(),
         }
     }
@@ -48,22 +60,24 @@ impl<'s, 'a> Judge<'s, 'a> {
     }
 
     /// True if no output of the round before can come any more.
-    pub(super) fn closes_round(&self, message: usize, role: Role) -> bool {
-        match self.scan.dialect() {
-            Dialect::Chat | Dialect::Responses => role != Role::Tool,
-            // The outputs are in the very next entry, all of them.
-            Dialect::Messages => {
-                let starts = self.scan.messages_of(self.entry).start == message;
-                let answered = self.outputs_in.is_some_and(|entry| entry != self.entry);
-                role != Role::Tool || (starts && answered)
-            }
+    pub(super) fn closes_round(&self, role: Role) -> bool {
+        match (self.scan.dialect(), role) {
+            (Dialect::Chat, role) => role != Role::Tool,
+            // An output belongs to a call by its id, wherever it stands behind it.
+            (Dialect::Responses, _) => false,
+            // Messages of one role in a row are one message to the provider, and the system's
+            // among them are none.
+            (Dialect::Messages, Role::Tool | Role::System) => false,
+            (Dialect::Messages, Role::Assistant) => self.answering,
+            (Dialect::Messages, Role::User) => true,
         }
     }
 
     pub(super) fn close_round(&mut self) {
-        self.outputs_in = None;
-        for (id, answered) in std::mem::take(&mut self.open) {
-            if !answered {
+        self.answering = false;
+        let answers = std::mem::take(&mut self.answers);
+        for id in std::mem::take(&mut self.calls) {
+            if answers.get(&id) == Some(&Answer::Missing) {
                 self.fault(Rule::OpenCall(id));
             }
         }
@@ -72,17 +86,30 @@ impl<'s, 'a> Judge<'s, 'a> {
     pub(super) fn check_content(&mut self, message: usize, role: Role) {
         let parts = self.scan.parts(message);
         let blank = |part: &PartSpan| is_blank(self.scan, part);
-        let thought = |part: &PartSpan| matches!(part.kind, PartKind::Reasoning { .. });
-        // An answer may be a thought alone where the dialect has it as an entry.
-        let hollow = parts.iter().all(|part| blank(part) || thought(part));
-        if hollow && !(self.scan.dialect() == Dialect::Responses && parts.iter().any(thought)) {
-            self.fault(Rule::EmptyMessage);
-        } else if self.scan.dialect() == Dialect::Messages && parts.iter().any(blank) {
-            self.fault(Rule::BlankPart);
+        if self.scan.dialect() == Dialect::Messages && role != Role::System {
+            if parts.iter().all(blank) {
+                if !self.is_prefill(message, role) {
+                    self.fault(Rule::EmptyMessage);
+                }
+            } else if parts.iter().any(blank) {
+                self.fault(Rule::BlankPart);
+            }
         }
-        if role != Role::Assistant && parts.iter().any(thought) {
+        let misplaced = role != Role::Assistant && parts.iter().any(is_thought);
+        if misplaced && self.scan.dialect() != Dialect::Chat {
             self.fault(Rule::MisplacedReasoning);
         }
+    }
+
+    /// True for an answer at the end that is to be begun with nothing.
+    fn is_prefill(&self, message: usize, role: Role) -> bool {
+        let is_last = message + 1 == self.scan.len();
+        let nothing = match self.scan.parts(message) {
+            [] => true,
+            [only] => self.scan.json(only.span) == "\"\"",
+            _ => false,
+        };
+        is_last && role == Role::Assistant && nothing
     }
 
     pub(super) fn check_parts(&mut self, message: usize, role: Role) {
@@ -112,7 +139,24 @@ impl<'s, 'a> Judge<'s, 'a> {
         if self.scan.dialect() != Dialect::Chat {
             self.ids.insert(id.clone());
         }
-        self.open.push((id, false));
+        let answer = if self.needs_no_output(part) {
+            Answer::Optional
+        } else {
+            Answer::Missing
+        };
+        self.answers.insert(id.clone(), answer);
+        self.calls.push(id);
+    }
+
+    /// A call in the field that came before `tool_calls` may stay open, and so may a search for
+    /// tools, which the provider carries out itself.
+    fn needs_no_output(&self, part: &PartSpan) -> bool {
+        let searches = || {
+            self.scan
+                .call_name(part)
+                .is_some_and(|name| name == "tool_search")
+        };
+        self.is_legacy(part) || (self.scan.dialect() == Dialect::Responses && searches())
     }
 
     fn id(&self, part: &PartSpan) -> String {
@@ -130,7 +174,7 @@ impl<'s, 'a> Judge<'s, 'a> {
     }
 
     fn is_taken(&self, id: &str) -> bool {
-        self.open.iter().any(|(open, _)| open == id) || self.ids.contains(id)
+        self.answers.contains_key(id) || self.ids.contains(id)
     }
 
     fn output(&mut self, message: usize, role: Role, part: &PartSpan) {
@@ -143,18 +187,34 @@ impl<'s, 'a> Judge<'s, 'a> {
         {
             self.fault(Rule::OutputNotFirst(id.clone()));
         }
-        self.outputs_in = Some(self.entry);
-        match self.open.iter_mut().find(|(open, _)| *open == id) {
+        self.answering = true;
+        match self.answers.get_mut(&id) {
             None => self.fault(Rule::OrphanOutput(id)),
-            Some((_, answered @ false)) => *answered = true,
-            Some((_, true)) => self.fault(Rule::DuplicateOutput(id)),
+            Some(answer @ Answer::Missing) => *answer = Answer::Given,
+            Some(Answer::Optional) => {}
+            // Responses is not known to mind.
+            Some(Answer::Given) if self.scan.dialect() == Dialect::Responses => {}
+            Some(Answer::Given) => self.fault(Rule::DuplicateOutput(id)),
         }
     }
 
     /// A thought must be followed by something that the model said or asked for.
     pub(super) fn check_thoughts(&mut self, message: usize) {
-        let last = self.scan.parts(message).last();
-        if last.is_some_and(|part| matches!(part.kind, PartKind::Reasoning { .. })) {
+        let Some(last) = self
+            .scan
+            .parts(message)
+            .last()
+            .filter(|part| is_thought(part))
+        else {
+            return;
+        };
+        let refused = match self.scan.dialect() {
+            Dialect::Chat => false,
+            Dialect::Messages => self.scan.role(message + 1) != Some(Role::Assistant),
+            // The provider misses what belongs to a thought that it knows by its id.
+            Dialect::Responses => has_id(self.scan.json(last.span)),
+        };
+        if refused {
             self.entry = self.scan.entry_range(message).end.saturating_sub(1);
             self.fault(Rule::DanglingReasoning);
         }
@@ -181,8 +241,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         let scan = self.scan;
         for message in 0..scan.len() {
             for part in scan.parts(message) {
-                let refused =
-                    matches!(part.kind, PartKind::Reasoning { .. }) || is_blank(scan, part);
+                let refused = is_thought(part) || is_blank(scan, part);
                 if refused && is_marked(scan, part) {
                     self.entry = scan.entry_range(message).start;
                     self.fault(Rule::MisplacedMarker);
@@ -190,6 +249,18 @@ impl<'s, 'a> Judge<'s, 'a> {
             }
         }
     }
+}
+
+fn is_thought(part: &PartSpan) -> bool {
+    matches!(part.kind, PartKind::Reasoning { .. })
+}
+
+fn has_id(item: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Item {
+        id: Option<serde::de::IgnoredAny>,
+    }
+    serde_json::from_str::<Item>(item).is_ok_and(|item| item.id.is_some())
 }
 
 fn is_blank(scan: &Scan<'_>, part: &PartSpan) -> bool {

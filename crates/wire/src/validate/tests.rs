@@ -53,11 +53,21 @@ fn chat_outputs_stand_directly_behind_their_calls() {
         check(&[USER, &chat_call(&["a"])]),
         ["entry 2: call \"a\" has no output directly behind it"]
     );
-    assert_eq!(
-        check(&[USER, r#"{"role": "assistant", "content": ""}"#]),
-        ["entry 1: the message is empty"]
-    );
     assert_eq!(check(&[]), ["entry 0: there is no message"]);
+}
+
+#[test]
+fn chat_accepts_what_only_messages_refuses() {
+    let check = |entries: &[&str]| faults(Dialect::Chat, &entries.join(","));
+    let answer = r#"{"role": "assistant", "content": "hello"}"#;
+    let empty = r#"{"role": "assistant", "content": ""}"#;
+    let thought = r#"{"role": "assistant", "content": null, "reasoning_content": "hm"}"#;
+    let system = r#"{"role": "system", "content": "be brief"}"#;
+    assert!(check(&[answer, USER, empty, thought, system, answer]).is_empty());
+    assert!(check(&[system]).is_empty());
+    let legacy = r#"{"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}}"#;
+    let output = r#"{"role": "function", "name": "f", "content": "x"}"#;
+    assert!(check(&[USER, legacy, output, USER, legacy]).is_empty());
 }
 
 const ASK: &str = r#"{"role": "assistant", "content": [
@@ -73,7 +83,7 @@ fn user(parts: &[&str]) -> String {
 }
 
 #[test]
-fn messages_outputs_are_first_and_all_in_the_next_entry() {
+fn messages_outputs_are_first_behind_their_calls() {
     let check = |entries: &[&str]| faults(Dialect::Messages, &entries.join(","));
     let (a, b) = (result("a"), result("b"));
     let text = r#"{"type": "text", "text": "t"}"#;
@@ -82,10 +92,14 @@ fn messages_outputs_are_first_and_all_in_the_next_entry() {
         check(&[USER, ASK, &user(&[text, &a, &b])]).first().unwrap(),
         "entry 2: call \"a\" has no output directly behind it"
     );
+    // Messages of one role in a row are one.
+    assert!(check(&[USER, ASK, &user(&[&a]), &user(&[&b])]).is_empty());
+    let said = r#"{"role": "assistant", "content": "wait"}"#;
+    assert!(check(&[USER, ASK, said, &user(&[&a, &b])]).is_empty());
     assert_eq!(
-        check(&[USER, ASK, &user(&[&a]), &user(&[&b])]),
+        check(&[USER, ASK, &user(&[&a, text]), &user(&[&b])]),
         [
-            "entry 3: call \"b\" has no output directly behind it",
+            "entry 2: call \"b\" has no output directly behind it",
             "entry 3: output \"b\" answers no call before it"
         ]
     );
@@ -96,6 +110,23 @@ fn messages_outputs_are_first_and_all_in_the_next_entry() {
     assert_eq!(
         check(&[&user(&[text, r#"{"type": "text", "text": " "}"#])]),
         ["entry 0: a text part is blank"]
+    );
+}
+
+#[test]
+fn messages_refuses_nothing_but_at_the_end() {
+    let check = |entries: &[&str]| faults(Dialect::Messages, &entries.join(","));
+    let empty = r#"{"role": "assistant", "content": ""}"#;
+    let system = r#"{"role": "system", "content": []}"#;
+    assert!(check(&[USER, system, USER, empty]).is_empty());
+    assert_eq!(
+        check(&[USER, empty, USER]),
+        ["entry 1: the message is empty"]
+    );
+    let thought = r#"{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}]}"#;
+    assert_eq!(
+        check(&[USER, thought, USER]),
+        ["entry 1: a thought without what it led to"]
     );
 }
 
@@ -136,5 +167,22 @@ fn responses_thoughts_lead_to_something() {
     assert_eq!(
         check(&[USER, output]),
         ["entry 1: output \"a\" answers no call before it"]
+    );
+    let unnamed = r#"{"type": "reasoning", "summary": [], "encrypted_content": "x"}"#;
+    assert!(check(&[USER, unnamed, USER]).is_empty());
+}
+
+#[test]
+fn responses_outputs_stand_anywhere_behind_their_calls() {
+    let call = r#"{"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}"#;
+    let output = r#"{"type": "function_call_output", "call_id": "a", "output": "x"}"#;
+    let check = |entries: &[&str]| faults(Dialect::Responses, &entries.join(","));
+    assert!(check(&[call, USER, output]).is_empty());
+    assert_eq!(
+        check(&[USER, output, call]),
+        [
+            "entry 1: output \"a\" answers no call before it",
+            "entry 3: call \"a\" has no output directly behind it"
+        ]
     );
 }

@@ -40,6 +40,7 @@ pub(super) fn judge(body: &Value) -> Vec<Broken> {
     for (at, message) in entries(body, "messages") {
         broken.extend(role(at, text(message, "role")));
         broken.extend(content(at, message));
+        broken.extend(no_content(at, message));
         for (number, call) in entries(message, "tool_calls") {
             broken.extend(call_fields(at, number, call));
         }
@@ -72,6 +73,27 @@ fn content(at: usize, message: &Value) -> Option<Broken> {
     let place = format!("messages[{at}].content");
     let refusal = too_long(&place, LONGEST_TEXT, length);
     (length > LONGEST_TEXT).then(|| Broken::new(format!("message {at} is too long"), refusal))
+}
+
+/// Only an answer that has something else may go without content.
+fn no_content(at: usize, message: &Value) -> Option<Broken> {
+    let has = |name: &&str| message.get(name).is_some_and(|value| !value.is_null());
+    let role = text(message, "role");
+    let instead = [
+        "tool_calls",
+        "function_call",
+        "refusal",
+        "audio",
+        "reasoning_content",
+    ];
+    let excused = role == "assistant" && instead.iter().any(has);
+    if has(&"content") || excused || role == "function" {
+        return None;
+    }
+    let place = format!("messages.[{at}].content");
+    let message = "Invalid value for 'content': expected a string, got null.";
+    let refusal = Refusal::openai(message, Some(&place), None);
+    Some(Broken::new(format!("message {at} has no content"), refusal))
 }
 
 pub(super) fn too_long(place: &str, most: usize, length: usize) -> Refusal {
@@ -131,11 +153,6 @@ pub(super) fn words(fault: &Fault, open: &[&str]) -> Refusal {
             let place = format!("messages[{at}].tool_calls[0].id");
             let message = format!("Missing required parameter: '{place}'.");
             Refusal::openai(message, Some(&place), Some("missing_required_parameter"))
-        }
-        Rule::EmptyMessage => {
-            let place = format!("messages.[{at}].content");
-            let message = "Invalid value for 'content': expected a string, got null.";
-            Refusal::openai(message, Some(&place), None)
         }
         Rule::NoMessage => {
             let message = "Invalid 'messages': empty array. Expected an array with minimum \

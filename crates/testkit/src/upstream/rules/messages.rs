@@ -111,6 +111,9 @@ pub(super) fn words(fault: &Fault, open: &[&str], body: &Value) -> Refusal {
             "messages.{at}: all messages must have non-empty content except for the optional \
              final assistant message"
         ),
+        Rule::DanglingReasoning => {
+            format!("messages.{at}: The final block in an assistant message cannot be `thinking`.")
+        }
         Rule::BlankPart => "messages: text content blocks must be non-empty".to_owned(),
         Rule::UserNotFirst => "messages: first message must use the \"user\" role".to_owned(),
         Rule::NoMessage => "messages: at least one message is required".to_owned(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trimtab::engine::compaction::keep::{self, Keep};
-use trimtab::engine::normalise::{HeadRepair, Options, normalise};
+use trimtab::engine::normalise::{Options, normalise};
 use trimtab::engine::removal;
 use trimtab::model::{Message, Role, turns};
 
@@ -68,14 +68,9 @@ fn index(value: &Value) -> usize {
     usize::try_from(value.as_i64().unwrap_or(0)).unwrap_or(0)
 }
 
-/// The designs that synthesise leave an assistant at the head alone.
 fn normalised(log: Vec<Message>) -> Vec<Arc<Message>> {
     let log: Vec<Arc<Message>> = log.into_iter().map(Arc::new).collect();
-    let options = Options {
-        head: HeadRepair::Keep,
-        ..Options::default()
-    };
-    normalise(&log, options).messages()
+    normalise(&log, Options::default()).messages()
 }
 
 fn without<'m>(log: &'m [Message], gone: &BTreeSet<usize>) -> Vec<&'m Message> {
