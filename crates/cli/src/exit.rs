@@ -4,7 +4,12 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use crate::args::Common;
 use crate::ui::Terminal;
+use crate::ui::visible::visible_lines;
+
+/// The exit code of a shell for a command that is not there.
+const NOT_FOUND: u8 = 127;
 
 /// Why a verb did not do what it was asked to.
 #[derive(Debug)]
@@ -18,6 +23,8 @@ pub enum Failure {
     },
     /// Every fault was told already, as it was met: exit code 2.
     Told,
+    /// A command that should be run for the user is not there: exit code 127, as in a shell.
+    NotFound(String),
     /// A command that was run for the user ended like this, and said why itself.
     Child(u8),
     /// Something was found to be wrong, and was told already: exit code 1.
@@ -55,6 +62,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Input { message, .. } | Self::Stuck { message, .. } => f.write_str(message),
+            Self::NotFound(message) => f.write_str(message),
             Self::Child(code) => write!(f, "the command ended with code {code}"),
             Self::Found => f.write_str("something is wrong"),
             Self::Told => f.write_str("the input is wrong"),
@@ -89,8 +97,25 @@ pub fn code(done: Result<(), Failure>, terminal: &mut Terminal) -> ExitCode {
             terminal.error(message, hint.as_deref());
             ExitCode::from(2)
         }
+        Failure::NotFound(message) => {
+            terminal.error(message, None);
+            ExitCode::from(NOT_FOUND)
+        }
         Failure::Told => ExitCode::from(2),
         Failure::Found => ExitCode::from(1),
         Failure::Child(code) => ExitCode::from(*code),
     }
+}
+
+/// Tells what is wrong with the arguments, or what they ask to be told, and gives the exit code.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let text = error.to_string();
+    if visible_lines(&text) == text {
+        // There is nowhere left to say that even this failed.
+        let _ = error.print();
+    } else {
+        // An argument would act on the terminal: without colours there is nothing to mistake.
+        Terminal::new(&Common::default()).say(text.trim_end());
+    }
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }

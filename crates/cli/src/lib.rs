@@ -4,6 +4,7 @@ pub mod args;
 pub mod catalogue;
 pub mod estimate;
 pub mod exit;
+pub mod handover;
 pub mod model;
 pub mod proxy;
 pub mod settings;
@@ -21,7 +22,10 @@ use crate::ui::Terminal;
 
 /// Parses the command line, runs its verb and gives the exit code.
 pub fn main() -> ExitCode {
-    let mut cli = Cli::parse();
+    let mut cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::usage(&error),
+    };
     let found = find_store(&mut cli);
     if let Verb::Mcp(args) = &cli.verb {
         // Before the terminal, which takes standard output for itself.

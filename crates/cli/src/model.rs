@@ -7,6 +7,7 @@ use trimtab_model::Dialect;
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::exit::{Failure, with_hint};
+use crate::handover;
 
 /// What a model that is a script begins with.
 pub const SCRIPTED: &str = "scripted:";
@@ -104,7 +105,7 @@ fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endp
         let message = format!("{from}{message}");
         Failure::Input { message, hint }
     };
-    let key = Key::from_env(&variable);
+    let key = handover::key(&variable).map(Key::new);
     if let Some(base) = base_url {
         let endpoint = Endpoint::new(base).map_err(|error| bad("", &error))?;
         return Ok(match key {
@@ -120,7 +121,12 @@ fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endp
             format!("set {variable}; for a server that needs none, --base-url or {address}"),
         ));
     }
-    Endpoint::from_env(dialect).map_err(|error| bad(&format!("{address}: "), &error))
+    let endpoint = Endpoint::from_env(dialect);
+    let endpoint = endpoint.map_err(|error| bad(&format!("{address}: "), &error))?;
+    Ok(match key {
+        Some(key) => endpoint.key(key),
+        None => endpoint,
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use trimtab::config::{Config, ConfigError, Inputs};
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::proxy;
+use crate::verbs::chat;
 
 /// Resolves the settings; `named` are flags of the verb itself: setting, value, flag.
 pub fn load(common: &Common, named: &[(&str, String, &str)]) -> Result<Config, Failure> {
@@ -16,7 +17,7 @@ pub fn inputs(common: &Common, named: &[(&str, String, &str)]) -> Inputs {
     let mut inputs = Inputs::of_process();
     inputs.file.clone_from(&common.config);
     // Every verb reads the same files.
-    inputs.more = proxy::settings::KEYS.to_vec();
+    inputs.more = [proxy::settings::KEYS, chat::KEYS].concat();
     for setting in &common.set {
         inputs.set(setting, "--set");
     }

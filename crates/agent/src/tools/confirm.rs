@@ -13,9 +13,20 @@ pub enum Confirm {
     Ask(mpsc::Sender<Question>),
 }
 
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionKind {
+    /// Something that reaches beyond the workspace's files, such as running a command.
+    Command,
+    /// Writing a file that can run commands later or steer an agent.
+    ProtectedFile,
+}
+
 /// A question to the user.
 #[derive(Debug)]
 pub struct Question {
+    /// What it is about.
+    pub kind: QuestionKind,
     /// The tool that asks.
     pub tool: String,
     /// What it is about to do, such as the command that it would run.
@@ -39,7 +50,7 @@ impl Confirm {
     }
 
     /// Whether `tool` may do `what`.
-    pub async fn allows(&self, tool: &str, what: &str) -> bool {
+    pub async fn allows(&self, kind: QuestionKind, tool: &str, what: &str) -> bool {
         let sender = match self {
             Self::Always => return true,
             Self::Never => return false,
@@ -47,6 +58,7 @@ impl Confirm {
         };
         let (answer, answered) = oneshot::channel();
         let question = Question {
+            kind,
             tool: tool.to_owned(),
             what: what.to_owned(),
             answer,

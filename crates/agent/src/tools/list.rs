@@ -1,14 +1,22 @@
 //! Listing a folder.
 
-use ignore::WalkBuilder;
+use std::time::Duration;
+
+use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::arguments::typed;
+use super::limit::WorkLimit;
+use super::walk::{FolderWalk, WalkEntry};
+use super::workspace::shown;
 use super::{Definition, Outcome, Tool, Work, Workspace, blocking};
 
 /// The most entries of a listing: a model has no use for more.
 const MOST: usize = 20_000;
+
+/// How long a listing may take.
+const TIME: Duration = Duration::from_secs(30);
 
 /// Lists a folder of the workspace.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,26 +61,22 @@ impl Tool for List {
 
 async fn list(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
     let asked: Asked = typed(arguments)?;
-    let place = workspace
-        .existing(&asked.path)
-        .map_err(|error| error.to_string())?;
     let workspace = workspace.clone();
+    let (limit, _waiting) = WorkLimit::new(TIME);
     blocking(move || {
-        if !place.is_dir() {
-            return Err(format!("`{}` is not a folder", asked.path));
-        }
-        let mut walk = WalkBuilder::new(&place);
-        walk.max_depth(if asked.recursive { None } else { Some(1) })
-            .require_git(false)
-            .sort_by_file_path(Ord::cmp);
+        let opened = workspace.open_folder(&asked.path);
+        let (folder, path) = opened.map_err(|error| error.to_string())?;
         let mut lines = Vec::new();
-        for entry in walk.build().flatten().filter(|entry| entry.depth() > 0) {
+        let mut visit = |entry: &WalkEntry<'_>| {
             if lines.len() == MOST {
                 lines.push(format!("[only the first {MOST} entries are shown]"));
-                break;
+                return false;
             }
-            lines.push(line(&workspace, &entry));
-        }
+            lines.push(line(entry));
+            !limit.is_over()
+        };
+        FolderWalk::new(workspace.root(), asked.recursive, &mut visit).run(&folder, &path);
+        lines.extend(limit.note());
         if lines.is_empty() {
             return Ok("[the folder is empty, or all in it is hidden or ignored]".to_owned());
         }
@@ -81,14 +85,12 @@ async fn list(arguments: &Value, workspace: &Workspace) -> Result<String, String
     .await
 }
 
-fn line(workspace: &Workspace, entry: &ignore::DirEntry) -> String {
-    let shown = workspace.shown(entry.path());
-    match entry.file_type() {
-        Some(kind) if kind.is_dir() => format!("{shown}/"),
-        Some(kind) if kind.is_symlink() => format!("{shown} (link)"),
-        _ => {
-            let size = entry.metadata().map_or(0, |metadata| metadata.len());
-            format!("{shown} {size}")
-        }
+fn line(entry: &WalkEntry<'_>) -> String {
+    let shown = shown(entry.path);
+    match entry.kind {
+        FileType::Directory => format!("{shown}/"),
+        FileType::Symlink => format!("{shown} (link)"),
+        FileType::RegularFile => format!("{shown} {}", entry.byte_size),
+        _ => format!("{shown} (special file)"),
     }
 }

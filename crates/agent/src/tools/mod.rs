@@ -5,27 +5,36 @@
 //! read and act on. Dropping its work breaks it off.
 
 mod arguments;
+mod beneath;
 mod confirm;
+mod environment;
+mod limit;
 mod list;
+mod processes;
+mod protected;
 mod read;
 mod retrieval;
 mod search;
 mod set;
 mod shell;
 mod text;
+mod walk;
 mod workspace;
 mod write;
 
 pub use arguments::parse;
-pub use confirm::{Confirm, Question};
+pub use confirm::{Confirm, Question, QuestionKind};
+pub use environment::CommandEnvironment;
 pub use list::List;
+pub use processes::end_all_commands;
+pub use protected::is_protected;
 pub use read::ReadFile;
 pub use retrieval::Redeem;
 pub use search::Search;
 pub use set::Tools;
 pub use shell::{Shell, ShellLimits};
 pub use trimtab_engine::view::tools::Definition;
-pub use workspace::{Outside, Workspace};
+pub use workspace::{Workspace, WorkspaceError};
 pub use write::WriteFile;
 
 use std::future::Future;

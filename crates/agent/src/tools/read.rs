@@ -1,15 +1,14 @@
 //! Reading a file.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Read};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::arguments::typed;
 use super::text::readable;
-use super::{Definition, Outcome, Tool, Work, Workspace, blocking};
+use super::{Definition, Outcome, Tool, Work, Workspace, WorkspaceError, blocking};
 
 /// The most bytes that are read at once. All of it is stored; how much of it the model sees is
 /// decided when it is admitted.
@@ -57,28 +56,26 @@ impl Tool for ReadFile {
 
 async fn read(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
     let asked: Asked = typed(arguments)?;
-    let place = workspace
-        .existing(&asked.path)
-        .map_err(|error| error.to_string())?;
+    let workspace = workspace.clone();
     blocking(move || {
-        if place.is_dir() {
-            return Err(format!(
-                "`{}` is a folder\nhint: use list for it",
-                asked.path
-            ));
-        }
+        let file = workspace.open_file(&asked.path).map_err(|error| {
+            let hint = match &error {
+                WorkspaceError::NotRegular { kind: "folder", .. } => "\nhint: use list for it",
+                _ => "",
+            };
+            format!("{error}{hint}")
+        })?;
         let read = if asked.offset.is_some() || asked.limit.is_some() {
-            lines(&place, asked.offset.unwrap_or(1), asked.limit)
+            lines(file, asked.offset.unwrap_or(1), asked.limit)
         } else {
-            whole(&place)
+            whole(file)
         };
         read.map_err(|error| format!("cannot read `{}`: {error}", asked.path))
     })
     .await
 }
 
-fn whole(place: &Path) -> std::io::Result<String> {
-    let file = File::open(place)?;
+fn whole(file: File) -> io::Result<String> {
     let size = file.metadata()?.len();
     let mut bytes = Vec::new();
     file.take(MOST).read_to_end(&mut bytes)?;
@@ -92,25 +89,30 @@ fn whole(place: &Path) -> std::io::Result<String> {
     ))
 }
 
-fn lines(place: &Path, offset: usize, limit: Option<usize>) -> std::io::Result<String> {
-    let mut reader = BufReader::new(File::open(place)?);
-    let (mut bytes, mut line, mut number) = (Vec::new(), Vec::new(), 0);
-    let last = limit.map_or(usize::MAX, |limit| {
-        offset.saturating_sub(1).saturating_add(limit)
-    });
-    while number < last && bytes.len() as u64 <= MOST {
-        line.clear();
-        if (&mut reader).take(MOST).read_until(b'\n', &mut line)? == 0 {
+/// Reads the wanted lines in memory of those lines, however long the others are.
+fn lines(file: File, offset: usize, limit: Option<usize>) -> io::Result<String> {
+    let mut reader = BufReader::new(file);
+    let wanted = offset..offset.saturating_add(limit.unwrap_or(usize::MAX));
+    let (mut bytes, mut number, mut is_started) = (Vec::new(), 1, false);
+    while number < wanted.end && bytes.len() as u64 <= MOST {
+        let piece = reader.fill_buf()?;
+        if piece.is_empty() {
             break;
         }
-        number += 1;
-        if number >= offset {
-            bytes.extend_from_slice(&line);
+        let end = piece.iter().position(|byte| *byte == b'\n');
+        let piece = end.and_then(|end| piece.get(..=end)).unwrap_or(piece);
+        if wanted.contains(&number) {
+            bytes.extend_from_slice(piece);
         }
+        let used = piece.len();
+        reader.consume(used);
+        is_started = end.is_none();
+        number += usize::from(end.is_some());
     }
     if bytes.is_empty() {
+        let count = number - usize::from(!is_started);
         return Ok(format!(
-            "[there is no line {offset}: the file has {number} lines]"
+            "[there is no line {offset}: the file has {count} lines]"
         ));
     }
     Ok(readable(bytes))

@@ -1,19 +1,22 @@
 //! Searching the files of the workspace.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use globset::{Glob, GlobMatcher};
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::sinks::Lossy;
-use grep_searcher::{BinaryDetection, SearcherBuilder};
-use ignore::WalkBuilder;
+use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use trimtab_store::{Found, Query};
 
 use super::arguments::typed;
+use super::beneath::{Located, open_regular};
+use super::limit::WorkLimit;
+use super::text::has_nul;
+use super::walk::{FolderWalk, WalkEntry};
+use super::workspace::shown;
 use super::{Definition, Outcome, Tool, Work, Workspace, blocking};
 
 /// The most lines that are given: who needs more should ask more precisely.
@@ -22,7 +25,8 @@ const MOST: usize = 2_000;
 /// How long a search may take.
 const TIME: Duration = Duration::from_secs(30);
 
-/// The longest line that is given whole.
+/// The longest line that is given whole, in bytes. Of a longer one the part around the match is
+/// given.
 const LONGEST_LINE: usize = 2_000;
 
 /// Searches the files of the workspace.
@@ -73,103 +77,115 @@ impl Tool for Search {
 
 async fn search(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
     let asked: Asked = typed(arguments)?;
-    let path = asked.path.as_deref().unwrap_or(".");
-    let place = workspace
-        .existing(path)
-        .map_err(|error| error.to_string())?;
-    let matcher = RegexMatcherBuilder::new()
-        .fixed_strings(asked.literal)
-        .case_insensitive(asked.ignore_case)
-        .build(&asked.pattern)
-        .map_err(|error| format!("bad pattern `{}`: {error}", asked.pattern))?;
     let glob = asked.glob.as_deref().map(Glob::new).transpose();
     let glob = glob.map_err(|error| format!("bad glob: {error}"))?;
-    let stop = Stop::default();
-    let mut hits = Hits {
-        workspace: workspace.clone(),
-        matcher,
-        glob: glob.map(|glob| glob.compile_matcher()),
-        lines: Vec::new(),
-        until: Instant::now() + TIME,
-        stopped: Arc::clone(&stop.0),
-    };
-    blocking(move || Ok(hits.all(&place))).await
+    let workspace = workspace.clone();
+    let (limit, _waiting) = WorkLimit::new(TIME);
+    blocking(move || {
+        let search = FileSearch {
+            asked: &asked,
+            glob: glob.map(|glob| glob.compile_matcher()),
+            lines: Vec::new(),
+            limit,
+        };
+        search.run(&workspace)
+    })
+    .await
 }
 
-/// Stops the search when the call is dropped.
-#[derive(Default)]
-struct Stop(Arc<AtomicBool>);
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-struct Hits {
-    workspace: Workspace,
-    matcher: RegexMatcher,
+/// A search through files. Patterns, lines and memory are bounded as in the store's search,
+/// which carries it out.
+struct FileSearch<'a> {
+    asked: &'a Asked,
     glob: Option<GlobMatcher>,
     lines: Vec<String>,
-    until: Instant,
-    stopped: Arc<AtomicBool>,
+    limit: WorkLimit,
 }
 
-impl Hits {
-    fn all(&mut self, place: &Path) -> String {
-        let mut walk = WalkBuilder::new(place);
-        walk.require_git(false).sort_by_file_path(Ord::cmp);
-        for entry in walk.build().flatten() {
-            if entry.file_type().is_some_and(|kind| kind.is_file()) && self.is_wanted(entry.path())
-            {
-                self.file(entry.path());
+impl FileSearch<'_> {
+    fn run(mut self, workspace: &Workspace) -> Result<String, String> {
+        // A bad pattern is an error even where there is nothing to search.
+        let checked = self.query(&|| false).check();
+        checked.map_err(|error| error.to_string())?;
+        let path = self.asked.path.as_deref().unwrap_or(".");
+        match workspace.locate(path).map_err(|error| error.to_string())? {
+            Located::Folder { folder, path } => {
+                let mut visit = |entry: &WalkEntry<'_>| self.visit(entry);
+                FolderWalk::new(workspace.root(), true, &mut visit).run(&folder, &path);
             }
-            if self.is_over() {
-                break;
+            Located::File { path: found, .. } => {
+                let file = workspace.open_file(path);
+                self.file(&found, &file.map_err(|error| error.to_string())?);
+            }
+            Located::Missing { .. } => return Err(format!("`{path}` does not exist")),
+        }
+        Ok(self.report())
+    }
+
+    /// Searches an entry if it is a file that is wanted; false if the search is over.
+    fn visit(&mut self, entry: &WalkEntry<'_>) -> bool {
+        if entry.kind == FileType::RegularFile && self.is_wanted(entry.path) {
+            // A file that cannot be read is as good as one without a match.
+            if let Ok(file) = open_regular(entry.folder, entry.name, entry.kind) {
+                self.file(entry.path, &file);
             }
         }
-        self.report()
+        self.lines.len() < MOST && !self.limit.is_over()
     }
 
     fn is_wanted(&self, path: &Path) -> bool {
         let Some(glob) = &self.glob else { return true };
-        let relative = path.strip_prefix(self.workspace.root()).unwrap_or(path);
-        glob.is_match(relative) || path.file_name().is_some_and(|name| glob.is_match(name))
+        glob.is_match(path) || path.file_name().is_some_and(|name| glob.is_match(name))
     }
 
-    fn is_over(&self) -> bool {
-        self.lines.len() >= MOST
-            || Instant::now() > self.until
-            || self.stopped.load(Ordering::Relaxed)
-    }
-
-    fn file(&mut self, path: &Path) {
-        let shown = self.workspace.shown(path);
-        let matcher = self.matcher.clone();
-        let sink = Lossy(|number, line| {
-            let line: String = line.trim_end().chars().take(LONGEST_LINE).collect();
-            self.lines.push(format!("{shown}:{number}:{line}"));
-            Ok(!self.is_over())
-        });
-        let mut searcher = SearcherBuilder::new()
-            .binary_detection(BinaryDetection::quit(0))
-            .build();
-        // A file that cannot be read is as good as one without a match.
-        let _ = searcher.search_path(&matcher, path, sink);
-    }
-
-    fn report(&mut self) -> String {
-        if self.lines.is_empty() {
-            return "[nothing found]".to_owned();
+    fn file(&mut self, path: &Path, file: &File) {
+        if is_binary(file) {
+            return;
         }
+        let limit = self.limit.clone();
+        let is_over = move || limit.is_over();
+        let found = self.query(&is_over).search_file(file);
+        self.add(path, &found.unwrap_or_default());
+    }
+
+    fn query<'q>(&self, is_over: &'q dyn Fn() -> bool) -> Query<'q> {
+        Query {
+            regex: !self.asked.literal,
+            ignore_case: self.asked.ignore_case,
+            max_line_bytes: LONGEST_LINE,
+            max_matches: MOST - self.lines.len().min(MOST),
+            ..Query::literal(self.asked.pattern.as_str()).until(is_over)
+        }
+    }
+
+    fn add(&mut self, path: &Path, found: &Found) {
+        let shown = shown(path);
+        let lines = found.matches.iter().flat_map(|found| &found.lines);
+        for line in lines {
+            let number = line.number + 1;
+            let text = line.text();
+            self.lines
+                .push(format!("{shown}:{number}:{}", text.trim_end()));
+        }
+    }
+
+    fn report(mut self) -> String {
         if self.lines.len() >= MOST {
             self.lines
                 .push(format!("[only the first {MOST} matches are shown]"));
-        } else if Instant::now() > self.until {
-            let seconds = TIME.as_secs();
-            self.lines
-                .push(format!("[stopped after {seconds} s: there may be more]"));
+        } else {
+            self.lines.extend(self.limit.note());
+        }
+        if self.lines.is_empty() {
+            return "[nothing found]".to_owned();
         }
         self.lines.join("\n")
     }
+}
+
+/// True if the beginning of the file is not text.
+fn is_binary(file: &File) -> bool {
+    let mut head = [0; 8192];
+    let read = file.read_at(&mut head, 0).unwrap_or(0);
+    has_nul(head.get(..read).unwrap_or_default())
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Pid;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
@@ -13,14 +13,13 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::arguments::typed;
+use super::confirm::QuestionKind;
+use super::processes::{CommandProcesses, adopt_orphans};
 use super::text::readable;
-use super::{Definition, Outcome, Tool, Work, Workspace};
+use super::{CommandEnvironment, Definition, Outcome, Tool, Work, Workspace};
 
 /// How long what a command has written is waited for after it ended.
 const AFTER_END: Duration = Duration::from_secs(1);
-
-/// Variables that a command is not given: what it prints goes into the log.
-const KEPT_BACK: [&str; 2] = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
 
 /// What a command may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +43,37 @@ impl Default for ShellLimits {
 }
 
 /// Runs a command in the workspace, once the user has allowed it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Shell {
     limits: ShellLimits,
+    environment: CommandEnvironment,
+    ends_orphans: bool,
 }
 
 impl Shell {
     /// A shell with other limits.
     pub fn new(limits: ShellLimits) -> Self {
-        Self { limits }
+        Self {
+            limits,
+            ..Self::default()
+        }
+    }
+
+    /// The same, whose commands are given these variables.
+    #[must_use]
+    pub fn environment(mut self, environment: CommandEnvironment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// The same for a process that starts no other children while a command runs: it adopts
+    /// what commands leave behind, and ends that too. Without it, processes that leave both
+    /// the group and the line of descent of their command can outlive it.
+    #[must_use]
+    pub fn ends_orphans(mut self) -> Self {
+        adopt_orphans();
+        self.ends_orphans = true;
+        self
     }
 }
 
@@ -100,42 +121,45 @@ impl Shell {
         if asked.command.trim().is_empty() {
             return Err("the command is empty".to_owned());
         }
-        if !workspace.confirm().allows("shell", &asked.command).await {
+        let confirm = workspace.confirm();
+        let kind = QuestionKind::Command;
+        if !confirm.allows(kind, "shell", &asked.command).await {
             return Err("the user did not allow this command".to_owned());
         }
         let time = asked.timeout_seconds.map(Duration::from_secs);
         let time = time.unwrap_or(self.limits.time).min(self.limits.most_time);
-        let started = Running::start(&asked.command, workspace);
+        let started = self.start(&asked.command, workspace);
         let running = started.map_err(|error| format!("cannot run the command: {error}"))?;
         let ran = running.wait(time, self.limits.bytes).await;
         ran.map_err(|error| format!("the command was lost: {error}"))
+    }
+
+    fn start(&self, command: &str, workspace: &Workspace) -> io::Result<Running> {
+        // One pipe for both, so that errors stand where they happened.
+        let (reader, writer) = io::pipe()?;
+        let mut shell = command_for(command, workspace, &self.environment);
+        shell.stdout(writer.try_clone()?).stderr(writer);
+        let child = shell.spawn()?;
+        // Our ends of the pipe for writing go with the command: its end must be seen.
+        drop(shell);
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        let id = id.and_then(Pid::from_raw);
+        Ok(Running {
+            child,
+            processes: id.map(|id| CommandProcesses::new(id, self.ends_orphans)),
+            output: Receiver::from_owned_fd(reader.into())?,
+        })
     }
 }
 
 /// A command that runs, with all that it started. Dropping it ends them.
 struct Running {
     child: Child,
-    group: Option<Pid>,
+    processes: Option<CommandProcesses>,
     output: Receiver,
 }
 
 impl Running {
-    fn start(command: &str, workspace: &Workspace) -> io::Result<Self> {
-        // One pipe for both, so that errors stand where they happened.
-        let (reader, writer) = io::pipe()?;
-        let mut shell = command_for(command, workspace);
-        shell.stdout(writer.try_clone()?).stderr(writer);
-        let child = shell.spawn()?;
-        // Our ends of the pipe for writing go with the command: its end must be seen.
-        drop(shell);
-        let pid = child.id().and_then(|id| i32::try_from(id).ok());
-        Ok(Self {
-            child,
-            group: pid.and_then(Pid::from_raw),
-            output: Receiver::from_owned_fd(reader.into())?,
-        })
-    }
-
     async fn wait(mut self, time: Duration, most: usize) -> io::Result<Ran> {
         let until = Instant::now() + time;
         let mut written = Vec::new();
@@ -156,7 +180,8 @@ impl Running {
         if let Ok(ended) = timeout_at(until, work).await {
             end = ended?;
         }
-        self.kill();
+        // Ends everything that the command started.
+        drop(self.processes.take());
         // What was written just before the end may still be in the pipe.
         let rest = async {
             while written.len() <= most && self.output.read_buf(&mut written).await? > 0 {}
@@ -165,37 +190,23 @@ impl Running {
         let _ = timeout(AFTER_END, rest).await;
         Ok(Ran { written, end })
     }
-
-    fn kill(&mut self) {
-        if let Some(group) = self.group.take() {
-            // Nobody may be left of it.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
 }
 
-fn command_for(command: &str, workspace: &Workspace) -> Command {
+fn command_for(command: &str, workspace: &Workspace, environment: &CommandEnvironment) -> Command {
     let mut shell = Command::new("sh");
     shell
         .arg("-c")
         .arg(command)
         .current_dir(workspace.root())
         .stdin(Stdio::null())
+        .env_clear()
+        .envs(environment.variables())
         .env("TERM", "dumb")
         .env("PAGER", "cat")
         .env("GIT_PAGER", "cat")
         .env("GIT_TERMINAL_PROMPT", "0")
         .process_group(0);
-    for name in KEPT_BACK {
-        shell.env_remove(name);
-    }
     shell
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
-    }
 }
 
 /// How a command ended.
@@ -245,21 +256,5 @@ fn ended(status: ExitStatus) -> String {
         (Some(code), _) => format!("exit status {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}"),
         (None, None) => "ended".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tools::Confirm;
-
-    #[test]
-    fn a_command_does_not_see_the_keys() {
-        let workspace = Workspace::new(".", Confirm::Always).unwrap();
-        let shell = command_for("env", &workspace);
-        for name in KEPT_BACK {
-            let set = shell.as_std().get_envs().find(|(key, _)| *key == name);
-            assert_eq!(set.unwrap().1, None, "{name}");
-        }
     }
 }

@@ -6,15 +6,20 @@ const LOOKED_AT: usize = 8192;
 /// The text of `bytes`; what is none is replaced, and a note says so.
 pub(super) fn readable(bytes: Vec<u8>) -> String {
     let head = bytes.get(..LOOKED_AT).unwrap_or(&bytes);
-    let has_nul = head.contains(&0);
+    let is_binary = has_nul(head);
     match String::from_utf8(bytes) {
-        Ok(text) if !has_nul => text,
+        Ok(text) if !is_binary => text,
         Ok(text) => noted(text.len(), &text),
         Err(error) => {
             let bytes = error.into_bytes();
             noted(bytes.len(), &String::from_utf8_lossy(&bytes))
         }
     }
+}
+
+/// True if the beginning of something shows that it is not text.
+pub(super) fn has_nul(head: &[u8]) -> bool {
+    head.contains(&0)
 }
 
 fn noted(size: usize, text: &str) -> String {

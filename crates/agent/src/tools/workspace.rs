@@ -1,29 +1,46 @@
 //! The folder that the tools work in.
 
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::FileType;
 use thiserror::Error;
 
 use super::Confirm;
+use super::beneath::{self, Located};
 
 /// The folder that the tools work in, and what they may do beyond it.
 ///
-/// No path leads out of it, not by `..` and not by a symbolic link. That keeps a model's
-/// mistakes in; a command that the user allows can still go anywhere.
+/// No path leads out of it, not by `..`, not by a symbolic link, and not by one that is put in
+/// place while a tool works: everything is opened relative to handles of folders. That keeps a
+/// model's mistakes in; a command that the user allows can still go anywhere.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     root: PathBuf,
-    confirm: Confirm,
+    /// The root as it was named, which may lead through links.
+    named: PathBuf,
+    commands: Confirm,
+    protected_files: Confirm,
 }
 
 /// A path that cannot be used. The text is for the model.
 #[derive(Debug, Error)]
-pub enum Outside {
+pub enum WorkspaceError {
     /// It leads out of the workspace.
     #[error("`{0}` is outside the workspace\nhint: give a path relative to the workspace")]
     Escapes(String),
-    /// It cannot be looked at.
+    /// It is not a file that can be read or written.
+    #[error("`{path}` is a {kind}, not a regular file")]
+    NotRegular {
+        /// The path as the model gave it.
+        path: String,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// The system refuses it.
     #[error("`{path}`: {error}")]
     Unreadable {
         /// The path as the model gave it.
@@ -34,13 +51,32 @@ pub enum Outside {
 }
 
 impl Workspace {
-    /// The workspace at `root`, which must be a folder.
+    /// The workspace at `root`, which must be a folder. `confirm` decides about commands, and
+    /// about writes to [protected files](super::is_protected) if it asks somebody; otherwise
+    /// those are refused.
     pub fn new(root: impl AsRef<Path>, confirm: Confirm) -> io::Result<Self> {
+        let named = std::path::absolute(root.as_ref())?;
         let root = root.as_ref().canonicalize()?;
         if !root.is_dir() {
             return Err(io::Error::from(io::ErrorKind::NotADirectory));
         }
-        Ok(Self { root, confirm })
+        let protected_files = match &confirm {
+            Confirm::Ask(_) => confirm.clone(),
+            Confirm::Always | Confirm::Never => Confirm::Never,
+        };
+        Ok(Self {
+            root,
+            named,
+            commands: confirm,
+            protected_files,
+        })
+    }
+
+    /// The same, with somebody else who decides about writes to protected files.
+    #[must_use]
+    pub fn confirm_protected(mut self, confirm: Confirm) -> Self {
+        self.protected_files = confirm;
+        self
     }
 
     /// The folder itself.
@@ -48,82 +84,95 @@ impl Workspace {
         &self.root
     }
 
-    /// Who decides about what reaches beyond it.
+    /// Who decides about commands.
     pub fn confirm(&self) -> &Confirm {
-        &self.confirm
+        &self.commands
     }
 
-    /// The place of something that exists. All links in the path are followed, and it must
-    /// still be inside.
-    pub fn existing(&self, path: &str) -> Result<PathBuf, Outside> {
-        let found = self.root.join(path).canonicalize();
-        let found = found.map_err(|error| self.unreadable(path, error))?;
-        self.inside(path, found)
+    /// Who decides about writes to protected files.
+    pub(super) fn protected_files(&self) -> &Confirm {
+        &self.protected_files
     }
 
-    /// The place of something that may not exist yet: as much of the path as exists is
-    /// followed, the rest must be plain names.
-    pub fn new_or_existing(&self, path: &str) -> Result<PathBuf, Outside> {
-        let wanted = self.root.join(path);
-        let mut existing = wanted.as_path();
-        let mut rest = Vec::new();
-        // A link that leads nowhere exists too: writing through it could lead anywhere.
-        while existing.symlink_metadata().is_err() {
-            let (Some(name), Some(parent)) = (existing.components().next_back(), existing.parent())
-            else {
-                return Err(Outside::Escapes(path.to_owned()));
-            };
-            let Component::Normal(name) = name else {
-                return Err(Outside::Escapes(path.to_owned()));
-            };
-            rest.push(name.to_owned());
-            existing = parent;
-        }
-        let found = existing.canonicalize();
-        let mut found = found.map_err(|error| self.unreadable(path, error))?;
-        found.extend(rest.iter().rev());
-        self.inside(path, found)
+    /// Finds what `path` names. All tools for files go through here.
+    pub(super) fn locate(&self, path: &str) -> Result<Located, WorkspaceError> {
+        let relative = self.relative(Path::new(path));
+        let relative = relative.ok_or_else(|| WorkspaceError::Escapes(path.to_owned()))?;
+        let located = beneath::locate(&self.root, relative);
+        located.map_err(|error| error.of_path(path))
     }
 
-    /// How a place is shown to the model: relative to the root.
-    pub fn shown(&self, place: &Path) -> String {
-        let relative = place.strip_prefix(&self.root).unwrap_or(place);
-        match relative.to_string_lossy() {
-            shown if shown.is_empty() => ".".to_owned(),
-            shown => shown.into_owned(),
+    /// Opens the regular file at `path` for reading.
+    pub(super) fn open_file(&self, path: &str) -> Result<File, WorkspaceError> {
+        match self.locate(path)? {
+            Located::File {
+                folder, name, kind, ..
+            } => beneath::open_regular(&folder, &name, kind).map_err(|error| error.of_path(path)),
+            Located::Folder { .. } => Err(not_regular(path, FileType::Directory)),
+            Located::Missing { .. } => Err(missing(path)),
         }
     }
 
-    fn inside(&self, path: &str, found: PathBuf) -> Result<PathBuf, Outside> {
-        let plain = !found.components().any(|part| part == Component::ParentDir);
-        if plain && found.starts_with(&self.root) {
-            Ok(found)
-        } else {
-            Err(Outside::Escapes(path.to_owned()))
+    /// Opens the folder at `path`, and says where it really is, relative to the root.
+    pub(super) fn open_folder(&self, path: &str) -> Result<(OwnedFd, PathBuf), WorkspaceError> {
+        match self.locate(path)? {
+            Located::Folder { folder, path } => Ok((folder, path)),
+            Located::File { .. } => Err(WorkspaceError::Unreadable {
+                path: path.to_owned(),
+                error: io::ErrorKind::NotADirectory.into(),
+            }),
+            Located::Missing { .. } => Err(missing(path)),
         }
     }
 
-    /// Whether something outside exists is not for the model to learn.
-    fn unreadable(&self, path: &str, error: io::Error) -> Outside {
-        let leaves = Path::new(path).components().any(|part| {
-            matches!(
-                part,
-                Component::ParentDir | Component::RootDir | Component::Prefix(_)
-            )
-        });
-        let inside = Path::new(path).starts_with(&self.root) && !path.contains("..");
-        if leaves && !inside {
-            return Outside::Escapes(path.to_owned());
+    fn relative<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        if path.is_relative() {
+            return Some(path);
         }
-        let path = path.to_owned();
-        Outside::Unreadable { path, error }
+        let below = |root: &Path| path.strip_prefix(root).ok();
+        below(&self.root).or_else(|| below(&self.named))
     }
+}
+
+fn missing(path: &str) -> WorkspaceError {
+    WorkspaceError::Unreadable {
+        path: path.to_owned(),
+        error: io::ErrorKind::NotFound.into(),
+    }
+}
+
+fn not_regular(path: &str, kind: FileType) -> WorkspaceError {
+    beneath::OpenError::NotRegular(kind).of_path(path)
+}
+
+/// How a path relative to the root is shown to the model, on one line.
+pub(super) fn shown(path: &Path) -> String {
+    if path.as_os_str().is_empty() {
+        return ".".to_owned();
+    }
+    let shown = path.to_string_lossy();
+    if !shown.contains(char::is_control) {
+        return shown.into_owned();
+    }
+    let escaped = |c: char| match c {
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    shown.chars().map(escaped).collect()
+}
+
+/// The path of `name` in the folder at `path`.
+pub(super) fn joined(path: &Path, names: &[OsString]) -> PathBuf {
+    let mut path = path.to_owned();
+    path.extend(names);
+    path
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+    use std::io::Read;
     use std::os::unix::fs::symlink;
 
     fn workspace() -> (tempfile::TempDir, Workspace) {
@@ -136,22 +185,39 @@ mod tests {
         (folder, workspace)
     }
 
+    fn text(workspace: &Workspace, path: &str) -> String {
+        let mut text = String::new();
+        let mut file = workspace.open_file(path).unwrap();
+        file.read_to_string(&mut text).unwrap();
+        text
+    }
+
     #[test]
     fn paths_inside_are_found() {
-        let (_folder, workspace) = workspace();
-        let absolute = workspace.root().join("sub/a.txt");
+        let (folder, workspace) = workspace();
+        let root = workspace.root().to_owned();
+        symlink("sub", root.join("relative")).unwrap();
+        symlink("../sub/a.txt", root.join("sub/up_and_down")).unwrap();
+        symlink(root.join("sub"), root.join("absolute")).unwrap();
+        symlink(&root, folder.path().join("alias")).unwrap();
+        let absolute = root.join("sub/a.txt");
         for path in [
             "sub/a.txt",
             "./sub/../sub/a.txt",
+            "relative/a.txt",
+            "relative/../relative/up_and_down",
+            "absolute/a.txt",
             absolute.to_str().unwrap(),
         ] {
-            let place = workspace.existing(path).unwrap();
-            assert_eq!(workspace.shown(&place), "sub/a.txt");
-            assert_eq!(workspace.new_or_existing(path).unwrap(), place);
+            assert_eq!(text(&workspace, path), "a", "{path}");
         }
-        let new = workspace.new_or_existing("new/folder/b.txt").unwrap();
-        assert_eq!(workspace.shown(&new), "new/folder/b.txt");
-        assert_eq!(workspace.shown(workspace.root()), ".");
+        let alias = folder.path().join("alias");
+        let aliased = Workspace::new(&alias, Confirm::Never).unwrap();
+        let path = alias.join("sub/a.txt");
+        assert_eq!(text(&aliased, path.to_str().unwrap()), "a");
+        let (_, found) = workspace.open_folder("absolute/..//relative").unwrap();
+        assert_eq!(found, Path::new("sub"));
+        assert_eq!(workspace.open_folder(".").unwrap().1, Path::new(""));
     }
 
     #[test]
@@ -159,40 +225,44 @@ mod tests {
         let (folder, workspace) = workspace();
         let root = workspace.root().to_owned();
         symlink(folder.path(), root.join("up")).unwrap();
-        symlink(folder.path().join("secret"), root.join("link")).unwrap();
+        symlink("../secret", root.join("link")).unwrap();
         symlink(folder.path().join("not there"), root.join("dangling")).unwrap();
-        symlink(folder.path().join("not there"), root.join("sub/down")).unwrap();
+        symlink("/proc/self/root", root.join("magic")).unwrap();
         for path in [
             "../secret",
             "sub/../../secret",
             "/etc/passwd",
+            "/no/such",
             "up/secret",
             "link",
+            "dangling",
+            "magic/etc/passwd",
         ] {
+            let found = workspace.locate(path);
             assert!(
-                matches!(workspace.existing(path), Err(Outside::Escapes(_))),
-                "{path}"
+                matches!(found, Err(WorkspaceError::Escapes(_))),
+                "{path}: {found:?}"
             );
         }
-        let new = [
-            "../new",
-            "up/new",
-            "link",
-            "dangling",
-            "sub/down/x",
-            "no/../../new",
-            "/tmp/new",
-        ];
-        for path in new {
-            assert!(workspace.new_or_existing(path).is_err(), "{path}");
+        assert!(matches!(
+            workspace.open_file("no such"),
+            Err(WorkspaceError::Unreadable { .. })
+        ));
+        symlink("loop", root.join("loop")).unwrap();
+        assert!(workspace.open_file("loop").is_err());
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let (_folder, workspace) = workspace();
+        let pipe = workspace.root().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let socket = workspace.root().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(socket).unwrap();
+        for (path, kind) in [("pipe", "FIFO"), ("socket", "socket"), ("sub", "folder")] {
+            let refused = workspace.open_file(path).unwrap_err().to_string();
+            assert!(refused.contains(kind), "{refused}");
         }
-        assert!(matches!(
-            workspace.existing("/no/such"),
-            Err(Outside::Escapes(_))
-        ));
-        assert!(matches!(
-            workspace.existing("no such"),
-            Err(Outside::Unreadable { .. })
-        ));
     }
 }

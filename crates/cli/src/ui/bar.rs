@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use anstyle::Style;
+use super::style::TextStyle;
 
 /// How many characters the whole bar has where nothing else is asked for.
 pub const WIDTH: usize = 72;
@@ -15,7 +15,7 @@ pub struct Segment {
     /// Its letter where there is no colour.
     pub letter: char,
     /// Its colour.
-    pub style: Style,
+    pub style: TextStyle,
     /// How much of it there is.
     pub amount: u64,
 }
@@ -96,7 +96,7 @@ mod tests {
             .map(|(&amount, letter)| Segment {
                 name: "x",
                 letter,
-                style: Style::new(),
+                style: TextStyle::Plain,
                 amount,
             })
             .collect()

@@ -1,5 +1,7 @@
 //! Rows in columns.
 
+use super::visible::visible;
+
 /// How a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -9,7 +11,8 @@ pub enum Align {
     Right,
 }
 
-/// Lines up `rows` in columns, two spaces between them.
+/// Lines up `rows` in columns, two spaces between them. A cell stays on its line, whatever it
+/// contains.
 ///
 /// ```
 /// use trimtab_cli::ui::columns::{Align, lined_up};
@@ -17,14 +20,16 @@ pub enum Align {
 /// assert_eq!(lined_up(&rows, [Align::Left, Align::Right]), "a    10\nbcd   9\n");
 /// ```
 pub fn lined_up<const N: usize>(rows: &[[String; N]], align: [Align; N]) -> String {
+    let visible_row = |row: &[String; N]| row.each_ref().map(|cell| visible(cell).into_owned());
+    let rows: Vec<[String; N]> = rows.iter().map(visible_row).collect();
     let mut widths = [0; N];
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = cell.chars().count().max(*width);
         }
     }
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for ((cell, width), align) in row.iter().zip(widths).zip(align) {
             let gap = " ".repeat(width - cell.chars().count());

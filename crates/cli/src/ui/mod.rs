@@ -7,17 +7,22 @@ pub mod progress;
 pub mod sheet;
 pub mod style;
 pub mod units;
+pub mod visible;
 
 use std::io::{self, IsTerminal, Stderr, StdoutLock, Write};
 
 use anstream::{AutoStream, ColorChoice};
 
+use self::visible::{VisibleWriter, visible_json};
 use crate::args::{Color, Common};
 
 /// Standard output for data, standard error for everything that is said about it.
+///
+/// Whatever is printed, nothing in it acts on the terminal but styles of ours: see
+/// [`visible`].
 pub struct Terminal {
-    out: AutoStream<StdoutLock<'static>>,
-    err: AutoStream<Stderr>,
+    out: VisibleWriter<StdoutLock<'static>>,
+    err: VisibleWriter<Stderr>,
     quiet: bool,
 }
 
@@ -33,20 +38,34 @@ impl Terminal {
         let out_choice = choice.unwrap_or_else(|| AutoStream::choice(&out));
         let err_choice = choice.unwrap_or_else(|| AutoStream::choice(&err));
         Self {
-            out: AutoStream::new(out.lock(), out_choice),
-            err: AutoStream::new(err, err_choice),
+            out: VisibleWriter::new(out.lock(), out_choice != ColorChoice::Never),
+            err: VisibleWriter::new(err, err_choice != ColorChoice::Never),
             quiet: common.quiet,
         }
     }
 
-    /// Where data goes.
+    /// Where text goes.
     pub fn out(&mut self) -> &mut impl Write {
         &mut self.out
     }
 
+    /// Where bytes go that somebody else will read: as they are, except on a terminal.
+    pub fn data(&mut self) -> &mut dyn Write {
+        if is_terminal() {
+            &mut self.out
+        } else {
+            self.out.raw()
+        }
+    }
+
+    /// Prints a line of JSON.
+    pub fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
+        writeln!(self.out, "{}", visible_json(value))
+    }
+
     /// True if data goes out in colour.
     pub fn has_colour(&self) -> bool {
-        self.out.current_choice() != ColorChoice::Never
+        self.out.has_colour()
     }
 
     /// True if a progress bar may be shown.
@@ -58,9 +77,9 @@ impl Terminal {
     pub fn error(&mut self, message: &str, hint: Option<&str>) {
         let (bad, dim) = (style::BAD, style::DIM);
         // There is nowhere left to say that even this failed.
-        let _ = writeln!(self.err, "{bad}error:{bad:#} {message}");
+        let _ = writeln!(self.err, "{bad}error:{bad:#} {}", indented(message));
         if let Some(hint) = hint {
-            let _ = writeln!(self.err, "{dim}hint:{dim:#} {hint}");
+            let _ = writeln!(self.err, "{dim}hint:{dim:#} {}", indented(hint));
         }
     }
 
@@ -80,7 +99,31 @@ impl Terminal {
     pub fn warn(&mut self, message: &str) {
         if !self.quiet {
             let warn = style::WARN;
-            let _ = writeln!(self.err, "{warn}warning:{warn:#} {message}");
+            let _ = writeln!(self.err, "{warn}warning:{warn:#} {}", indented(message));
         }
     }
+}
+
+/// True if standard output is a terminal.
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Standard output for bytes that the user wants exactly as they are, even on a terminal.
+pub fn raw_output() -> StdoutLock<'static> {
+    io::stdout().lock()
+}
+
+/// Lines behind the first one are indented: text from elsewhere cannot pass for a line of ours.
+fn indented(message: &str) -> String {
+    // Some messages bring their hint along.
+    let (message, hint) = message
+        .split_once("\nhint: ")
+        .map_or((message, None), |(message, hint)| (message, Some(hint)));
+    let mut text = message.replace('\n', "\n  ");
+    if let Some(hint) = hint {
+        text.push_str("\nhint: ");
+        text.push_str(&hint.replace('\n', "\n  "));
+    }
+    text
 }

@@ -5,6 +5,7 @@ use std::io::Read;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Terminal;
+use super::visible::visible;
 
 /// Input below this is read before anybody looks.
 const WORTH_A_BAR: u64 = 16 * 1024 * 1024;
@@ -23,7 +24,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Self(bar.with_message(name.to_owned()))
+        Self(bar.with_message(visible(name).into_owned()))
     }
 
     /// A bar for `count` steps of something.
@@ -35,7 +36,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len} {eta}") {
             bar.set_style(style);
         }
-        Self(bar.with_message(name.to_owned()))
+        Self(bar.with_message(visible(name).into_owned()))
     }
 
     /// One step is done.

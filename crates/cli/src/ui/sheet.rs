@@ -1,34 +1,32 @@
 //! Printing what tools printed.
 //!
-//! Their bytes go out as they are, except on a terminal: there, control characters become
-//! visible, so that no output can move the cursor, hide text or change the terminal.
+//! Their bytes go out as they are, except on a terminal: there, characters that act on it or are
+//! not seen become visible.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
-use anstyle::Style;
+use super::style::TextStyle;
+use super::visible::VisibleWriter;
 
 /// Written at a time.
 const BUFFER: usize = 64 * 1024;
 
 /// Standard output for bytes of others between text of ours.
 pub struct Sheet<W: Write = BufWriter<StdoutLock<'static>>> {
-    out: W,
-    visible: bool,
-    colour: bool,
-    /// The last byte was the first of two that may be a control character.
-    held: bool,
+    out: VisibleWriter<W>,
+    is_terminal: bool,
 }
 
 impl Sheet {
     /// On standard output, with colour if `colour`.
     pub fn new(colour: bool) -> Self {
         let out = io::stdout();
+        let is_terminal = out.is_terminal();
+        let out = BufWriter::with_capacity(BUFFER, out.lock());
         Self {
-            visible: out.is_terminal(),
-            out: BufWriter::with_capacity(BUFFER, out.lock()),
-            colour,
-            held: false,
+            out: VisibleWriter::new(out, colour),
+            is_terminal,
         }
     }
 }
@@ -40,61 +38,31 @@ impl<W: Write> Sheet<W> {
     }
 
     /// Text of ours in a style, where there is colour.
-    pub fn styled(&mut self, style: Style, text: impl Display) -> io::Result<()> {
-        self.start(style)?;
-        self.ours(text)?;
-        self.stop(style)
+    pub fn styled(&mut self, style: TextStyle, text: impl Display) -> io::Result<()> {
+        self.ours(format_args!("{style}{text}{style:#}"))
     }
 
     /// Begins a style, where there is colour.
-    pub fn start(&mut self, style: Style) -> io::Result<()> {
-        if self.colour {
-            write!(self.out, "{style}")?;
-        }
-        Ok(())
+    pub fn start(&mut self, style: TextStyle) -> io::Result<()> {
+        self.ours(style)
     }
 
     /// Ends a style, where there is colour.
-    pub fn stop(&mut self, style: Style) -> io::Result<()> {
-        if self.colour {
-            write!(self.out, "{style:#}")?;
-        }
-        Ok(())
+    pub fn stop(&mut self, style: TextStyle) -> io::Result<()> {
+        self.ours(format_args!("{style:#}"))
     }
 
     /// Bytes of a line of others.
     pub fn theirs(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if !self.visible {
-            return self.out.write_all(bytes);
+        if self.is_terminal {
+            self.out.write_all(bytes)
+        } else {
+            self.out.raw().write_all(bytes)
         }
-        for byte in bytes {
-            self.visible_byte(*byte)?;
-        }
-        Ok(())
-    }
-
-    fn visible_byte(&mut self, byte: u8) -> io::Result<()> {
-        // U+0080 to U+009F are control characters in two bytes.
-        if std::mem::take(&mut self.held) {
-            match byte {
-                0x80..=0x9f => return write!(self.out, "<{byte:02x}>"),
-                _ => self.out.write_all(&[0xc2])?,
-            }
-        }
-        match byte {
-            0xc2 => self.held = true,
-            b'\t' => self.out.write_all(b"\t")?,
-            0..=31 | 127 => self.out.write_all(&[b'^', byte ^ 0x40])?,
-            byte => self.out.write_all(&[byte])?,
-        }
-        Ok(())
     }
 
     /// The end of a line.
     pub fn end(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.held) {
-            self.out.write_all(&[0xc2])?;
-        }
         self.out.write_all(b"\n")
     }
 
@@ -110,52 +78,26 @@ impl<W: Write> fmt::Debug for Sheet<W> {
     }
 }
 
-/// A name that others chose, fit for one line.
-///
-/// ```
-/// assert_eq!(trimtab_cli::ui::sheet::name("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
-/// ```
-pub fn name(text: &str) -> String {
-    let visible = |c: char| {
-        if c.is_control() {
-            c.escape_default().to_string()
-        } else {
-            c.to_string()
-        }
-    };
-    text.chars().map(visible).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shown(bytes: &[&[u8]], visible: bool) -> Vec<u8> {
+    fn shown(bytes: &[&[u8]], is_terminal: bool) -> Vec<u8> {
         let mut sheet = Sheet {
-            out: Vec::new(),
-            visible,
-            colour: false,
-            held: false,
+            out: VisibleWriter::new(Vec::new(), false),
+            is_terminal,
         };
         for bytes in bytes {
             sheet.theirs(bytes).unwrap();
         }
         sheet.end().unwrap();
-        sheet.out
+        sheet.out.raw().clone()
     }
 
     #[test]
-    fn nothing_can_act_on_a_terminal() {
-        let output = b"\x1b[2Jtab\there \xc2\x9b31m \xc2\xa3 \xc3\xa9 \x7f";
-        let text = "^[[2Jtab\there <9b>31m \u{a3} \u{e9} ^?\n";
-        assert_eq!(shown(&[output], true), text.as_bytes());
-        // Not even when it comes in pieces.
-        assert_eq!(shown(&[b"\xc2", b"\x9b", b"\xc2"], true), b"<9b>\xc2\n");
-    }
-
-    #[test]
-    fn elsewhere_bytes_are_left_as_they_are() {
-        let output = b"\x1b[2J\xc2\x9b\xff\r";
-        assert_eq!(shown(&[output], false), b"\x1b[2J\xc2\x9b\xff\r\n");
+    fn bytes_are_visible_on_a_terminal_only() {
+        let output: &[&[u8]] = &[b"\x1b[2J", b"\xc2", b"\x9b\xff\r"];
+        assert_eq!(shown(output, true), b"\\u{1b}[2J\\u{9b}\\xff\n");
+        assert_eq!(shown(output, false), b"\x1b[2J\xc2\x9b\xff\r\n");
     }
 }

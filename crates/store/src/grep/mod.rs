@@ -8,6 +8,8 @@
 
 mod ahead;
 mod feed;
+#[cfg(unix)]
+mod file;
 mod found;
 mod pattern;
 
@@ -16,7 +18,7 @@ use std::cell::{Cell, RefCell};
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
-use crate::source::Stored;
+use crate::source::{Source, Stored};
 use crate::{Error, Line, LineRange, Result};
 use feed::Feed;
 use found::Collector;
@@ -100,6 +102,11 @@ impl<'a> Query<'a> {
     pub fn until(mut self, expired: &'a dyn Fn() -> bool) -> Self {
         self.expired = Some(expired);
         self
+    }
+
+    /// Says what is wrong with the pattern, if something is.
+    pub fn check(&self) -> Result<()> {
+        pattern::compile(self, pattern::minds_line_ends(self)).map(drop)
     }
 
     /// Takes the lines around a match from the line index.
@@ -225,12 +232,26 @@ impl Search<'_> {
             return Ok(());
         }
         let first = self.found.matches.len();
+        let id = stored.metadata().reference.id();
+        let has_long_lines = self.source(id, stored.source())?;
+        if !has_long_lines {
+            return Ok(());
+        }
+        // What the searcher took for lines were windows of longer ones.
+        let found = self.found.matches.iter_mut().skip(first);
+        found
+            .into_iter()
+            .try_for_each(|found| self.query.reread_context(stored, found))
+    }
+
+    /// Searches what `source` gives; true if it has lines that were searched in windows.
+    fn source(&mut self, id: &str, source: &dyn Source) -> Result<bool> {
         let breaks = RefCell::new(Vec::new());
         let expired = Cell::new(false);
         let mut collector = Collector {
             query: self.query,
             matcher: &self.matcher,
-            id: stored.metadata().reference.id(),
+            id,
             breaks: &breaks,
             found: &mut self.found,
             bytes: &mut self.bytes,
@@ -239,7 +260,7 @@ impl Search<'_> {
         };
         let (searcher, matcher) = (&mut self.searcher, &self.matcher);
         let query = self.query;
-        let outcome = ahead::with_frames(stored.source(), |frames| {
+        let outcome = ahead::with_frames(source, |frames| {
             let feed = Feed::new(frames, &breaks, query.expired, &expired);
             searcher.search_reader(matcher, feed, &mut collector)
         });
@@ -247,14 +268,8 @@ impl Search<'_> {
         if expired.get() {
             self.found.stopped = self.found.stopped.or(Some(Stop::Expired));
         }
-        if breaks.borrow().is_empty() {
-            return Ok(());
-        }
-        // What the searcher took for lines were windows of longer ones.
-        let found = self.found.matches.iter_mut().skip(first);
-        found
-            .into_iter()
-            .try_for_each(|found| self.query.reread_context(stored, found))
+        let has_long_lines = !breaks.borrow().is_empty();
+        Ok(has_long_lines)
     }
 
     /// Notes that an output could not be searched to its end.

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use anstyle::Style;
 use trimtab::engine::compaction::rebuild::Placement;
 use trimtab::engine::policy::Policy;
 use trimtab::engine::trigger::{Metric, Trigger};
@@ -14,7 +13,7 @@ use super::text::{clipped, wrapped};
 use crate::exit::Failure;
 use crate::ui::bar::{self, Segment};
 use crate::ui::number::{counted, grouped, percent};
-use crate::ui::style;
+use crate::ui::style::{self, TextStyle};
 
 /// What fills a window.
 #[derive(Clone, Debug, Default)]
@@ -198,7 +197,7 @@ impl Filled {
     }
 }
 
-fn segment((name, letter, style, amount): (&'static str, char, Style, u64)) -> Segment {
+fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> Segment {
     Segment {
         name,
         letter,
@@ -331,7 +330,10 @@ fn thresholds(text: &mut String, filled: &Filled, width: usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
+    use crate::ui::visible::VisibleWriter;
 
     fn filled(preset: &str, window: Option<u64>) -> Filled {
         let mut filled = Filled {
@@ -359,8 +361,9 @@ mod tests {
 
     fn drawn(filled: &Filled, width: usize) -> String {
         let text = render(filled, ("gpt-4o", "steady"), None, (width, false));
-        // Where there is no colour, the terminal leaves it out.
-        anstream::adapter::strip_str(&text).to_string()
+        let mut shown = VisibleWriter::new(Vec::new(), false);
+        shown.write_all(text.as_bytes()).unwrap();
+        String::from_utf8(shown.raw().clone()).unwrap()
     }
 
     #[test]

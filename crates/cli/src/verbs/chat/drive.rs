@@ -5,8 +5,11 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
-use trimtab_agent::tools::Question;
+use trimtab_agent::tools::{Question, end_all_commands};
 use trimtab_agent::{Event, Events, Interrupt};
+
+/// What a shell adds to the number of the signal that ended a command.
+const BY_SIGNAL: i32 = 128;
 
 /// Whoever watches the agent work.
 pub(super) trait Watcher {
@@ -91,6 +94,22 @@ impl Ears {
             }
         }
     }
+}
+
+/// Lets commands that run end with us when we are told to end, or our terminal goes away. Must
+/// be called within a tokio runtime.
+pub(super) fn end_commands_with_us() -> io::Result<()> {
+    for kind in [SignalKind::terminate(), SignalKind::hangup()] {
+        let mut told = signal(kind)?;
+        tokio::spawn(async move {
+            if told.recv().await.is_some() {
+                end_all_commands();
+                // As a shell reports a command that a signal ended.
+                std::process::exit(BY_SIGNAL + kind.as_raw_value());
+            }
+        });
+    }
+    Ok(())
 }
 
 /// The next question; waits for ever where nobody asks.

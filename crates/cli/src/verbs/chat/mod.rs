@@ -18,8 +18,11 @@ mod text;
 
 use std::path::PathBuf;
 
+use trimtab::config::{Key, Kind};
+
 use crate::args::Common;
 use crate::exit::Failure;
+use crate::handover;
 use crate::model::DialectName;
 use crate::ui::{Terminal, number};
 
@@ -50,6 +53,12 @@ pub struct Args {
     /// Let the model run commands without asking
     #[arg(long)]
     pub allow_shell: bool,
+    /// Let the model write files that run commands or steer agents (.git, trimtab.toml, ...)
+    #[arg(long)]
+    pub allow_protected_files: bool,
+    /// Give commands this variable of your environment; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub env: Vec<String>,
     /// What the model is told first: a file, or the text itself [default: a short text of ours]
     #[arg(long, value_name = "FILE|TEXT")]
     pub system: Option<String>,
@@ -64,6 +73,16 @@ pub struct Args {
     pub list: bool,
 }
 
+/// The settings of the agent's tools. No file of a project may make them.
+pub const KEYS: &[Key] = &[Key::new(
+    ENVIRONMENT,
+    Kind::Texts,
+    "variables that commands of the agent are given, besides those that all commands need",
+)];
+
+/// The setting that names variables for commands.
+const ENVIRONMENT: &str = "tools.environment";
+
 /// What `trimtab chat --help` says first.
 pub const ABOUT: &str = "\
 Talk to a model in the terminal: a small agent on the library.
@@ -72,6 +91,10 @@ The model can read, write, list and search files in the workspace, run commands 
 them, and get back every output that was shown to it in short. What it sees is decided by the \
 preset: long outputs are stored whole and shown short, and when the window fills up, old rounds \
 become a summary.
+
+Commands get a clean environment, without keys: PATH, HOME and what tools need, and what --env \
+or the setting tools.environment names. Files that run commands later or tell agents what to do, \
+such as .git, trimtab.toml and settings of agents, are not written without a question.
 
 Keys come from the environment: ANTHROPIC_API_KEY for models that speak Messages, OPENAI_API_KEY \
 for all others. A server of your own needs --base-url, and a key only if it asks for one. With \
@@ -118,6 +141,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
             "trimtab chat --print 'hello' --json",
         ));
     }
+    handover::protect_keys(&opened::environment(args, common)?)?;
     match &args.print {
         Some(said) => print::run(args, said, common, terminal),
         None => talk::run(args, common, terminal),

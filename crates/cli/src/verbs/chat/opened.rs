@@ -3,15 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use toml::Value;
 use trimtab::config::{Config, Inputs};
 use trimtab::store::{Error, SessionId, Store};
 use trimtab::wire::catalogue::Catalogue;
 use trimtab_agent::model::{Client, Model};
-use trimtab_agent::tools::{Confirm, Workspace};
+use trimtab_agent::tools::{CommandEnvironment, Confirm, Shell, Workspace};
 use trimtab_agent::{Agent, AgentError, Events, Settings};
 
 use super::choice::Choice;
-use super::{Args, sessions};
+use super::{Args, ENVIRONMENT, sessions};
 use crate::args::Common;
 use crate::exit::{Failure, with_hint};
 use crate::model::{SCRIPTED, Wanted};
@@ -46,22 +47,29 @@ pub(super) struct Opened {
 /// What stays as it is when another model or preset is chosen.
 struct Around {
     catalogue: Catalogue,
-    confirm: Confirm,
+    /// Who is asked where nothing is allowed by a flag.
+    ask: Confirm,
+    allow_shell: bool,
+    allow_protected: bool,
+    environment: CommandEnvironment,
     system: String,
     /// Where settings are looked for.
     inputs: Inputs,
 }
 
 impl Opened {
-    /// Opens the chat that the flags ask for. `confirm` decides about commands.
+    /// Opens the chat that the flags ask for. `ask` decides about what no flag allows.
     pub(super) fn open(
         args: &Args,
         common: &Common,
-        confirm: Confirm,
+        ask: &Confirm,
     ) -> Result<(Self, Events), Failure> {
         let around = Around {
             catalogue: catalogue::load()?,
-            confirm,
+            ask: ask.clone(),
+            allow_shell: args.allow_shell,
+            allow_protected: args.allow_protected_files,
+            environment: environment(args, common)?,
             system: system(args)?,
             inputs: settings::inputs(common, &[]),
         };
@@ -190,6 +198,20 @@ fn of_config(config: &Config) -> Choice {
     }
 }
 
+/// The variables that commands are given.
+pub(super) fn environment(args: &Args, common: &Common) -> Result<CommandEnvironment, Failure> {
+    let config = settings::load(common, &[])?;
+    let set = config.get(ENVIRONMENT).and_then(Value::as_array);
+    let set = set.into_iter().flatten().filter_map(Value::as_str);
+    let named = set.chain(args.env.iter().map(String::as_str));
+    CommandEnvironment::new(named).map_err(|why| {
+        Failure::input(
+            why,
+            "name other variables with --env NAME or tools.environment",
+        )
+    })
+}
+
 /// What the model is told first.
 fn system(args: &Args) -> Result<String, Failure> {
     let Some(given) = &args.system else {
@@ -208,6 +230,15 @@ fn system(args: &Args) -> Result<String, Failure> {
 }
 
 impl Around {
+    /// Who decides about something that a flag may allow.
+    fn confirm(&self, allowed: bool) -> Confirm {
+        if allowed {
+            Confirm::Always
+        } else {
+            self.ask.clone()
+        }
+    }
+
     /// The settings, with this preset where one was chosen.
     fn config(&self, preset: Option<&str>) -> Result<Config, Failure> {
         let mut inputs = self.inputs.clone();
@@ -227,14 +258,19 @@ impl Around {
         config: Config,
     ) -> Result<(Settings, Choice), Failure> {
         let folder = choice.workspace.as_deref().unwrap_or(Path::new("."));
-        let workspace = Workspace::new(folder, self.confirm.clone()).map_err(|error| {
-            Failure::input(
-                format!("workspace {}: {error}", folder.display()),
-                "give a folder that is there with --workspace DIR",
-            )
-        })?;
+        let workspace =
+            Workspace::new(folder, self.confirm(self.allow_shell)).map_err(|error| {
+                Failure::input(
+                    format!("workspace {}: {error}", folder.display()),
+                    "give a folder that is there with --workspace DIR",
+                )
+            })?;
         choice.workspace = Some(workspace.root().to_owned());
-        let mut made = Settings::new(model, workspace);
+        let protected = self.confirm(self.allow_protected);
+        let mut made = Settings::new(model, workspace.confirm_protected(protected));
+        let shell = Shell::default().environment(self.environment.clone());
+        // We start nothing else while a command runs, so every orphan is left over from one.
+        made.tools = made.tools.with(shell.ends_orphans());
         limit(&mut made, &choice, &self.catalogue)?;
         let checked = config.check(made.limits.window);
         checked.map_err(|error| settings::failure(&error))?;

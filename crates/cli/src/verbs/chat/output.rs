@@ -1,6 +1,6 @@
 //! `/output`: a stored output, paged.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
 use terminal_size::{Height, terminal_size};
@@ -10,10 +10,11 @@ use trimtab::store::{Error, Form, LineRange, Lines, Metadata, Stored};
 use super::opened::Opened;
 use super::screen::Screen;
 use super::sessions::{failed, is_choice};
-use super::text::{on_one_line, visible};
+use super::text::on_one_line;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
-use crate::ui::{number, units};
+use crate::ui::visible::{visible, visible_lines};
+use crate::ui::{self, number, units};
 
 /// How many outputs are listed.
 const LISTED: usize = 12;
@@ -124,7 +125,7 @@ fn list(outputs: &[Metadata], lines: impl Fn(&Metadata) -> u64, screen: &mut Scr
 fn page(stored: &Stored, screen: &mut Screen<'_>) -> Result<(), Failure> {
     let rows = terminal_size().map_or(u64::MAX, |(_, Height(rows))| u64::from(rows));
     let long = shown_lines(stored).saturating_add(2) > rows;
-    let pager = if long && io::stdout().is_terminal() {
+    let pager = if long && ui::is_terminal() {
         pager()
     } else {
         None
@@ -182,7 +183,7 @@ fn lines(
             show(&format!(
                 "{:>5}  {}{more}\n",
                 line.number + 1,
-                visible(&text)
+                visible_lines(&text)
             ))?;
         }
         next = read

@@ -1,14 +1,14 @@
 //! `trimtab chat --print`: one turn for scripts.
 
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, Read};
 
 use serde_json::Value;
 use trimtab_agent::tools::{Confirm, Question};
 use trimtab_agent::{Event, Turn, TurnEnd};
 
-use super::drive::{Ears, Watcher};
+use super::drive::{self, Ears, Watcher};
 use super::opened::{Opened, failed};
-use super::{Args, json, shown, talk, text};
+use super::{Args, json, shown, talk};
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::Terminal;
@@ -21,14 +21,9 @@ pub(super) fn run(
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let said = said_by(said)?;
-    // There is nobody to ask.
-    let confirm = if args.allow_shell {
-        Confirm::Always
-    } else {
-        Confirm::Never
-    };
     let runtime = talk::runtime()?;
-    let (mut chat, events) = Opened::open(args, common, confirm)?;
+    // There is nobody to ask.
+    let (mut chat, events) = Opened::open(args, common, &Confirm::Never)?;
     talk::warn_of(&chat, args, terminal);
     let mut printer = Printer {
         json: common.json,
@@ -39,6 +34,7 @@ pub(super) fn run(
         printer.line(&json::start(&chat));
     }
     let ended = runtime.block_on(async {
+        drive::end_commands_with_us()?;
         let mut ears = Ears::new(events, None)?;
         let interrupt = chat.agent.interrupt();
         let turn = ears
@@ -104,14 +100,19 @@ struct Printer<'t> {
 
 impl Printer<'_> {
     fn line(&mut self, value: &Value) {
-        self.write(&format!("{value}\n"));
+        let written = self.terminal.json(value);
+        self.done(written);
     }
 
-    /// Bytes go out as they are: not through anything that looks after colours.
-    fn write(&mut self, text: &str) {
-        let mut out = io::stdout().lock();
-        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        if let Err(error) = written {
+    /// The answer goes out as it is, except on a terminal.
+    fn answer(&mut self, text: &str) {
+        let written = self.terminal.data().write_all(text.as_bytes());
+        self.done(written);
+    }
+
+    fn done(&mut self, written: io::Result<()>) {
+        let out = self.terminal.data();
+        if let Err(error) = written.and_then(|()| out.flush()) {
             self.failed.get_or_insert(error);
         }
     }
@@ -121,12 +122,7 @@ impl Printer<'_> {
             self.line(&json::end(turn));
         } else if !turn.text.is_empty() {
             let end = if turn.text.ends_with('\n') { "" } else { "\n" };
-            let said = format!("{}{end}", turn.text);
-            if io::stdout().is_terminal() {
-                self.write(&text::visible(&said));
-            } else {
-                self.write(&said);
-            }
+            self.answer(&format!("{}{end}", turn.text));
         }
         let most = most
             .map(|most| format!(" at {most} tokens"))

@@ -1,9 +1,8 @@
 //! The conversation on the terminal.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::Duration;
 
-use anstyle::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use terminal_size::{Width, terminal_size};
 use trimtab::session::EventKind;
@@ -11,9 +10,10 @@ use trimtab_agent::Event;
 use trimtab_model::Output;
 
 use super::shown;
-use super::text::{visible, wrapped};
+use super::text::wrapped;
 use crate::exit::{Failure, with_hint};
-use crate::ui::{Terminal, style};
+use crate::ui::style::{self, TextStyle};
+use crate::ui::{self, Terminal};
 
 /// The width where nobody says how wide the terminal is.
 const USUAL: usize = 80;
@@ -40,6 +40,8 @@ enum At {
 pub(super) struct Screen<'t> {
     terminal: &'t mut Terminal,
     at: At,
+    /// What comes piece by piece now: its empty lines belong to it.
+    streams: Option<At>,
     waiting: Option<ProgressBar>,
     /// The calls that are being carried out: their ids, and how they were shown.
     calls: Vec<(String, String)>,
@@ -55,6 +57,7 @@ impl<'t> Screen<'t> {
         Self {
             terminal,
             at: At::Start,
+            streams: None,
             waiting: None,
             calls: Vec::new(),
             several: false,
@@ -91,7 +94,7 @@ impl<'t> Screen<'t> {
     /// Shows that something is waited for, until the next thing is shown.
     pub(super) fn wait(&mut self, what: &str) {
         self.settle();
-        if !self.terminal.shows_progress() || !io::stdout().is_terminal() {
+        if !self.terminal.shows_progress() || !ui::is_terminal() {
             return;
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -110,7 +113,7 @@ impl<'t> Screen<'t> {
     }
 
     /// A line of ours in a style, broken between words where it is too long.
-    pub(super) fn line(&mut self, style: Style, line: &str) {
+    pub(super) fn line(&mut self, style: TextStyle, line: &str) {
         self.settle();
         for line in line.lines() {
             let line = wrapped(line, Self::width(), 2);
@@ -121,14 +124,14 @@ impl<'t> Screen<'t> {
     /// Lines of ours, each broken between words where it is too long.
     pub(super) fn lines(&mut self, text: &str) {
         for line in text.lines() {
-            self.line(Style::new(), line);
+            self.line(TextStyle::Plain, line);
         }
     }
 
     /// Says that something went wrong, and the way out.
     pub(super) fn error(&mut self, message: &str, hint: Option<&str>) {
         self.settle();
-        self.terminal.error(&visible(message), hint);
+        self.terminal.error(message, hint);
     }
 
     /// Says what an operation failed on; the session lives on.
@@ -143,6 +146,7 @@ impl<'t> Screen<'t> {
     /// Ends the line and takes the sign of waiting away.
     pub(super) fn settle(&mut self) {
         self.stop_waiting();
+        self.streams = None;
         if std::mem::replace(&mut self.at, At::Start) != At::Start {
             self.put("\n");
         }
@@ -151,7 +155,7 @@ impl<'t> Screen<'t> {
     /// Something happened.
     pub(super) fn event(&mut self, event: &Event) {
         match event {
-            Event::Text(text) => self.stream(At::Answer, Style::new(), text),
+            Event::Text(text) => self.stream(At::Answer, TextStyle::Plain, text),
             Event::Reasoning(text) => self.stream(At::Thought, style::DIM, text),
             Event::Call(call) => {
                 let told = shown::call(call, Self::width().saturating_sub(3));
@@ -216,16 +220,18 @@ impl<'t> Screen<'t> {
     }
 
     /// More of something that comes piece by piece.
-    fn stream(&mut self, at: At, style: Style, text: &str) {
-        if self.at != at {
+    fn stream(&mut self, at: At, style: TextStyle, text: &str) {
+        if self.streams != Some(at) {
             self.settle();
             // White space before the first word is of no use to anybody.
             if text.trim().is_empty() {
                 return;
             }
         }
+        self.stop_waiting();
+        self.streams = Some(at);
         self.at = at;
-        self.put(&format!("{style}{}{style:#}", visible(text)));
+        self.put(&format!("{style}{text}{style:#}"));
         if text.ends_with('\n') {
             self.at = At::Start;
         }

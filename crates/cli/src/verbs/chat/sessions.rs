@@ -9,10 +9,11 @@ use trimtab::store::{Error, Metadata, Put, SessionId, SessionInfo, Store, Stream
 use trimtab_model::{Message, Role};
 
 use super::choice::Choice;
-use super::text::{clipped, on_one_line, visible};
+use super::text::{clipped, on_one_line};
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
+use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, units};
 
 /// What the names of chats begin with: other sessions live in the same store.
@@ -181,7 +182,7 @@ pub(super) fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failu
     let chats = look().map_err(|error| place.failed(&error))?;
     if common.json {
         for chat in &chats {
-            writeln!(terminal.out(), "{}", as_json(chat))?;
+            terminal.json(&as_json(chat))?;
         }
         return Ok(());
     }

@@ -9,8 +9,9 @@ use trimtab::wire::catalogue::Prices;
 use trimtab_agent::{Event, Turn};
 use trimtab_model::{Call, Output};
 
-use super::text::{clipped, on_one_line, visible};
+use super::text::{clipped, on_one_line};
 use crate::ui::number::{counted, grouped};
+use crate::ui::visible::{visible, visible_lines};
 
 /// Where the width does not matter, a line has at most so many characters.
 pub(super) const WIDE: usize = 160;
@@ -99,7 +100,7 @@ pub(super) fn session(event: &session::Event) -> Option<String> {
         EventKind::Suspended | EventKind::Warning => String::new(),
         _ => return None,
     };
-    let note = event.note.as_deref().map(visible);
+    let note = event.note.as_deref().map(visible_lines);
     // What a plan did is a list already; the note is one more entry of it.
     let joint = match event.kind {
         EventKind::Compacted | EventKind::Trimmed | EventKind::Dropped => "; ",

@@ -5,22 +5,23 @@ use std::io::{self, IsTerminal};
 use rustyline::error::ReadlineError;
 use tokio::runtime::{Builder, Runtime};
 use trimtab::session::{ByHand, EventKind};
-use trimtab_agent::tools::{Confirm, Question};
+use trimtab_agent::tools::{Confirm, Question, QuestionKind};
 use trimtab_agent::{Agent, AgentError, Event, Turn, TurnEnd};
 use trimtab_model::{Role, Usage};
 
 use super::command::{self, Command, Typed};
 use super::context::{self, Filled};
-use super::drive::{Ears, Watcher};
+use super::drive::{self, Ears, Watcher};
 use super::editor::{Prompt, Read};
 use super::opened::{Opened, failed};
 use super::screen::Screen;
-use super::text::{clipped, on_one_line, visible};
+use super::text::{clipped, on_one_line};
 use super::{Args, change, output, shown};
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::number::counted;
+use crate::ui::visible::{visible, visible_lines};
 use crate::ui::{Terminal, style};
 
 /// What stands before the line that is typed.
@@ -28,20 +29,19 @@ const PROMPT: &str = "> ";
 
 /// Runs the conversation.
 pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let (confirm, questions) = if args.allow_shell {
-        (Confirm::Always, None)
-    } else if io::stdin().is_terminal() {
-        let (confirm, questions) = Confirm::channel();
-        (confirm, Some(questions))
+    let (ask, questions) = if io::stdin().is_terminal() {
+        let (ask, questions) = Confirm::channel();
+        (ask, Some(questions))
     } else {
         // What comes in is for the model: there is nobody to ask.
         (Confirm::Never, None)
     };
     let runtime = runtime()?;
     let prompt = Prompt::new().map_err(unreadable)?;
-    let (chat, events) = Opened::open(args, common, confirm)?;
+    let (chat, events) = Opened::open(args, common, &ask)?;
     warn_of(&chat, args, terminal);
     let inside = runtime.enter();
+    drive::end_commands_with_us()?;
     let ears = Ears::new(events, questions)?;
     drop(inside);
     let mut talk = Talk {
@@ -123,7 +123,7 @@ impl Talk<'_> {
         let user = log.iter().rev().find(|message| message.is_real_user());
         let user = user.map(|message| on_one_line(&message.text()));
         let last = log.last().filter(|message| message.role == Role::Assistant);
-        let last = last.map(|message| visible(message.text().trim()).into_owned());
+        let last = last.map(|message| message.text().trim().to_owned());
         self.person.screen.line(style::DIM, &told);
         if let Some(user) = user {
             self.person
@@ -327,17 +327,20 @@ impl Watcher for Person<'_> {
     }
 
     fn question(&mut self, question: Question) -> bool {
-        if self.allowed {
+        let is_command = question.kind == QuestionKind::Command;
+        if self.allowed && is_command {
             question.answer(true);
             return true;
         }
-        let told = format!(
-            "{} wants to run: {}",
-            question.tool,
-            visible(&question.what)
-        );
+        let (does, prompt) = if is_command {
+            ("run:", "allow it? [y]es, [n]o, [a]lways: ")
+        } else {
+            ("write", "allow it? [y]es, [n]o: ")
+        };
+        // Further lines of a command cannot pass for lines of ours.
+        let what = visible_lines(&question.what).replace('\n', "\n  | ");
+        let told = format!("{} wants to {does} {what}", visible(&question.tool));
         self.screen.line(style::WARN, &told);
-        let prompt = "allow it? [y]es, [n]o, [a]lways: ";
         let read = tokio::task::block_in_place(|| self.prompt.ask(prompt));
         let answer = match read {
             Ok(Read::Line(line)) => line.trim().to_ascii_lowercase(),
@@ -347,8 +350,9 @@ impl Watcher for Person<'_> {
             }
             Ok(Read::End) | Err(_) => String::new(),
         };
-        self.allowed = matches!(answer.as_str(), "a" | "always");
-        question.answer(self.allowed || matches!(answer.as_str(), "y" | "yes"));
+        let always = is_command && matches!(answer.as_str(), "a" | "always");
+        self.allowed |= always;
+        question.answer(always || matches!(answer.as_str(), "y" | "yes"));
         self.screen.wait("working, Ctrl-C interrupts");
         true
     }

@@ -1,21 +1,8 @@
-//! Text of others on a terminal, and text in its width.
+//! Text in the width of a terminal.
 
 use std::borrow::Cow;
 
-/// `text` with its control characters made visible, so that nothing in it can move the cursor,
-/// hide text or change the terminal. Line ends and tabs stay.
-pub(super) fn visible(text: &str) -> Cow<'_, str> {
-    let acts = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if !text.contains(acts) {
-        return Cow::Borrowed(text);
-    }
-    let shown = text.chars().map(|c| match c {
-        '\r' => String::new(),
-        c if acts(c) => c.escape_default().to_string(),
-        c => c.to_string(),
-    });
-    Cow::Owned(shown.collect())
-}
+use crate::ui::visible::visible;
 
 /// The first `width` characters of a line; the last one shows that there are more.
 pub(super) fn clipped(line: &str, width: usize) -> Cow<'_, str> {
@@ -81,12 +68,6 @@ pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_acts_on_the_terminal() {
-        assert_eq!(visible("a\tb\n"), "a\tb\n");
-        assert_eq!(visible("\u{1b}[2Jx\r\n\u{9b}1m"), "\\u{1b}[2Jx\n\\u{9b}1m");
-    }
 
     #[test]
     fn lines_are_clipped_and_wrapped() {

@@ -13,6 +13,7 @@ use super::{Args, target};
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::number::{counted, grouped, percent};
+use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, style};
 
 /// How many refs are shown before the rest is only counted.
@@ -106,11 +107,11 @@ impl Report {
     fn text(&self) -> String {
         let (strong, dim) = (style::STRONG, style::DIM);
         let mut text = String::new();
-        let name = self.id.as_deref().unwrap_or(&self.file);
+        let name = visible(self.id.as_deref().unwrap_or(&self.file));
         let _ = writeln!(text, "{strong}{name}{strong:#} {dim}|{dim:#} {}", self.form);
         let saved = self.tokens_before.saturating_sub(self.tokens_after);
         let mut line = |what: &str, said: &str| {
-            let _ = writeln!(text, "{dim}{what:<10}{dim:#} {said}");
+            let _ = writeln!(text, "{dim}{what:<10}{dim:#} {}", visible(said));
         };
         let tokens = (grouped(self.tokens_before), grouped(self.tokens_after));
         let less = percent(saved, self.tokens_before);
@@ -189,7 +190,7 @@ pub(super) fn print(
 ) -> Result<(), Failure> {
     for (at, report) in reports.iter().enumerate() {
         let text = if common.json {
-            serde_json::to_string(report).map_err(std::io::Error::other)? + "\n"
+            visible_json(report) + "\n"
         } else {
             let gap = if at > 0 { "\n" } else { "" };
             format!("{gap}{}", report.text())

@@ -38,7 +38,7 @@ pub(super) fn check(file: &Path, output: &Path, force: bool) -> Result<(), Failu
 /// Writes the transcript: whole, or not at all.
 pub(super) fn write(output: &Path, bytes: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
     if is_stdout(output) {
-        terminal.out().write_all(bytes)?;
+        terminal.data().write_all(bytes)?;
         return Ok(());
     }
     let folder = output

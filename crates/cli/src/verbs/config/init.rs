@@ -9,6 +9,7 @@ use trimtab::engine::policy::PRESETS;
 
 use crate::exit::Failure;
 use crate::ui::Terminal;
+use crate::ui::visible::visible;
 
 /// Runs the verb.
 pub(super) fn run(
@@ -29,7 +30,8 @@ pub(super) fn run(
     options.write(true).create(true).truncate(true);
     // Asked of the file system, so that nobody can put a file there in between.
     options.create_new(!force);
-    let shown = file.display();
+    let shown = file.display().to_string();
+    let shown = visible(&shown);
     let mut target = options.open(file).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::input(
             format!("{shown} is there already"),

@@ -35,7 +35,7 @@ pub(super) fn run(filter: &str, common: &Common, terminal: &mut Terminal) -> Res
                 "source": setting.source.as_str(),
                 "from": setting.source.name(),
             });
-            writeln!(terminal.out(), "{line}")?;
+            terminal.json(&line)?;
         }
         return Ok(());
     }

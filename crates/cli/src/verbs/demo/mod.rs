@@ -120,8 +120,7 @@ fn serving(address: SocketAddr) -> String {
 
 fn print(report: &Report, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     if common.json {
-        let line = serde_json::to_string(report).map_err(|error| Failure::Failed(error.into()))?;
-        writeln!(terminal.out(), "{line}")?;
+        terminal.json(report)?;
     } else {
         let picture = picture::calls(report, terminal.has_colour());
         let summary = picture::summary(report);

@@ -6,7 +6,7 @@ use super::report::Report;
 use crate::proxy::savings::dollars;
 use crate::ui::bar::{Segment, render_in};
 use crate::ui::number::{counted, grouped, percent, short};
-use crate::ui::style;
+use crate::ui::style::{self, TextStyle};
 
 /// How many characters a window takes.
 const WIDTH: usize = 40;
@@ -50,7 +50,7 @@ pub(super) fn calls(report: &Report, colour: bool) -> String {
     text
 }
 
-fn segment(letter: char, style: anstyle::Style, amount: u64) -> Segment {
+fn segment(letter: char, style: TextStyle, amount: u64) -> Segment {
     Segment {
         name: "",
         letter,

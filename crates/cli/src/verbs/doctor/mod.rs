@@ -17,6 +17,7 @@ use crate::exit::Failure;
 use crate::proxy::block_on;
 use crate::proxy::http::Http;
 use crate::proxy::settings::{ProxyArgs, Resolved, mode_name, resolve};
+use crate::ui::visible::visible;
 use crate::ui::{Terminal, style};
 
 /// What `trimtab doctor` takes.
@@ -120,12 +121,12 @@ fn print(checks: &[Check], common: &Common, terminal: &mut Terminal) -> Result<(
     let is_well = checks.iter().all(|check| check.state != State::Problem);
     if common.json {
         let all = json!({"ok": is_well, "checks": checks});
-        writeln!(terminal.out(), "{all}")?;
+        terminal.json(&all)?;
         return Ok(());
     }
     let widest = checks
         .iter()
-        .map(|check| check.name.len())
+        .map(|check| visible(&check.name).chars().count())
         .max()
         .unwrap_or(0);
     for check in checks {
@@ -143,11 +144,13 @@ fn print(checks: &[Check], common: &Common, terminal: &mut Terminal) -> Result<(
         let state = state.as_str();
         writeln!(
             terminal.out(),
-            "{colour}{state:<8}{colour:#} {name:<widest$}  {message}"
+            "{colour}{state:<8}{colour:#} {:<widest$}  {}",
+            visible(name),
+            visible(message)
         )?;
         if let Some(hint) = &check.hint {
             let (dim, gap) = (style::DIM, " ".repeat(widest + 11));
-            writeln!(terminal.out(), "{gap}{dim}hint:{dim:#} {hint}")?;
+            writeln!(terminal.out(), "{gap}{dim}hint:{dim:#} {}", visible(hint))?;
         }
     }
     Ok(())

@@ -1,7 +1,6 @@
 //! `trimtab inspect`: what fills the window, and what is wrong with it.
 
 pub mod faults;
-pub mod json;
 pub mod outputs;
 pub mod report;
 pub mod table;
@@ -141,7 +140,7 @@ struct Printer {
 impl Printer {
     fn print(&mut self, report: Report, terminal: &mut Terminal) -> Result<(), Failure> {
         if self.json {
-            writeln!(terminal.out(), "{}", json::line(&report))?;
+            terminal.json(&report)?;
         } else if self.all {
             self.in_full(&report, terminal)?;
         } else if self.totals.conversations == 0 && self.held.is_none() {

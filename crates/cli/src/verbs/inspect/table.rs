@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::report::Report;
 use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style;
+use crate::ui::visible::visible;
 
 /// How wide the name of a conversation may be.
 const NAME: usize = 36;
@@ -68,10 +69,10 @@ pub fn row(report: &Report) -> String {
 
 /// What to call a conversation: its id, else its file, cut in the middle.
 fn name(report: &Report) -> String {
-    let name = report.id.as_deref().unwrap_or(&report.file);
+    let name = visible(report.id.as_deref().unwrap_or(&report.file));
     let count = name.chars().count();
     if count <= NAME {
-        return name.to_owned();
+        return name.into_owned();
     }
     let half = (NAME - 1) / 2;
     let head: String = name.chars().take(NAME - 1 - half).collect();

@@ -2,12 +2,11 @@
 
 use std::fmt::Write;
 
-use anstyle::Style;
-
 use super::report::Report;
 use crate::ui::bar::{self, Segment};
 use crate::ui::number::{counted, grouped, percent, short};
-use crate::ui::style;
+use crate::ui::style::{self, TextStyle};
+use crate::ui::visible::visible;
 
 /// How many faults are told before the rest is only counted.
 const FAULTS: usize = 20;
@@ -26,14 +25,14 @@ pub fn render(report: &Report, colour: bool) -> String {
 
 fn heading(text: &mut String, report: &Report) {
     let (strong, dim) = (style::STRONG, style::DIM);
-    let _ = write!(text, "{strong}{}{strong:#}", report.file);
+    let _ = write!(text, "{strong}{}{strong:#}", visible(&report.file));
     let more = [
         report.id.as_deref(),
         Some(report.form),
         report.model.as_deref(),
     ];
     for more in more.into_iter().flatten() {
-        let _ = write!(text, " {dim}|{dim:#} {more}");
+        let _ = write!(text, " {dim}|{dim:#} {}", visible(more));
     }
     let counts = &report.counts;
     let figures = [
@@ -117,7 +116,7 @@ fn segments(report: &Report) -> [Segment; 6] {
     .map(segment)
 }
 
-fn segment((name, letter, style, amount): (&'static str, char, Style, u64)) -> Segment {
+fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> Segment {
     Segment {
         name,
         letter,
@@ -171,7 +170,7 @@ fn largest(text: &mut String, report: &Report) {
     );
     for (rank, output) in report.outputs.largest.iter().enumerate() {
         let share = percent(output.tokens, report.window.tokens);
-        let tool: String = output.tool.chars().take(28).collect();
+        let tool: String = visible(&output.tool).chars().take(28).collect();
         let _ = writeln!(
             text,
             "{:>15}  {:>8} {tool:<28} {:>8} {:>8} {share:>6}",
@@ -203,7 +202,7 @@ fn repeats(text: &mut String, report: &Report) {
             "  message {} repeats message {} ({}, {} tokens)",
             repeat.message,
             repeat.first,
-            repeat.tool,
+            visible(&repeat.tool),
             grouped(repeat.tokens),
         );
     }
@@ -222,7 +221,12 @@ fn faults(text: &mut String, report: &Report) {
     let number = counted(report.faults.len(), "fault");
     let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would refuse it");
     for fault in report.faults.iter().take(FAULTS) {
-        let _ = writeln!(text, "  message {}: {}", fault.message, fault.text);
+        let _ = writeln!(
+            text,
+            "  message {}: {}",
+            fault.message,
+            visible(&fault.text)
+        );
     }
     let rest = report.faults.len().saturating_sub(FAULTS);
     if rest > 0 {

@@ -7,6 +7,7 @@ use trimtab_wire::catalogue::{Model, Price};
 use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
+use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, style};
 
 pub(super) fn run(filter: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -14,11 +15,7 @@ pub(super) fn run(filter: &str, common: &Common, terminal: &mut Terminal) -> Res
     let mut shown = 0;
     for model in catalogue.list(filter) {
         if common.json {
-            writeln!(
-                terminal.out(),
-                "{}",
-                serde_json::to_string(&model).map_err(as_io)?
-            )?;
+            terminal.json(&model)?;
         } else {
             if shown == 0 {
                 heading(terminal)?;
@@ -34,10 +31,6 @@ pub(super) fn run(filter: &str, common: &Common, terminal: &mut Terminal) -> Res
         ));
     }
     Ok(())
-}
-
-pub(super) fn as_io(error: serde_json::Error) -> std::io::Error {
-    error.into()
 }
 
 fn heading(terminal: &mut Terminal) -> Result<(), Failure> {
@@ -68,7 +61,7 @@ fn line(model: &Model) -> String {
     };
     format!(
         "{:<52} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
-        model.id,
+        visible(&model.id),
         number::short(model.window),
         answer,
         price(|prices| prices.input),

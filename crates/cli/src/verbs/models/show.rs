@@ -4,10 +4,10 @@ use std::io::Write;
 
 use trimtab_wire::catalogue::{Binding, CacheKind, Match, Model, Prices};
 
-use super::list::as_io;
 use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
+use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, style};
 
 pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -16,11 +16,7 @@ pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Resul
                 trimtab models update FILE";
     let found = catalogue::find(&catalogue, name, hint)?;
     if common.json {
-        writeln!(
-            terminal.out(),
-            "{}",
-            serde_json::to_string(&found.model).map_err(as_io)?
-        )?;
+        terminal.json(&found.model)?;
         return Ok(());
     }
     let (strong, dim) = (style::STRONG, style::DIM);
@@ -28,10 +24,10 @@ pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Resul
     writeln!(
         terminal.out(),
         "{strong}{}{strong:#} {dim}{how}{dim:#}",
-        found.model.id
+        visible(&found.model.id)
     )?;
     for (label, value) in facts(&found.model) {
-        writeln!(terminal.out(), "  {label:<18} {value}")?;
+        writeln!(terminal.out(), "  {label:<18} {}", visible(&value))?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
 use crate::source;
+use crate::ui::visible::visible;
 use crate::ui::{Terminal, number};
 
 pub(super) fn run(file: &Path, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -30,13 +31,13 @@ pub(super) fn run(file: &Path, common: &Common, terminal: &mut Terminal) -> Resu
     let (kept, skipped) = (import.kept, import.skipped.len());
     if common.json {
         let report = serde_json::json!({"path": path, "models": kept, "skipped": skipped});
-        writeln!(terminal.out(), "{report}")?;
+        terminal.json(&report)?;
     } else {
         let models = number::counted(kept, "model");
         writeln!(
             terminal.out(),
             "{models} kept in {}, {skipped} left out",
-            path.display()
+            visible(&path.display().to_string())
         )?;
     }
     Ok(())

@@ -10,7 +10,8 @@ use trimtab::store::{Collect, Collected, SessionId, Store};
 use super::place::StoreArgs;
 use crate::args::Common;
 use crate::exit::Failure;
-use crate::ui::{Terminal, number, sheet, units};
+use crate::ui::visible::{visible, visible_json};
+use crate::ui::{Terminal, number, units};
 
 /// What `trimtab output gc` takes.
 #[derive(Debug, clap::Args)]
@@ -59,7 +60,7 @@ pub fn run(
     let done = place.store.collect(&request);
     let done = done.map_err(|error| place.failed(&error))?;
     let report = if common.json {
-        format!("{}\n", as_json(args, &done))
+        visible_json(&as_json(args, &done)) + "\n"
     } else {
         text(args, &done)
     };
@@ -88,7 +89,7 @@ fn as_json(args: &Args, done: &Collected) -> serde_json::Value {
 fn text(args: &Args, done: &Collected) -> String {
     let mut text = String::new();
     for session in &done.sessions {
-        let _ = writeln!(text, "{}", sheet::name(session.as_str()));
+        let _ = writeln!(text, "{}", visible(session.as_str()));
     }
     let verb = if args.dry_run {
         "would remove"

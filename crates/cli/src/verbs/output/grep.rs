@@ -10,6 +10,7 @@ use super::place::{SessionArgs, StoreArgs};
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::sheet::Sheet;
+use crate::ui::visible::visible_json;
 use crate::ui::{Terminal, style};
 
 /// What `trimtab output grep` takes.
@@ -162,7 +163,7 @@ fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failu
 fn print_json(found: &Found) -> io::Result<()> {
     let mut sheet = Sheet::new(false);
     for found in &found.matches {
-        sheet.ours(as_json(found))?;
+        sheet.ours(visible_json(&as_json(found)))?;
         sheet.end()?;
     }
     sheet.flush()

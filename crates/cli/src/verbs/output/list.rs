@@ -8,7 +8,8 @@ use super::place::{Place, StoreArgs, session_id};
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
-use crate::ui::{Terminal, number, sheet, style, units};
+use crate::ui::visible::visible;
+use crate::ui::{Terminal, number, style, units};
 
 /// What `trimtab output list` takes.
 #[derive(Debug, clap::Args)]
@@ -46,7 +47,7 @@ pub fn run(
         let outputs = outputs.map_err(|error| place.failed(&error))?;
         if common.json {
             for output in &outputs {
-                writeln!(terminal.out(), "{}", super::as_json(output))?;
+                terminal.json(&super::as_json(output))?;
             }
         } else if !outputs.is_empty() {
             let gap = if seen > 0 { "\n" } else { "" };
@@ -89,7 +90,7 @@ fn text(session: &SessionId, outputs: &[Metadata]) -> String {
         .chain(outputs.iter().map(row))
         .collect();
     let (left, right) = (Align::Left, Align::Right);
-    let (strong, name) = (style::STRONG, sheet::name(session.as_str()));
+    let (strong, name) = (style::STRONG, visible(session.as_str()));
     format!(
         "{strong}session {name}{strong:#}\n{}",
         lined_up(&rows, [left, right, right, right, left, left])
@@ -100,6 +101,6 @@ fn or_dash(text: &str) -> String {
     if text.is_empty() {
         "-".to_owned()
     } else {
-        sheet::name(text)
+        text.to_owned()
     }
 }

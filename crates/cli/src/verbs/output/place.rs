@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use trimtab::store::{Error, FolderStore, SessionId, Store};
 
 use crate::exit::Failure;
-use crate::ui::sheet;
+use crate::ui::visible::visible;
 
 /// Says where the store is.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -135,10 +135,13 @@ impl Place {
                 Ok(()) => Failure::input(
                     format!(
                         "no output '{}' in session '{}'",
-                        sheet::name(id),
-                        sheet::name(session.as_str())
+                        visible(id),
+                        visible(session.as_str())
                     ),
-                    format!("`trimtab output list --session {session}` shows those that there are"),
+                    format!(
+                        "`trimtab output list --session {}` shows those that there are",
+                        visible(session.as_str())
+                    ),
                 ),
             },
             Error::Damaged { .. } => Failure::Stuck {
@@ -161,7 +164,7 @@ impl Place {
         Err(Failure::input(
             format!(
                 "no session '{}' in the store at {}",
-                sheet::name(session.as_str()),
+                visible(session.as_str()),
                 self.path.display()
             ),
             "`trimtab output sessions` shows those that there are",

@@ -70,7 +70,7 @@ pub fn run(
     );
     if common.json {
         let json = json!({"ref": stored.id(), "byte_size": bytes, "line_count": lines});
-        writeln!(terminal.out(), "{json}")?;
+        terminal.json(&json)?;
     } else {
         terminal.note(&format!(
             "stored {}, {} lines",

@@ -9,7 +9,9 @@ use trimtab::store::{Error, Form, Line, LineRange, SessionId, Store, Stored};
 use super::place::{Place, SessionArgs, StoreArgs};
 use crate::args::Common;
 use crate::exit::Failure;
+use crate::ui::raw_output;
 use crate::ui::sheet::Sheet;
+use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, style, units};
 
 /// Longer lines are printed piece by piece.
@@ -96,7 +98,7 @@ fn binary(session: &SessionId, stored: &Stored) -> Failure {
     Failure::input(
         format!(
             "output '{id}' is binary ({}, {}): it has no lines to print",
-            metadata.labels.media_type,
+            visible(&metadata.labels.media_type),
             units::size(metadata.byte_size)
         ),
         format!("trimtab output read --session {session} {id} --raw > FILE"),
@@ -135,14 +137,14 @@ impl From<io::Error> for Stop {
 
 /// Everything, as it was stored.
 fn raw(stored: &Stored) -> Result<(), Stop> {
-    let mut out = io::stdout().lock();
+    let mut out = raw_output();
     io::copy(&mut stored.reader(), &mut out)?;
     Ok(out.flush()?)
 }
 
 /// Some lines as they were stored, with their ends.
 fn raw_lines(args: &Args, stored: &Stored) -> Result<(), Stop> {
-    let mut out = io::stdout().lock();
+    let mut out = raw_output();
     let mut at = start_of(stored, args.offset)?;
     let last = args.offset.saturating_add(args.limit.unwrap_or(u64::MAX));
     let end = if last < stored.line_count() {
@@ -220,7 +222,7 @@ impl Printer<'_> {
             "byte_size": line.byte_size,
             "clipped": line.is_clipped(),
         });
-        self.sheet.ours(json)?;
+        self.sheet.ours(visible_json(&json))?;
         Ok(self.sheet.end()?)
     }
 }

@@ -9,7 +9,7 @@ use super::place::StoreArgs;
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
-use crate::ui::{Terminal, number, sheet, units};
+use crate::ui::{Terminal, number, units};
 
 /// Runs the verb.
 pub fn run(store: &StoreArgs, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -22,7 +22,7 @@ pub fn run(store: &StoreArgs, common: &Common, terminal: &mut Terminal) -> Resul
     sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
     if common.json {
         for info in &sessions {
-            writeln!(terminal.out(), "{}", as_json(info))?;
+            terminal.json(&as_json(info))?;
         }
         return Ok(());
     }
@@ -49,12 +49,9 @@ fn text(sessions: &[SessionInfo]) -> String {
     let now = super::now();
     let heading = ["SESSION", "OUTPUTS", "SIZE", "USED", "PARENT"].map(str::to_owned);
     let row = |info: &SessionInfo| {
-        let parent = info
-            .parent
-            .as_ref()
-            .map(|parent| sheet::name(parent.as_str()));
+        let parent = info.parent.as_ref().map(ToString::to_string);
         [
-            sheet::name(info.session.as_str()),
+            info.session.to_string(),
             number::grouped(info.outputs),
             units::size(info.byte_size),
             units::age(now.saturating_sub(info.used)),

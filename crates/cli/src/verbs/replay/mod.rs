@@ -118,7 +118,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     let rows = rows::rows(&read.conversations, &presets, done);
     if common.json {
         for line in rows.json(&settings) {
-            writeln!(terminal.out(), "{line}")?;
+            terminal.json(&line)?;
         }
     } else {
         let text = table::text(&rows, &settings, args.all);

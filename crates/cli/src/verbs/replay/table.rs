@@ -7,6 +7,7 @@ use trimtab::replay::Settings;
 use super::rows::{Row, Rows};
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::number::grouped;
+use crate::ui::visible::visible;
 
 /// So many breaks of one conversation are listed.
 const BREAKS: usize = 12;
@@ -31,7 +32,7 @@ pub fn text(rows: &Rows, settings: &Settings, every: bool) -> String {
     text.push_str(&lines(rows, every));
     for preset in &rows.presets {
         for told in preset.sum.report.fault_texts.iter().take(3) {
-            let _ = writeln!(text, "{}: {told}", preset.name);
+            let _ = writeln!(text, "{}: {}", preset.name, visible(told));
         }
     }
     if conversations == 1 && rows.presets.len() == 1 {
@@ -111,7 +112,7 @@ fn breaks(rows: &Rows) -> String {
             found.cost,
         );
         if !found.why.is_empty() {
-            let _ = writeln!(text, "  {}", found.why);
+            let _ = writeln!(text, "  {}", visible(&found.why));
         }
     }
     if breaks.len() > BREAKS {

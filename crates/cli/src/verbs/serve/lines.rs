@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::proxy::settings::{Resolved, mode_name};
+use crate::ui::visible::visible;
 
 /// Where it listens, where requests go, and how to point a client at it.
 pub(super) fn started(address: SocketAddr, resolved: &Resolved) -> String {
@@ -11,7 +12,7 @@ pub(super) fn started(address: SocketAddr, resolved: &Resolved) -> String {
     let mode = mode_name(proxy.mode);
     format!(
         "trimtab: listening on http://{address} (preset {}, {mode}), upstreams: {}\n{}",
-        proxy.preset,
+        visible(&proxy.preset),
         upstreams.join(", "),
         pointing(address)
     )
@@ -34,5 +35,5 @@ fn upstream(upstream: &trimtab_proxy::Upstream) -> String {
         [] => String::new(),
         about => format!(" ({})", about.join(", ")),
     };
-    format!("{}{about}", upstream.url)
+    visible(&format!("{}{about}", upstream.url)).into_owned()
 }

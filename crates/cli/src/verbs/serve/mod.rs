@@ -155,8 +155,7 @@ fn print(
 ) -> Result<(), Failure> {
     savings.add(record);
     if common.json {
-        let line = serde_json::to_string(record).unwrap_or_default();
-        writeln!(terminal.out(), "{line}")?;
+        terminal.json(record)?;
         terminal.out().flush()?;
     } else if is_traffic(record) {
         terminal.note(&record.to_string());

@@ -8,8 +8,6 @@ use tokio::process::{Child, Command};
 
 use crate::exit::Failure;
 
-/// The exit code of a shell for a command that is not there.
-const NOT_FOUND: u8 = 127;
 /// What a shell adds to the number of the signal that ended a command.
 const BY_SIGNAL: i32 = 128;
 
@@ -34,11 +32,7 @@ pub(super) async fn run(
 fn failed(name: &OsStr, error: &io::Error) -> Failure {
     let name = name.display();
     if error.kind() == io::ErrorKind::NotFound {
-        let _ = io::Write::write_fmt(
-            &mut io::stderr(),
-            format_args!("error: {name}: command not found\n"),
-        );
-        return Failure::Child(NOT_FOUND);
+        return Failure::NotFound(format!("{name}: command not found"));
     }
     Failure::Stuck {
         message: format!("{name}: {error}"),

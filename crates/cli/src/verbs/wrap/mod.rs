@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::json;
-use std::io::Write;
 
 use self::clients::{Setup, setup};
 use crate::args::Common;
@@ -17,6 +16,7 @@ use crate::proxy::savings::Savings;
 use crate::proxy::settings::{ProxyArgs, resolve};
 use crate::proxy::{block_on, start};
 use crate::ui::Terminal;
+use crate::ui::visible::visible_json;
 
 /// What `trimtab wrap` takes.
 #[derive(Debug, clap::Args)]
@@ -101,7 +101,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     let total = savings.total();
     if common.json {
         let line = json!({"wrap": total, "exit_code": code});
-        let _ = writeln!(std::io::stderr(), "{line}");
+        terminal.say(&visible_json(&line));
     } else {
         terminal.note(&format!("trimtab: {}", total.line()));
     }

@@ -1,0 +1,246 @@
+//! Finding and opening files below a folder, whatever happens to links meanwhile.
+//!
+//! A path is followed name by name, each relative to the handle of the folder before it and
+//! never through a link. What a link says is read and followed in the same way, so that a link
+//! which is exchanged between two steps cannot lead anywhere else.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use super::workspace::{WorkspaceError, joined};
+
+/// How many links a path may lead through: as many as the system allows.
+const MOST_LINKS: u32 = 40;
+
+/// What a path names.
+#[derive(Debug)]
+pub(super) enum Located {
+    /// A folder that is there.
+    Folder {
+        folder: OwnedFd,
+        /// Where it really is, relative to the root.
+        path: PathBuf,
+    },
+    /// Something else that is there.
+    File {
+        /// The folder that it is in.
+        folder: OwnedFd,
+        name: OsString,
+        kind: FileType,
+        path: PathBuf,
+    },
+    /// Nothing yet.
+    Missing {
+        /// The last folder on the way that is there.
+        folder: OwnedFd,
+        /// The names that are missing; the last one may be that of a file.
+        names: Vec<OsString>,
+        path: PathBuf,
+    },
+}
+
+/// Why something could not be opened.
+#[derive(Debug)]
+pub(super) enum OpenError {
+    Escapes,
+    NotRegular(FileType),
+    System(io::Error),
+}
+
+impl OpenError {
+    /// The error for the model, who knows the thing by `path`.
+    pub(super) fn of_path(self, path: &str) -> WorkspaceError {
+        let path = path.to_owned();
+        match self {
+            Self::Escapes => WorkspaceError::Escapes(path),
+            Self::NotRegular(kind) => WorkspaceError::NotRegular {
+                path,
+                kind: kind_name(kind),
+            },
+            Self::System(error) => WorkspaceError::Unreadable { path, error },
+        }
+    }
+}
+
+impl From<Errno> for OpenError {
+    fn from(error: Errno) -> Self {
+        Self::System(error.into())
+    }
+}
+
+fn kind_name(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Directory => "folder",
+        FileType::Fifo => "FIFO",
+        FileType::Socket => "socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "device",
+        FileType::Symlink => "link",
+        _ => "special file",
+    }
+}
+
+/// Opens the folder `name` in `folder`; fails if it is a link.
+pub(super) fn open_folder(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(folder, name, flags, Mode::empty())
+}
+
+/// Opens the regular file `name` in `folder`, which was seen as a `kind` before.
+pub(super) fn open_regular(
+    folder: impl AsFd,
+    name: &OsStr,
+    kind: FileType,
+) -> Result<File, OpenError> {
+    // Devices are not even opened: that alone can do something.
+    if kind != FileType::RegularFile {
+        return Err(OpenError::NotRegular(kind));
+    }
+    // It may have been exchanged since: a FIFO must not block.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = openat(folder, name, flags | OFlags::CLOEXEC, Mode::empty())?;
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(File::from(file)),
+        kind => Err(OpenError::NotRegular(kind)),
+    }
+}
+
+/// What `name` in `folder` is; a link is not followed.
+pub(super) fn kind_of(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<FileType> {
+    let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(stat.st_mode))
+}
+
+/// Finds `path`, which is relative to `root`.
+pub(super) fn locate(root: &Path, path: &Path) -> Result<Located, OpenError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut finder = Finder {
+        root,
+        root_folder: open(root, flags, Mode::empty())?,
+        folders: Vec::new(),
+        ahead: Vec::new(),
+        links: 0,
+    };
+    finder.add(path)?;
+    finder.find()
+}
+
+/// A path on its way from the root to what it names.
+struct Finder<'r> {
+    root: &'r Path,
+    root_folder: OwnedFd,
+    /// The folders below the root that were entered, with their names.
+    folders: Vec<(OwnedFd, OsString)>,
+    /// The names that are still to be followed, the next one last.
+    ahead: Vec<Step>,
+    links: u32,
+}
+
+enum Step {
+    Up,
+    Name(OsString),
+}
+
+impl Finder<'_> {
+    /// Puts the names of `path` before those that are still to be followed.
+    fn add(&mut self, path: &Path) -> Result<(), OpenError> {
+        let relative = if path.is_absolute() {
+            self.folders.clear();
+            path.strip_prefix(self.root)
+                .map_err(|_| OpenError::Escapes)?
+        } else {
+            path
+        };
+        for part in relative.components().rev() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir => self.ahead.push(Step::Up),
+                Component::Normal(name) => self.ahead.push(Step::Name(name.to_owned())),
+                Component::RootDir | Component::Prefix(_) => return Err(OpenError::Escapes),
+            }
+        }
+        Ok(())
+    }
+
+    fn find(mut self) -> Result<Located, OpenError> {
+        while let Some(step) = self.ahead.pop() {
+            let name = match step {
+                Step::Up => {
+                    self.folders.pop().ok_or(OpenError::Escapes)?;
+                    continue;
+                }
+                Step::Name(name) => name,
+            };
+            match kind_of(self.here(), &name) {
+                Ok(FileType::Directory) => {
+                    let folder = open_folder(self.here(), &name)?;
+                    self.folders.push((folder, name));
+                }
+                Ok(FileType::Symlink) => self.follow(&name)?,
+                Ok(kind) if self.ahead.is_empty() => return Ok(self.file(name, kind)),
+                Ok(_) => return Err(Errno::NOTDIR.into()),
+                Err(Errno::NOENT) => return self.missing(name),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let path = self.path();
+        let folder = self.into_here();
+        Ok(Located::Folder { folder, path })
+    }
+
+    fn follow(&mut self, name: &OsStr) -> Result<(), OpenError> {
+        self.links += 1;
+        if self.links > MOST_LINKS {
+            return Err(Errno::LOOP.into());
+        }
+        let target = readlinkat(self.here(), name, Vec::new())?;
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        self.add(&target)
+    }
+
+    fn file(self, name: OsString, kind: FileType) -> Located {
+        Located::File {
+            path: self.path().join(&name),
+            folder: self.into_here(),
+            name,
+            kind,
+        }
+    }
+
+    /// The rest of the path can be made if it has nothing but names.
+    fn missing(mut self, first: OsString) -> Result<Located, OpenError> {
+        let mut names = vec![first];
+        while let Some(step) = self.ahead.pop() {
+            match step {
+                Step::Name(name) => names.push(name),
+                Step::Up => return Err(Errno::NOENT.into()),
+            }
+        }
+        Ok(Located::Missing {
+            path: joined(&self.path(), &names),
+            folder: self.into_here(),
+            names,
+        })
+    }
+
+    fn here(&self) -> &OwnedFd {
+        let last = self.folders.last();
+        last.map_or(&self.root_folder, |(folder, _)| folder)
+    }
+
+    fn into_here(mut self) -> OwnedFd {
+        let last = self.folders.pop();
+        last.map_or(self.root_folder, |(folder, _)| folder)
+    }
+
+    /// Where the path has led so far, relative to the root.
+    fn path(&self) -> PathBuf {
+        self.folders.iter().map(|(_, name)| name).collect()
+    }
+}

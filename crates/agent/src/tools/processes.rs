@@ -1,0 +1,233 @@
+//! Ending commands with everything that they started.
+//!
+//! A command runs in a process group of its own, but what it starts can leave that group, and
+//! its parent can end before it does. On Linux everything that descends from the command is
+//! therefore looked up and ended one by one. Orphans have no line to their command any more: a
+//! process that adopts them (a child subreaper) and starts no other children knows that they
+//! are left over from a command.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// The shells of the commands that run now.
+static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<Pid>> {
+    // A list of numbers is never left half changed.
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A command and all that it started. Dropping it ends them.
+#[derive(Debug)]
+pub(super) struct CommandProcesses {
+    shell: Pid,
+    ends_orphans: bool,
+}
+
+impl CommandProcesses {
+    /// The command whose shell, the leader of a group, is `shell`.
+    pub(super) fn new(shell: Pid, ends_orphans: bool) -> Self {
+        running().push(shell);
+        Self {
+            shell,
+            ends_orphans,
+        }
+    }
+}
+
+impl Drop for CommandProcesses {
+    fn drop(&mut self) {
+        // Nobody may be left of it.
+        let _ = kill_process_group(self.shell, Signal::KILL);
+        #[cfg(target_os = "linux")]
+        {
+            // While another command runs, an orphan may be its.
+            let orphans = self.ends_orphans && running().len() == 1;
+            tree::end(&[self.shell], orphans);
+        }
+        running().retain(|shell| *shell != self.shell);
+    }
+}
+
+/// Ends all commands that run now, with everything that they started: for a process that is
+/// about to end.
+pub fn end_all_commands() {
+    let shells = running().clone();
+    for shell in &shells {
+        let _ = kill_process_group(*shell, Signal::KILL);
+    }
+    #[cfg(target_os = "linux")]
+    tree::end(&shells, false);
+}
+
+/// Lets this process adopt what commands leave behind, where the system can do that.
+pub(super) fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    {
+        // Where it fails, groups and descendants are ended all the same.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod tree {
+    use std::collections::HashSet;
+    use std::fs;
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{
+        Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, waitpid,
+    };
+
+    use super::running;
+
+    /// How long it may take until all are gone. Only what starts new processes as fast as it is
+    /// ended takes that long.
+    const PATIENCE: Duration = Duration::from_secs(5);
+    /// How long to wait before looking again.
+    const PAUSE: Duration = Duration::from_millis(2);
+
+    /// What the system says of a process.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct ProcessEntry {
+        id: Pid,
+        parent: i32,
+        group: i32,
+        /// Tells it from a later process with the same id.
+        started: u64,
+        is_zombie: bool,
+    }
+
+    /// Ends what descends from `shells` or is in their groups, and orphans if asked to.
+    pub(super) fn end(shells: &[Pid], orphans: bool) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let left = left_over(&all(), shells, orphans);
+            if left.is_empty() || Instant::now() > until {
+                return;
+            }
+            for process in left {
+                kill(process);
+            }
+            sleep(PAUSE);
+        }
+    }
+
+    /// The processes that have to go; those that ended are taken leave of.
+    fn left_over(all: &[ProcessEntry], shells: &[Pid], orphans: bool) -> Vec<ProcessEntry> {
+        let own = getpid().as_raw_pid();
+        let known: HashSet<Pid> = running().iter().copied().collect();
+        let is_orphan = |process: &ProcessEntry| {
+            orphans && process.parent == own && !known.contains(&process.id)
+        };
+        let mut found: HashSet<i32> = shells.iter().map(|shell| shell.as_raw_pid()).collect();
+        let groups = found.clone();
+        // Each round finds the children of those found before.
+        loop {
+            let before = found.len();
+            for process in all {
+                let belongs = groups.contains(&process.group)
+                    || found.contains(&process.parent)
+                    || is_orphan(process);
+                if belongs && process.id.as_raw_pid() != own {
+                    found.insert(process.id.as_raw_pid());
+                }
+            }
+            if found.len() == before {
+                break;
+            }
+        }
+        let mut left = Vec::new();
+        for process in all {
+            if !found.contains(&process.id.as_raw_pid()) {
+                continue;
+            }
+            if !process.is_zombie {
+                left.push(*process);
+            } else if is_orphan(process) {
+                // Nobody else waits for it.
+                let _ = waitpid(Some(process.id), WaitOptions::NOHANG);
+            }
+        }
+        left
+    }
+
+    /// Kills a process, and no other one that got its id meanwhile.
+    fn kill(process: ProcessEntry) {
+        let Ok(handle) = pidfd_open(process.id, PidfdFlags::empty()) else {
+            return;
+        };
+        let now = entry(process.id.as_raw_pid());
+        if now.is_some_and(|now| now.started == process.started) {
+            // It may have ended by itself.
+            let _ = pidfd_send_signal(handle, Signal::KILL);
+        }
+    }
+
+    fn all() -> Vec<ProcessEntry> {
+        let Ok(folder) = fs::read_dir("/proc") else {
+            return Vec::new();
+        };
+        let ids = folder.flatten().filter_map(|entry| {
+            let name = entry.file_name();
+            name.to_str()?.parse().ok()
+        });
+        ids.filter_map(entry).collect()
+    }
+
+    fn entry(id: i32) -> Option<ProcessEntry> {
+        let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
+        parse(id, &String::from_utf8_lossy(&stat))
+    }
+
+    /// Reads a line of `/proc/ID/stat`.
+    fn parse(id: i32, stat: &str) -> Option<ProcessEntry> {
+        // The name of the program stands in brackets and may contain anything.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        Some(ProcessEntry {
+            id: Pid::from_raw(id)?,
+            is_zombie: matches!(*fields.first()?, "Z" | "X"),
+            parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn stat_of_a_strange_name_is_read() {
+            let rest = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 99";
+            let found = parse(5, &format!("5 (a) Z 1 (b)) {rest}")).unwrap();
+            assert_eq!((found.parent, found.group), (7, 8));
+            assert_eq!((found.started, found.is_zombie), (4711, false));
+        }
+
+        #[test]
+        fn descendants_and_groups_are_found_in_any_order() {
+            let process = |id, parent, group| ProcessEntry {
+                id: Pid::from_raw(id).unwrap(),
+                parent,
+                group,
+                started: 1,
+                is_zombie: false,
+            };
+            let all = [
+                process(904, 903, 904),
+                process(903, 902, 903),
+                process(902, 901, 901),
+                process(901, 1, 901),
+                process(905, 1, 901),
+                process(906, 1, 906),
+            ];
+            let left = left_over(&all, &[Pid::from_raw(901).unwrap()], false);
+            let ids: Vec<i32> = left.iter().map(|one| one.id.as_raw_pid()).collect();
+            assert_eq!(ids, [904, 903, 902, 901, 905]);
+        }
+    }
+}

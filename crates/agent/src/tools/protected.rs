@@ -1,0 +1,97 @@
+//! Files that run something later, or tell agents what to do.
+
+use std::path::Path;
+
+/// Names of files and folders that are protected wherever they are: version control, settings
+/// of agents and editors, and what shells, hooks and build services run by themselves.
+const PROTECTED_NAMES: &[&str] = &[
+    // Version control and its hooks.
+    ".git",
+    ".gitconfig",
+    ".gitmodules",
+    ".hg",
+    ".jj",
+    ".svn",
+    ".husky",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    // Our own settings.
+    "trimtab.toml",
+    ".trimtab",
+    // Settings and instructions of agents.
+    "agent.md",
+    "agents.md",
+    "agents.override.md",
+    "claude.md",
+    "claude.local.md",
+    "gemini.md",
+    ".agents",
+    ".aider.conf.yml",
+    ".amazonq",
+    ".claude",
+    ".claude.json",
+    ".clinerules",
+    ".codex",
+    ".continue",
+    ".copilot",
+    ".cursor",
+    ".cursorrules",
+    ".gemini",
+    ".goosehints",
+    ".junie",
+    ".kiro",
+    ".mcp.json",
+    ".opencode",
+    ".roo",
+    ".windsurf",
+    ".windsurfrules",
+    "opencode.json",
+    "opencode.jsonc",
+    // Editors that run tasks from the folder that they open.
+    ".devcontainer",
+    ".idea",
+    ".vscode",
+    ".zed",
+    // Build services.
+    ".circleci",
+    ".github",
+    ".gitlab-ci.yml",
+    "jenkinsfile",
+    // Shells, and what they load when a folder is entered or a session begins.
+    ".bash_login",
+    ".bash_profile",
+    ".bashrc",
+    ".envrc",
+    ".profile",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    // Tools that take commands to run from their settings, and keys.
+    ".cargo",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".gnupg",
+    ".ssh",
+];
+
+/// True if a file can run commands later or steer an agent: anything in `.git`, settings of
+/// agents, editors and shells, hooks, and `trimtab.toml`. Such a file is not written without a
+/// question, whatever else is allowed.
+///
+/// ```
+/// use trimtab_agent::tools::is_protected;
+///
+/// assert!(is_protected(".git/hooks/pre-commit".as_ref()));
+/// assert!(is_protected("sub/Trimtab.toml".as_ref()));
+/// assert!(!is_protected("src/git.rs".as_ref()));
+/// ```
+pub fn is_protected(path: &Path) -> bool {
+    path.components().any(|part| {
+        let name = part.as_os_str().to_string_lossy();
+        // Some file systems do not tell upper from lower case, nor mind dots and spaces at
+        // the end.
+        let name = name.trim_end_matches(['.', ' ']).to_lowercase();
+        PROTECTED_NAMES.contains(&name.as_str())
+    })
+}

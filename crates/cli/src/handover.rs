@@ -1,0 +1,176 @@
+//! Keys that commands cannot read.
+//!
+//! The environment that a process was started with can be read by its children, in
+//! `/proc/ID/environ`, for as long as it runs. A verb that lets a model run commands therefore
+//! starts itself again with an environment that has no keys in it, and gets them through a pipe
+//! that is read once. After that the process cannot be looked into by others of the same user.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use rustix::io::FdFlags;
+use trimtab_agent::tools::CommandEnvironment;
+
+use crate::exit::Failure;
+
+/// Says in which open file the keys are, to the process that is started again.
+const HANDOVER: &str = "TRIMTAB_HANDOVER";
+/// Where a process finds its open files.
+const OPEN_FILES: &str = "/dev/fd";
+/// The keys that are handed over.
+const KEYS: [&str; 2] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"];
+/// The most bytes of all keys: a pipe holds at least as many without a reader.
+const MOST_BYTES: usize = 4096;
+
+/// Variables that we need ourselves, besides those that commands need and our own.
+const NEEDED: [&str; 13] = [
+    "ALL_PROXY",
+    "ANTHROPIC_BASE_URL",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLORTERM",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "LESS",
+    "LESSCHARSET",
+    "OPENAI_BASE_URL",
+    "PAGER",
+    "TERM",
+    "TERM_PROGRAM",
+];
+
+/// The keys that were handed over, by their variables.
+static HELD: OnceLock<Vec<(String, String)>> = OnceLock::new();
+
+/// The key in the environment variable `name`, or the one that was handed over for it.
+pub fn key(name: &str) -> Option<String> {
+    let held = HELD.get().into_iter().flatten();
+    let mut held = held.filter(|(known, _)| known == name);
+    let key = held.next().map(|(_, key)| key.clone());
+    let key = key.or_else(|| std::env::var(name).ok());
+    key.filter(|key| !key.trim().is_empty())
+}
+
+/// Puts the keys where commands, which are given `environment`, cannot read them. Must be called
+/// before anything is printed or read: the process may start again.
+pub fn protect_keys(environment: &CommandEnvironment) -> Result<(), Failure> {
+    match std::env::var(HANDOVER) {
+        Ok(number) => {
+            let held = receive(&number).map_err(|error| Failure::Stuck {
+                message: format!("the keys could not be handed over: {error}"),
+                hint: Some(format!("{HANDOVER} is for our own use: unset it")),
+            })?;
+            // Only this call sets it.
+            let _ = HELD.set(held);
+        }
+        // Without a way to open the pipe again, the environment stays as it is; commands get a
+        // clean one all the same.
+        Err(_) if !Path::new(OPEN_FILES).exists() => {}
+        Err(_) => start_again(environment)?,
+    }
+    seal();
+    Ok(())
+}
+
+/// Starts this program again without keys in its environment; returns only if that failed.
+fn start_again(environment: &CommandEnvironment) -> Result<(), Failure> {
+    let keys: Vec<(&str, String)> = KEYS
+        .into_iter()
+        .filter_map(|name| Some((name, std::env::var(name).ok()?)))
+        .collect();
+    let keys = serde_json::to_vec(&keys).map_err(io::Error::other)?;
+    if keys.len() > MOST_BYTES {
+        return Err(Failure::input(
+            format!("{} are longer than any key is", KEYS.join(" and ")),
+            "set them to the keys that the providers gave you",
+        ));
+    }
+    let (reader, mut writer) = io::pipe()?;
+    writer.write_all(&keys)?;
+    drop(writer);
+    rustix::io::fcntl_setfd(&reader, FdFlags::empty()).map_err(io::Error::from)?;
+    let mut arguments = std::env::args_os();
+    let mut command = Command::new(std::env::current_exe()?);
+    if let Some(name) = arguments.next() {
+        command.arg0(name);
+    }
+    let kept = std::env::vars_os().filter(|(name, value)| is_kept(name, value, environment));
+    let kept: Vec<(OsString, OsString)> = kept.collect();
+    let error = command
+        .args(arguments)
+        .env_clear()
+        .envs(kept)
+        .env(HANDOVER, reader.as_raw_fd().to_string())
+        .exec();
+    Err(Failure::Stuck {
+        message: format!("cannot start again with a clean environment: {error}"),
+        hint: Some("the program must be a file that can be run".to_owned()),
+    })
+}
+
+/// True for variables that we need after the start, none of which is a key.
+fn is_kept(name: &OsStr, value: &OsStr, environment: &CommandEnvironment) -> bool {
+    let Some(text) = name.to_str() else {
+        return false;
+    };
+    let upper = text.to_ascii_uppercase();
+    let is_secret = ["KEY", "PASSWORD", "SECRET", "TOKEN"]
+        .iter()
+        .any(|word| upper.contains(word));
+    let is_own = text.starts_with("TRIMTAB_") && !is_secret;
+    is_own || NEEDED.contains(&upper.as_str()) || environment.has(name, value)
+}
+
+/// Reads what was handed over. The pipe has nothing in it afterwards.
+fn receive(number: &str) -> io::Result<Vec<(String, String)>> {
+    let number: u32 = number.parse().map_err(io::Error::other)?;
+    let pipe = File::open(Path::new(OPEN_FILES).join(number.to_string()))?;
+    let mut bytes = Vec::new();
+    pipe.take(MOST_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+/// Keeps other processes of the same user from looking into this one.
+#[cfg(target_os = "linux")]
+fn seal() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
+
+    // Where this fails the keys are still not in the environment.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    // What root's commands would need to look into it all the same. Others do not have it.
+    let _ = remove_capability_from_bounding_set(CapabilitySet::SYS_PTRACE);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn seal() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_not_kept() {
+        let environment = CommandEnvironment::new(["MY_SETTING"]).unwrap();
+        let is_kept = |name: &str| is_kept(name.as_ref(), "value".as_ref(), &environment);
+        for name in [
+            "OPENAI_API_KEY",
+            "ANTHROPIC_API_KEY",
+            "TRIMTAB_PROXY_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "GITHUB_TOKEN",
+            "DATABASE_URL",
+        ] {
+            assert!(!is_kept(name), "{name}");
+        }
+        for name in ["PATH", "TRIMTAB_STORE", "https_proxy", "TERM", "MY_SETTING"] {
+            assert!(is_kept(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Text from elsewhere on a terminal.
+//!
+//! Names, paths, errors and whatever models and tools say may contain characters that move the
+//! cursor, change the terminal, turn text around or are not seen. They are all shown as what
+//! they are: [`VisibleWriter`] does so with everything that is printed, [`visible`] with a value
+//! that has to stay on one line.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use super::style::{MARK, split_mark};
+
+/// Characters that are not seen, or that change how others are seen: those that Unicode calls
+/// format characters, ends of lines and paragraphs, fillers and selectors. The two selectors
+/// that only say whether a symbol is a picture are not among them.
+const UNSEEN: [(char, char); 27] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{600}', '\u{605}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{6dd}', '\u{6dd}'),
+    ('\u{70f}', '\u{70f}'),
+    ('\u{890}', '\u{891}'),
+    ('\u{8e2}', '\u{8e2}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fdd0}', '\u{fdef}'),
+    ('\u{fe00}', '\u{fe0d}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fffb}'),
+    ('\u{fffe}', '\u{ffff}'),
+    ('\u{110bd}', '\u{110bd}'),
+    ('\u{110cd}', '\u{110cd}'),
+    ('\u{13430}', '\u{1343f}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{e0fff}'),
+];
+
+/// True for a character that acts on a terminal or is not seen.
+pub fn is_unseen(c: char) -> bool {
+    let listed = || {
+        UNSEEN
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&c))
+    };
+    c.is_control() || (c >= '\u{ad}' && listed())
+}
+
+/// A value that others chose, fit for one line.
+///
+/// ```
+/// use trimtab_cli::ui::visible::visible;
+///
+/// assert_eq!(visible("a\nb\u{1b}[31m\u{202e}"), "a\\nb\\u{1b}[31m\\u{202e}");
+/// assert_eq!(visible("caf\u{e9}"), "caf\u{e9}");
+/// ```
+pub fn visible(text: &str) -> Cow<'_, str> {
+    escaped(text, is_unseen)
+}
+
+/// Text of several lines: line ends and tabs stay.
+pub fn visible_lines(text: &str) -> Cow<'_, str> {
+    let is_shown = |c: char| is_unseen(c) && c != '\n' && c != '\t';
+    if !text.contains(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(escaped(&text.replace("\r\n", "\n"), is_shown).into_owned())
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if is_escaped(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// JSON in which every character that acts on a terminal or is not seen is escaped, so that it
+/// can be printed anywhere and still means the same.
+///
+/// ```
+/// use trimtab_cli::ui::visible::visible_json;
+///
+/// assert_eq!(visible_json(&"a\u{202e}\u{e0041}"), "\"a\\u202e\\udb40\\udc41\"");
+/// ```
+pub fn visible_json(value: &impl serde::Serialize) -> String {
+    // What we print is made of texts, figures and lists of them, which cannot fail.
+    let json = serde_json::to_string(value).unwrap_or_default();
+    if !json.contains(is_unseen) {
+        return json;
+    }
+    let mut shown = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_unseen(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Writes text so that nothing in it acts on a terminal but the styles of ours.
+#[derive(Debug)]
+pub struct VisibleWriter<W> {
+    out: W,
+    has_colour: bool,
+    /// The end of what was written last, if what it means depends on what follows.
+    held: Vec<u8>,
+}
+
+impl<W: Write> VisibleWriter<W> {
+    /// Writes to `out`; styles are left out unless `has_colour`.
+    pub fn new(out: W, has_colour: bool) -> Self {
+        Self {
+            out,
+            has_colour,
+            held: Vec::new(),
+        }
+    }
+
+    /// True if styles are shown.
+    pub fn has_colour(&self) -> bool {
+        self.has_colour
+    }
+
+    /// Where everything goes, for bytes that have to stay as they are.
+    pub fn raw(&mut self) -> &mut W {
+        &mut self.out
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        for chunk in bytes.utf8_chunks() {
+            let used = chunk.valid().len() + chunk.invalid().len();
+            rest = rest.get(used..).unwrap_or_default();
+            self.text(chunk.valid(), rest.is_empty() && chunk.invalid().is_empty())?;
+            if rest.is_empty() && is_incomplete(chunk.invalid()) {
+                self.held.extend_from_slice(chunk.invalid());
+                break;
+            }
+            for byte in chunk.invalid() {
+                write!(self.out, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes text; a carriage return at the very end waits for what follows it.
+    fn text(&mut self, mut text: &str, is_end: bool) -> io::Result<()> {
+        let is_special = |c: char| is_unseen(c) && c != '\n' && c != '\t';
+        while let Some(at) = text.find(is_special) {
+            let (before, special) = text.split_at_checked(at).unwrap_or((text, ""));
+            self.out.write_all(before.as_bytes())?;
+            let mut rest = special.chars();
+            let c = rest.next().unwrap_or_default();
+            text = rest.as_str();
+            match c {
+                '\r' if text.starts_with('\n') => {}
+                '\r' if text.is_empty() && is_end => self.held.push(b'\r'),
+                MARK => text = self.mark(text)?,
+                c => write!(self.out, "{}", c.escape_default())?,
+            }
+        }
+        self.out.write_all(text.as_bytes())
+    }
+
+    /// What follows a mark; a mark that is not ours is shown as any other character.
+    fn mark<'t>(&mut self, text: &'t str) -> io::Result<&'t str> {
+        let Some((sequence, rest)) = split_mark(text) else {
+            write!(self.out, "{}", MARK.escape_default())?;
+            return Ok(text);
+        };
+        if self.has_colour {
+            self.out.write_all(sequence.as_bytes())?;
+        }
+        Ok(rest)
+    }
+}
+
+/// True for the beginning of a character of several bytes.
+fn is_incomplete(bytes: &[u8]) -> bool {
+    let read = std::str::from_utf8(bytes);
+    read.is_err_and(|error| error.error_len().is_none())
+}
+
+impl<W: Write> Write for VisibleWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.held.is_empty() {
+            self.bytes(bytes)?;
+        } else {
+            let mut all = std::mem::take(&mut self.held);
+            all.extend_from_slice(bytes);
+            self.bytes(&all)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::style;
+    use super::*;
+
+    fn written(pieces: &[&[u8]], has_colour: bool) -> String {
+        let mut writer = VisibleWriter::new(Vec::new(), has_colour);
+        for piece in pieces {
+            writer.write_all(piece).unwrap();
+        }
+        String::from_utf8(writer.out).unwrap()
+    }
+
+    #[test]
+    fn nothing_acts_on_a_terminal() {
+        let text = "\u{1b}[2Jtab\there \u{9b}31m \u{a3} \u{e9} \u{7f}\u{202e}\u{2066}\u{200b}\n";
+        let shown =
+            "\\u{1b}[2Jtab\there \\u{9b}31m \u{a3} \u{e9} \\u{7f}\\u{202e}\\u{2066}\\u{200b}\n";
+        assert_eq!(written(&[text.as_bytes()], true), shown);
+        assert_eq!(visible_lines(text), shown);
+        // Not even when it comes byte by byte.
+        let pieces: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+        assert_eq!(written(&pieces, true), shown);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown() {
+        assert_eq!(written(&[b"a\x9b\xff1m\xe2\x80"], true), "a\\x9b\\xff1m");
+        assert_eq!(written(&[b"\xe2\x80", b"x"], true), "\\xe2\\x80x");
+    }
+
+    #[test]
+    fn only_a_line_end_hides_a_carriage_return() {
+        assert_eq!(written(&[b"a\r\nb\r", b"\nc\rd"], true), "a\nb\nc\\rd");
+        assert_eq!(visible_lines("a\r\nb\rc"), "a\nb\\rc");
+        assert_eq!(visible("a\r\n\tb"), "a\\r\\n\\tb");
+    }
+
+    #[test]
+    fn styles_of_ours_are_shown_and_others_are_not() {
+        let (bad, plain) = (style::BAD, style::TextStyle::Plain);
+        let text = format!("{bad}x{bad:#}{plain}y{plain:#}");
+        let styled = written(&[text.as_bytes()], true);
+        assert!(styled.contains('\u{1b}') && styled.ends_with("\u{1b}[0my"));
+        assert_eq!(written(&[text.as_bytes()], false), "xy");
+        let forged = format!("{MARK}0123456789abcdefrx");
+        assert_eq!(
+            written(&[forged.as_bytes()], true),
+            "\\u{fdd0}0123456789abcdefrx"
+        );
+        assert_eq!(visible(&forged), "\\u{fdd0}0123456789abcdefrx");
+    }
+
+    #[test]
+    fn pictures_stay_pictures() {
+        let text = "\u{26a0}\u{fe0f} caf\u{e9} \u{1f600} \u{4f60}\u{597d} \u{5d0}";
+        assert_eq!(visible(text), text);
+        assert_eq!(written(&[text.as_bytes()], true), text);
+    }
+
+    #[test]
+    fn json_means_the_same() {
+        let text = "\u{1b}\u{9b}\u{7f}\u{202e}\u{200b}\u{e0041}\n\"";
+        let json = visible_json(&serde_json::json!({ "k": text }));
+        assert!(!json.contains(is_unseen), "{json}");
+        let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(read["k"], text);
+    }
+}
