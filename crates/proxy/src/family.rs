@@ -5,9 +5,12 @@
 //! compaction of the client's own. Each is a branch with a session of its own; a new branch may
 //! redeem the refs of those before it.
 
+mod lasting;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
 
 use trimtab::session::{SessionError, Setup};
 use trimtab_store::{SessionId, Store, Stream};
@@ -28,6 +31,8 @@ const ADDED_UP: u64 = 16;
 pub(crate) struct Family {
     name: String,
     used: AtomicU64,
+    /// When it was used last, in seconds since the families began.
+    used_at: AtomicU64,
     bytes: AtomicUsize,
     branches: Mutex<Branches>,
 }
@@ -38,6 +43,8 @@ pub(crate) struct Branches {
     loaded: Vec<(usize, Branch)>,
     /// How many there are; unknown until they were looked for in the store.
     count: Option<usize>,
+    /// How often something had been removed from the store when they were looked at last.
+    removals: Option<u64>,
 }
 
 impl Family {
@@ -83,6 +90,8 @@ impl Family {
         setup: &Setup,
         came: Option<&Came<'_>>,
     ) -> Result<usize, SessionError> {
+        let removals = store.status()?.removals;
+        branches.forget_removed(store.as_ref(), removals);
         if let Some(number) = branches.find(trail) {
             return Ok(number);
         }
@@ -240,6 +249,7 @@ impl Branches {
 pub(crate) struct Families {
     by_name: Mutex<HashMap<String, Arc<Family>>>,
     clock: AtomicU64,
+    started: Instant,
     /// The most bytes that all of them may take, about.
     memory: usize,
 }
@@ -250,6 +260,7 @@ impl Families {
         Self {
             by_name: Mutex::default(),
             clock: AtomicU64::new(0),
+            started: Instant::now(),
             memory,
         }
     }
@@ -262,11 +273,14 @@ impl Families {
             Arc::new(Family {
                 name: name.to_owned(),
                 used: AtomicU64::new(now),
+                used_at: AtomicU64::new(0),
                 bytes: AtomicUsize::new(0),
                 branches: Mutex::default(),
             })
         });
         family.used.store(now, Ordering::Relaxed);
+        let seconds = self.started.elapsed().as_secs();
+        family.used_at.store(seconds, Ordering::Relaxed);
         let family = Arc::clone(family);
         self.let_go(&mut families, most);
         family
@@ -274,10 +288,7 @@ impl Families {
 
     /// Makes durable what all of them have written.
     pub(crate) fn flush(&self) {
-        let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
-        let families: Vec<Arc<Family>> = by_name.values().cloned().collect();
-        drop(by_name);
-        for family in families {
+        for family in self.all() {
             // Nobody is left to be told: what is lost the client brings again.
             family.branches().flush().unwrap_or(());
         }

@@ -25,6 +25,7 @@ mod hashed;
 mod headers;
 mod hidden;
 mod hints;
+mod keeper;
 mod kept;
 mod learned;
 mod ledger;
@@ -46,6 +47,7 @@ mod server;
 mod service;
 mod settings;
 mod spare;
+mod store_state;
 mod summary;
 mod tenant;
 
@@ -55,8 +57,9 @@ mod watch;
 mod whole;
 
 pub use config::{
-    BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, PORT, ProxyConfig, Secret,
-    Summariser, Upstream,
+    BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, PORT, ProxyConfig, Retention,
+    Secret, Summariser, Upstream,
 };
 pub use record::{Action, Record, Report, Sink};
 pub use server::{Proxy, Running, StartError};
+pub use store_state::Opening;

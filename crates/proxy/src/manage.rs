@@ -14,6 +14,7 @@ use crate::exchange;
 use crate::hashed::Hashed;
 use crate::plan::{self, Decided, Pace, Work};
 use crate::service;
+use crate::store_state::OpenedStore;
 use crate::watch::UsageWatch;
 
 /// Compressed bodies up to this size are unpacked at once; larger ones off the thread.
@@ -22,12 +23,13 @@ const UNPACKED_AT_ONCE: usize = 16 << 10;
 /// Answers a request whose body was read, and hashed meanwhile.
 pub(crate) async fn manage(
     mut asked: Asked,
+    opened: Arc<OpenedStore>,
     dialect: Dialect,
     (came, hashed): (Bytes, Hashed),
 ) -> Response<Body> {
     asked.note.record.dialect = Some(dialect);
     let decided = match unpack(&asked, &came).await {
-        Some(body) => decide(&asked, dialect, (body, hashed)).await,
+        Some(body) => decide(&asked, opened, dialect, (body, hashed)).await,
         None => Decided::Pass {
             reason: "encoding",
             detail: String::new(),
@@ -82,7 +84,12 @@ async fn unpack(asked: &Asked, came: &Bytes) -> Option<Bytes> {
 }
 
 /// Decides within the limits of time and number; whatever fails lets the request pass.
-async fn decide(asked: &Asked, dialect: Dialect, (body, hashed): (Bytes, Hashed)) -> Decided {
+async fn decide(
+    asked: &Asked,
+    opened: Arc<OpenedStore>,
+    dialect: Dialect,
+    (body, hashed): (Bytes, Hashed),
+) -> Decided {
     let limits = asked.settings.config.limits;
     if body.len() < limits.session_bytes {
         let decided = catch_unwind(|| plan::small(dialect, &body));
@@ -91,6 +98,7 @@ async fn decide(asked: &Asked, dialect: Dialect, (body, hashed): (Bytes, Hashed)
     let is_packed = asked.headers.contains_key(http::header::CONTENT_ENCODING);
     let work = Work {
         shared: Arc::clone(&asked.shared),
+        opened,
         settings: Arc::clone(&asked.settings),
         dialect,
         path: asked.path.clone(),

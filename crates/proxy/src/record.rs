@@ -169,6 +169,9 @@ pub struct Report {
     pub sessions: u64,
     /// Requests that are under way.
     pub open: u64,
+    /// What is wrong with the store, if something is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
 }
 
 /// Where records go.
@@ -215,7 +218,7 @@ impl Book {
 }
 
 /// Why a request passed that we would have managed, had nothing gone wrong.
-const OUR_FAILURES: [&str; 4] = ["failed", "panicked", "slow", "busy"];
+const OUR_FAILURES: [&str; 5] = ["failed", "panicked", "slow", "busy", "store"];
 
 fn add(report: &mut Report, record: &Record) {
     report.open = report.open.saturating_sub(1);

@@ -7,7 +7,6 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use trimtab_model::Dialect;
-use trimtab_store::Store;
 use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::scan::detect;
 
@@ -15,39 +14,26 @@ use crate::asked::Asked;
 use crate::body::{self, Body, Collected, collect_seen, rejoined};
 use crate::client::Client;
 use crate::config::Mode;
-use crate::family::Families;
 use crate::hashed::Hashed;
 use crate::manage::manage;
-use crate::memos::Memos;
 use crate::models::Models;
 use crate::record::{Book, Note, Report};
 use crate::route::dialect_of_client;
 use crate::settings::Current;
 use crate::spare::Spare;
-use crate::tenant::Keys;
+use crate::store_state::{OpenedStore, StoreState};
 use crate::{aside, guard, headers, learned, own, tunnel};
-
-/// How many bytes the conversations in memory may take, about; the store has all of them.
-const SESSION_MEMORY: usize = 512 << 20;
-/// How many bytes may be remembered of bodies, about.
-const MEMO_MEMORY: usize = 64 << 20;
 
 /// What all requests share.
 pub(crate) struct Shared {
     /// The settings that hold now.
     pub(crate) settings: Current,
-    /// Where everything is kept.
-    pub(crate) store: Arc<dyn Store>,
+    /// Where everything is kept, if that can be used now.
+    pub(crate) store_state: StoreState,
     /// Connections to upstreams.
     pub(crate) client: Client,
     /// Permits to plan.
     pub(crate) plans: Arc<Semaphore>,
-    /// What tells tenants apart.
-    pub(crate) keys: Keys,
-    /// The conversations in memory.
-    pub(crate) families: Families,
-    /// What is remembered of the bodies of conversations.
-    pub(crate) memos: Memos,
     /// What is known of models.
     pub(crate) models: Models,
     /// Buffers for bodies.
@@ -58,24 +44,20 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         settings: Current,
-        store: Arc<dyn Store>,
+        store_state: StoreState,
         client: Client,
         catalogue: Catalogue,
         book: Arc<Book>,
     ) -> Self {
-        // A store that fails costs us sessions over a restart, never traffic.
-        let keys = Keys::load(store.as_ref()).unwrap_or_else(|_| Keys::make());
-        let learned = learned::read(store.as_ref()).unwrap_or_default();
+        let opened = store_state.readable();
+        let learned = opened.and_then(|opened| learned::read(opened.store.as_ref()).ok());
         let plans = settings.get().config.limits.plans;
         Self {
             settings,
-            store,
+            store_state,
             client,
             plans: Arc::new(Semaphore::new(plans)),
-            keys,
-            families: Families::new(SESSION_MEMORY),
-            memos: Memos::new(MEMO_MEMORY),
-            models: Models::new(catalogue, learned),
+            models: Models::new(catalogue, learned.unwrap_or_default()),
             spare: Spare::default(),
             book,
         }
@@ -88,8 +70,10 @@ impl Shared {
 
     /// Figures of all requests so far.
     pub(crate) fn report(&self) -> Report {
+        let opened = self.store_state.usable();
         Report {
-            sessions: self.families.len() as u64,
+            sessions: opened.map_or(0, |opened| opened.families.len() as u64),
+            store: self.store_state.problem(),
             ..self.book.report()
         }
     }
@@ -146,20 +130,28 @@ async fn forward(mut asked: Asked, body: Body) -> Response<Body> {
         None => "endpoint",
         Some(_) if aside::is_count(&asked.path) => "count",
         Some(_) if bypass => "bypass",
-        Some(_) => return look_into(asked, dialect, body).await,
+        Some(_) => match asked.shared.store_state.usable() {
+            Some(opened) => return look_into(asked, opened, dialect, body).await,
+            None => "store",
+        },
     };
     asked.note.because(reason);
     pass(asked, dialect, None, body).await
 }
 
 /// Reads the body of a request that may be managed.
-async fn look_into(mut asked: Asked, dialect: Dialect, body: Body) -> Response<Body> {
+async fn look_into(
+    mut asked: Asked,
+    opened: Arc<OpenedStore>,
+    dialect: Dialect,
+    body: Body,
+) -> Response<Body> {
     let limit = asked.settings.config.limits.body_bytes;
     // It is hashed while it comes.
-    let mut hashed = Hashed::new(asked.shared.keys.prints());
+    let mut hashed = Hashed::new(opened.keys.prints());
     let seen = |piece: &[u8]| hashed.add(piece);
     match collect_seen(body, limit, &asked.shared.spare, seen).await {
-        Collected::Whole(bytes) => manage(asked, dialect, (bytes, hashed)).await,
+        Collected::Whole(bytes) => manage(asked, opened, dialect, (bytes, hashed)).await,
         Collected::Longer(read, rest) => {
             asked.note.because("body-too-long");
             pass(asked, dialect, None, rejoined(read, rest)).await

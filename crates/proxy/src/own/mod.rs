@@ -18,6 +18,9 @@ pub(crate) const COMPRESS: &str = "/v1/compress";
 /// A ref in, the output out.
 const RETRIEVE: &str = "/v1/retrieve/";
 
+/// What is said where an endpoint needs a store and there is none.
+const NO_STORE: &str = "the store cannot be used now\nhint: /trimtab/status says why";
+
 /// True if `path` is answered by us.
 pub(crate) fn is_own(path: &str) -> bool {
     HEALTH.contains(&path) || path == STATUS || path == COMPRESS || path.starts_with(RETRIEVE)
