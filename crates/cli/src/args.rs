@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::verbs::output::place::StoreArgs;
 use crate::verbs::{
-    chat, compact, config, demo, doctor, inspect, mcp, models, output, replay, serve, wrap,
+    chat, compact, config, demo, doctor, inspect, mcp, models, output, replay, serve, store, wrap,
 };
 
 /// The context engine between an agent and its model.
@@ -59,6 +59,9 @@ pub enum Verb {
     /// Keep tool outputs in a store: put, list, read, search and remove them
     #[command(long_about = output::ABOUT, after_help = output::EXAMPLES)]
     Output(output::Args),
+    /// Check the store, and repair it if it is damaged
+    #[command(long_about = store::ABOUT, after_help = store::EXAMPLES)]
+    Store(store::Args),
     /// Show, document and begin the settings
     #[command(long_about = config::ABOUT, after_help = config::EXAMPLES)]
     Config(config::Args),

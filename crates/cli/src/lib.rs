@@ -39,7 +39,10 @@ pub fn main() -> ExitCode {
 
 /// Asks the settings where the store is, for a verb that uses it and was not told.
 fn find_store(cli: &mut Cli) -> Result<(), Failure> {
-    let uses = matches!(cli.verb, Verb::Chat(_) | Verb::Output(_) | Verb::Mcp(_));
+    let uses = matches!(
+        cli.verb,
+        Verb::Chat(_) | Verb::Output(_) | Verb::Store(_) | Verb::Mcp(_)
+    );
     if uses && cli.common.store.store.is_none() {
         cli.common.store.store = settings::load(&cli.common, &[])?.store;
     }
@@ -57,6 +60,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Verb::Models(args) => verbs::models::run(args, &cli.common, terminal),
         Verb::Output(args) => verbs::output::run(args, &cli.common, terminal),
         Verb::Replay(args) => verbs::replay::run(args, &cli.common, terminal),
+        Verb::Store(args) => verbs::store::run(args, &cli.common, terminal),
         Verb::Serve(args) => verbs::serve::run(args, &cli.common, terminal),
         Verb::Wrap(args) => verbs::wrap::run(args, &cli.common, terminal),
         Verb::Mcp(_) => Ok(()),

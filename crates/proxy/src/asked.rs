@@ -16,6 +16,7 @@ use crate::record::{Action, Note};
 use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
+use crate::tenant::Tenant;
 use crate::watch::UsageWatch;
 
 /// A request on its way.
@@ -51,14 +52,22 @@ impl Asked {
 
     /// Memory for it that is to be reserved as it grows.
     pub(crate) fn reservation(&self) -> Reservation {
-        let tenant = self.shared.keys.tenant(&self.headers);
-        self.shared.memory.always_reserve(Some(tenant.as_str()), 0)
+        let tenant = self.tenant();
+        let tenant = tenant.as_ref().map(Tenant::as_str);
+        self.shared.memory.always_reserve(tenant, 0)
     }
 
     /// So many bytes of memory for it; none if that is too much.
     pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
-        let tenant = self.shared.keys.tenant(&self.headers);
-        self.shared.memory.try_reserve(Some(tenant.as_str()), bytes)
+        let tenant = self.tenant();
+        let tenant = tenant.as_ref().map(Tenant::as_str);
+        self.shared.memory.try_reserve(tenant, bytes)
+    }
+
+    /// Whose it is; unknown while there is no store.
+    fn tenant(&self) -> Option<Tenant> {
+        let opened = self.shared.store_state.readable()?;
+        Some(opened.keys.tenant(&self.headers))
     }
 
     /// Sends it as it came, and passes the answer as it comes.

@@ -10,7 +10,7 @@ use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Output, Part, Role};
-use trimtab_store::{Error as StoreError, SessionId, Staged, Store};
+use trimtab_store::{Error as StoreError, SessionId, Staged, Store, Stream};
 use trimtab_wire::scan::Scan;
 
 use crate::carried::Carried;
@@ -172,6 +172,22 @@ impl Branch {
     /// Makes durable what it has written.
     pub(crate) fn flush(&self) -> Result<(), SessionError> {
         Ok(self.staged.flush()?)
+    }
+
+    /// True if its session is in the store as it is here.
+    pub(crate) fn is_stored(&self, store: &dyn Store) -> bool {
+        let logged = self.session.projection().log().len() as u64;
+        self.staged.flush().is_ok()
+            && store.position(self.id(), Stream::Log).ok() == Some(logged)
+    }
+
+    /// True if its window shows a ref of an output that is gone.
+    pub(crate) fn shows_dead_ref(&mut self, store: &dyn Store) -> bool {
+        let shown = self.refs_shown().unwrap_or_default();
+        shown.iter().any(|id| {
+            let found = store.metadata(self.id(), id);
+            found.is_err_and(|error| error.is_not_found())
+        })
     }
 
     /// The name of its session.

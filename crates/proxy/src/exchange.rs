@@ -353,7 +353,8 @@ pub(crate) fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
 /// Keeps what was learned of the model over a restart.
 fn write_down(managed: &Managed) {
     let shared = &managed.work.shared;
-    shared.models.write(shared.store.as_ref(), managed.whom());
+    let store = managed.work.opened.store.as_ref();
+    shared.models.write(store, managed.whom());
 }
 
 /// Learns the window of a server that cut a prompt silently. False if it did not.

@@ -5,9 +5,12 @@
 //! compaction of the client's own. Each is a branch with a session of its own; a new branch may
 //! redeem the refs of those before it.
 
+mod lasting;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
 
 use trimtab::session::{SessionError, Setup};
 use trimtab_store::{SessionId, Store, Stream};
@@ -33,6 +36,8 @@ const SHARE: usize = 2;
 pub(crate) struct Family {
     name: String,
     used: AtomicU64,
+    /// When it was used last, in seconds since the families began.
+    used_at: AtomicU64,
     /// The memory that its branches take.
     memory: Mutex<Reservation>,
     branches: Mutex<Branches>,
@@ -44,6 +49,8 @@ pub(crate) struct Branches {
     loaded: Vec<(usize, Branch)>,
     /// How many there are; unknown until they were looked for in the store.
     count: Option<usize>,
+    /// How often something had been removed from the store when they were looked at last.
+    removals: Option<u64>,
 }
 
 impl Family {
@@ -101,6 +108,8 @@ impl Family {
         setup: &Setup,
         came: Option<&Came<'_>>,
     ) -> Result<usize, SessionError> {
+        let removals = store.status()?.removals;
+        branches.forget_removed(store.as_ref(), removals);
         if let Some(number) = branches.find(trail) {
             return Ok(number);
         }
@@ -266,6 +275,7 @@ type ByName = HashMap<String, Arc<Family>>;
 pub(crate) struct Families {
     by_name: Mutex<ByName>,
     clock: AtomicU64,
+    started: Instant,
     budget: MemoryBudget,
 }
 
@@ -275,6 +285,7 @@ impl Families {
         Self {
             by_name: Mutex::default(),
             clock: AtomicU64::new(0),
+            started: Instant::now(),
             budget,
         }
     }
@@ -291,11 +302,14 @@ impl Families {
             Arc::new(Family {
                 name: name.to_owned(),
                 used: AtomicU64::new(now),
+                used_at: AtomicU64::new(0),
                 memory: Mutex::new(self.budget.always_reserve(None, FAMILY_BYTES)),
                 branches: Mutex::default(),
             })
         });
         family.used.store(now, Ordering::Relaxed);
+        let seconds = self.started.elapsed().as_secs();
+        family.used_at.store(seconds, Ordering::Relaxed);
         let family = Arc::clone(family);
         let old = self.too_many(&mut families, most);
         drop(families);
@@ -306,8 +320,7 @@ impl Families {
 
     /// Makes durable what all of them have written.
     pub(crate) fn flush(&self) {
-        let families: Vec<Arc<Family>> = self.by_name().values().cloned().collect();
-        for family in families {
+        for family in self.all() {
             // Nobody is left to be told: what is lost the client brings again.
             family.branches().flush().unwrap_or(());
         }

@@ -26,6 +26,7 @@ mod hashed;
 mod headers;
 mod hidden;
 mod hints;
+mod keeper;
 mod kept;
 mod learned;
 mod ledger;
@@ -47,6 +48,7 @@ mod route;
 mod server;
 mod service;
 mod settings;
+mod store_state;
 mod summary;
 mod tenant;
 
@@ -56,8 +58,9 @@ mod watch;
 mod whole;
 
 pub use config::{
-    BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, PORT, ProxyConfig, Secret,
-    Summariser, Upstream,
+    BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, PORT, ProxyConfig, Retention,
+    Secret, Summariser, Upstream,
 };
 pub use record::{Action, Record, Report, Sink};
 pub use server::{Proxy, Running, StartError};
+pub use store_state::Opening;

@@ -16,6 +16,7 @@ use crate::exchange;
 use crate::hashed::Hashed;
 use crate::plan::{self, Decided, Pace, Work};
 use crate::service;
+use crate::store_state::OpenedStore;
 use crate::watch::UsageWatch;
 
 /// Compressed bodies up to this size are unpacked at once; larger ones off the thread.
@@ -29,12 +30,13 @@ const PLANNING_PER_OBJECT: usize = 1024;
 /// Answers a request whose body was read, and hashed meanwhile.
 pub(crate) async fn manage(
     mut asked: Asked,
+    opened: Arc<OpenedStore>,
     dialect: Dialect,
     (came, hashed): (Bytes, Hashed),
 ) -> Response<Body> {
     asked.note.record.dialect = Some(dialect);
     let decided = match unpack(&asked, &came).await {
-        Ok(body) => decide(&asked, dialect, (body, hashed)).await,
+        Ok(body) => decide(&asked, opened, dialect, (body, hashed)).await,
         Err(reason) => Decided::Pass {
             reason,
             detail: String::new(),
@@ -101,7 +103,12 @@ fn planning_bytes(body: &[u8]) -> usize {
 }
 
 /// Decides within the limits of time and number; whatever fails lets the request pass.
-async fn decide(asked: &Asked, dialect: Dialect, (body, hashed): (Bytes, Hashed)) -> Decided {
+async fn decide(
+    asked: &Asked,
+    opened: Arc<OpenedStore>,
+    dialect: Dialect,
+    (body, hashed): (Bytes, Hashed),
+) -> Decided {
     let limits = asked.settings.config.limits;
     if body.len() < limits.session_bytes {
         let decided = catch_unwind(|| plan::small(dialect, &body));
@@ -110,6 +117,7 @@ async fn decide(asked: &Asked, dialect: Dialect, (body, hashed): (Bytes, Hashed)
     let is_packed = asked.headers.contains_key(CONTENT_ENCODING);
     let work = Work {
         shared: Arc::clone(&asked.shared),
+        opened,
         settings: Arc::clone(&asked.settings),
         dialect,
         path: asked.path.clone(),

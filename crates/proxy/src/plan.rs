@@ -21,6 +21,7 @@ use crate::renewed;
 use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
+use crate::store_state::OpenedStore;
 use crate::{aside, headers, hints, own};
 
 pub(crate) use managed::Managed;
@@ -40,6 +41,8 @@ pub(crate) enum Pace {
 /// A request to be worked on.
 pub(crate) struct Work {
     pub(crate) shared: Arc<Shared>,
+    /// The store that was open when the request came.
+    pub(crate) opened: Arc<OpenedStore>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) dialect: Dialect,
     pub(crate) path: String,
@@ -99,9 +102,9 @@ fn pass(reason: &'static str, model: Option<String>) -> Decided {
 impl Work {
     /// True if the decision may be a quick one: little of the body is new.
     pub(crate) fn may_be_quick(&self) -> bool {
-        let tenant = self.shared.keys.tenant(&self.headers);
+        let tenant = self.opened.keys.tenant(&self.headers);
         let of = (tenant.as_str(), self.dialect);
-        self.hashed.is_some() && self.shared.memos.may_know(of, &self.body, QUICK_NEWS)
+        self.hashed.is_some() && self.opened.memos.may_know(of, &self.body, QUICK_NEWS)
     }
 
     /// Decides what is to be done, and does what can be done now.
@@ -110,13 +113,13 @@ impl Work {
         if body.len() < self.settings.config.limits.session_bytes {
             return small(self.dialect, &body);
         }
-        let shared = Arc::clone(&self.shared);
-        let tenant = shared.keys.tenant(&self.headers);
+        let opened = Arc::clone(&self.opened);
+        let tenant = opened.keys.tenant(&self.headers);
         let of = (tenant.as_str(), self.dialect);
-        let key = shared.keys.prints();
+        let key = opened.keys.prints();
         let hashed = self.hashed.take();
         let hashed = hashed.unwrap_or_else(|| Hashed::of(key, &body));
-        let read = match shared.memos.read(of, (&body, &hashed), key) {
+        let read = match opened.memos.read(of, (&body, &hashed), key) {
             Ok(read) => read,
             Err(why) => return not_understood(&why),
         };
@@ -126,7 +129,7 @@ impl Work {
         }
         match self.manage(&read, model.unwrap_or_default(), pace) {
             Decided::Manage(managed) => {
-                shared.memos.keep(read);
+                opened.memos.keep(read);
                 managed.family.weigh();
                 Decided::Manage(managed)
             }
@@ -156,14 +159,14 @@ impl Work {
         let Some((name, listed)) = self.family_name(scan, &read.trail) else {
             return pass("empty", Some(model));
         };
-        if self.shared.keys.share(&name) < settings.config.holdout {
+        if self.opened.keys.share(&name) < settings.config.holdout {
             return pass("holdout", Some(model));
         }
         let known = self.known(&route, &model);
         // Who only wants the window calls the model without us.
         let is_compress = self.path.starts_with(own::COMPRESS);
         let family = self
-            .shared
+            .opened
             .families
             .get(&name, settings.config.limits.sessions);
         let managed = Managed {
@@ -207,7 +210,7 @@ impl Work {
     /// The name under which the conversation and its kin are kept, and where that is listed for
     /// when the credential is renewed.
     fn family_name(&self, scan: &Scan<'_>, trail: &Trail) -> Option<(String, Option<String>)> {
-        let keys = &self.shared.keys;
+        let keys = &self.opened.keys;
         let tenant = keys.tenant(&self.headers);
         let hint = hints::find(&self.headers, scan);
         let beginning = trail.beginning().map(u128::to_le_bytes);
@@ -236,6 +239,17 @@ impl Work {
     fn known(&self, route: &Route, model: &str) -> Known {
         let rule = self.settings.routes.rule(model);
         self.shared.models.known(&route.upstream.name, model, rule)
+    }
+
+    /// Takes in that the store failed; gives why the request passes.
+    fn store_failed(&self, error: &trimtab_store::Error) -> &'static str {
+        let state = &self.shared.store_state;
+        state.failed(error);
+        if state.usable().is_some() {
+            "failed"
+        } else {
+            "store"
+        }
     }
 
     /// The policy that the request itself asks for.

@@ -177,6 +177,9 @@ pub struct Report {
     pub memory_bytes: u64,
     /// Requests that are under way.
     pub open: u64,
+    /// What is wrong with the store, if something is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
 }
 
 /// Where records go.
@@ -223,7 +226,7 @@ impl Book {
 }
 
 /// Why a request passed that we would have managed, had nothing gone wrong.
-const OUR_FAILURES: [&str; 5] = ["failed", "panicked", "slow", "busy", "memory"];
+const OUR_FAILURES: [&str; 6] = ["failed", "panicked", "slow", "busy", "memory", "store"];
 
 fn add(report: &mut Report, record: &Record) {
     report.open = report.open.saturating_sub(1);

@@ -16,9 +16,12 @@ use trimtab_wire::catalogue::Catalogue;
 
 use crate::client::Client;
 use crate::config::{ConfigError, ProxyConfig};
+use crate::memory_budget::MemoryBudget;
 use crate::record::{Book, Record, Report, Sink};
+use crate::keeper;
 use crate::service::{self, Shared};
 use crate::settings::{Current, Settings};
+use crate::store_state::{NoticeSink, OpenStore, Opening, StoreState};
 
 /// How much is read from a connection at a time, at most.
 const READ_BUFFER: usize = 1 << 20;
@@ -47,20 +50,39 @@ pub enum StartError {
 /// A proxy that is about to start.
 pub struct Proxy {
     config: ProxyConfig,
-    store: Arc<dyn Store>,
+    open: OpenStore,
     sink: Option<Sink>,
+    notices: Option<NoticeSink>,
     catalogue: Option<Catalogue>,
 }
 
 impl Proxy {
     /// A proxy with these settings, which keeps what it must keep in `store`.
     pub fn new(config: ProxyConfig, store: Arc<dyn Store>) -> Self {
+        Self::opening(config, move |_| Ok(Arc::clone(&store)))
+    }
+
+    /// A proxy with these settings, which opens its store by itself. As long as that is not
+    /// possible, requests pass as they came, and it is tried again.
+    pub fn opening(
+        config: ProxyConfig,
+        open: impl Fn(Opening) -> trimtab_store::Result<Arc<dyn Store>> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             config,
-            store,
+            open: Box::new(open),
             sink: None,
+            notices: None,
             catalogue: None,
         }
+    }
+
+    /// The same, telling `notices` what an operator should know: that the store cannot be
+    /// used, that it can be used again, what was removed from it.
+    #[must_use]
+    pub fn notices(mut self, notices: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.notices = Some(Box::new(notices));
+        self
     }
 
     /// The same, telling `sink` what was done with each request, at the end of its answer.
@@ -95,11 +117,12 @@ impl Proxy {
         let limits = self.config.limits;
         let shared = Arc::new(Shared::new(
             Current::new(Settings::new(self.config)),
-            self.store,
+            StoreState::new(self.open, self.notices, MemoryBudget::new(&limits)),
             Client::new(&limits),
             self.catalogue.unwrap_or_else(Catalogue::embedded),
             Arc::new(Book::new(self.sink)),
         ));
+        tokio::spawn(keeper::run(Arc::downgrade(&shared)));
         let (stop, stopped) = watch::channel(Stop::Run);
         let acceptor = Acceptor {
             shared: Arc::clone(&shared),
@@ -163,7 +186,7 @@ impl Running {
             task.await.unwrap_or(());
         }
         let shared = Arc::clone(&self.shared);
-        let flushed = tokio::task::spawn_blocking(move || shared.families.flush());
+        let flushed = tokio::task::spawn_blocking(move || shared.store_state.close());
         flushed.await.unwrap_or(());
     }
 

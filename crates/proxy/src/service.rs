@@ -7,7 +7,6 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use trimtab_model::Dialect;
-use trimtab_store::Store;
 use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::scan::detect;
 
@@ -16,16 +15,14 @@ use crate::body::{Body, Received, receive, rejoined};
 use crate::client::Client;
 use crate::client_body::ClientBody;
 use crate::config::Mode;
-use crate::family::Families;
 use crate::hashed::Hashed;
 use crate::manage::manage;
 use crate::memory_budget::MemoryBudget;
-use crate::memos::Memos;
 use crate::models::Models;
 use crate::record::{Book, Note, Report};
 use crate::route::dialect_of_client;
 use crate::settings::Current;
-use crate::tenant::Keys;
+use crate::store_state::{OpenedStore, StoreState};
 use crate::{aside, guard, headers, learned, own, tunnel};
 
 /// Bytes that caches give back beyond what is needed when memory runs short.
@@ -37,18 +34,12 @@ const UNPACKED_AT_A_TIME: usize = 4;
 pub(crate) struct Shared {
     /// The settings that hold now.
     pub(crate) settings: Current,
-    /// Where everything is kept.
-    pub(crate) store: Arc<dyn Store>,
+    /// Where everything is kept, if that can be used now.
+    pub(crate) store_state: Arc<StoreState>,
     /// Connections to upstreams.
     pub(crate) client: Client,
     /// Permits to plan.
     pub(crate) plans: Arc<Semaphore>,
-    /// What tells tenants apart.
-    pub(crate) keys: Keys,
-    /// The conversations in memory.
-    pub(crate) families: Arc<Families>,
-    /// What is remembered of the bodies of conversations.
-    pub(crate) memos: Arc<Memos>,
     /// What is known of models.
     pub(crate) models: Models,
     /// What requests and caches may take of the memory.
@@ -61,26 +52,23 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         settings: Current,
-        store: Arc<dyn Store>,
+        store_state: StoreState,
         client: Client,
         catalogue: Catalogue,
         book: Arc<Book>,
     ) -> Self {
-        // A store that fails costs us sessions over a restart, never traffic.
-        let keys = Keys::load(store.as_ref()).unwrap_or_else(|_| Keys::make());
-        let learned = learned::read(store.as_ref()).unwrap_or_default();
-        let limits = settings.get().config.limits;
-        let memory = MemoryBudget::new(&limits);
-        let (families, memos) = caches(&memory);
+        let opened = store_state.readable();
+        let learned = opened.and_then(|opened| learned::read(opened.store.as_ref()).ok());
+        let plans = settings.get().config.limits.plans;
+        let memory = store_state.memory().clone();
+        let store_state = Arc::new(store_state);
+        caches_give_way(&memory, &store_state);
         Self {
             settings,
-            store,
+            store_state,
             client,
-            plans: Arc::new(Semaphore::new(limits.plans)),
-            keys,
-            families,
-            memos,
-            models: Models::new(catalogue, learned),
+            plans: Arc::new(Semaphore::new(plans)),
+            models: Models::new(catalogue, learned.unwrap_or_default()),
             memory,
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
             book,
@@ -94,28 +82,30 @@ impl Shared {
 
     /// Figures of all requests so far.
     pub(crate) fn report(&self) -> Report {
+        let opened = self.store_state.usable();
         Report {
-            sessions: self.families.len() as u64,
+            sessions: opened.map_or(0, |opened| opened.families.len() as u64),
             memory_bytes: self.memory.used() as u64,
+            store: self.store_state.problem(),
             ..self.book.report()
         }
     }
 }
 
-/// The caches, which give way when memory runs short: what is remembered of bodies first, as it
+/// Lets the caches give way when memory runs short: what is remembered of bodies first, as it
 /// is the easiest to have again.
-fn caches(memory: &MemoryBudget) -> (Arc<Families>, Arc<Memos>) {
-    let families = Arc::new(Families::new(memory.clone()));
-    let memos = Arc::new(Memos::new(memory.clone()));
-    let (weak_families, weak_memos) = (Arc::downgrade(&families), Arc::downgrade(&memos));
+fn caches_give_way(memory: &MemoryBudget, store_state: &Arc<StoreState>) {
+    let store_state = Arc::downgrade(store_state);
     memory.when_short(move |missing| {
-        if let (Some(families), Some(memos)) = (weak_families.upgrade(), weak_memos.upgrade()) {
-            let freed = memos.forget_all();
+        let opened = store_state.upgrade().and_then(|state| state.readable());
+        if let Some(opened) = opened {
+            let freed = opened.memos.forget_all();
             // A little more than is needed, so that this is not done for every request.
-            families.make_room((missing + SPARE_ROOM).saturating_sub(freed));
+            opened
+                .families
+                .make_room((missing + SPARE_ROOM).saturating_sub(freed));
         }
     });
-    (families, memos)
 }
 
 /// Answers a request.
@@ -171,20 +161,28 @@ async fn forward(mut asked: Asked, body: Body) -> Response<Body> {
         None => "endpoint",
         Some(_) if aside::is_count(&asked.path) => "count",
         Some(_) if bypass => "bypass",
-        Some(_) => return look_into(asked, dialect, body).await,
+        Some(_) => match asked.shared.store_state.usable() {
+            Some(opened) => return look_into(asked, opened, dialect, body).await,
+            None => "store",
+        },
     };
     asked.note.because(reason);
     pass(asked, dialect, None, body).await
 }
 
 /// Reads the body of a request that may be managed.
-async fn look_into(mut asked: Asked, dialect: Dialect, body: Body) -> Response<Body> {
+async fn look_into(
+    mut asked: Asked,
+    opened: Arc<OpenedStore>,
+    dialect: Dialect,
+    body: Body,
+) -> Response<Body> {
     let limit = asked.settings.config.limits.body_bytes;
     // It is hashed while it comes.
-    let mut hashed = Hashed::new(asked.shared.keys.prints());
+    let mut hashed = Hashed::new(opened.keys.prints());
     let seen = |piece: &[u8]| hashed.add(piece);
     let (reason, read, rest) = match receive(body, limit, Some(asked.reservation()), seen).await {
-        Received::Whole(bytes) => return manage(asked, dialect, (bytes, hashed)).await,
+        Received::Whole(bytes) => return manage(asked, opened, dialect, (bytes, hashed)).await,
         Received::Broken(..) => return asked.broken_body(),
         Received::TooLong(read, rest) => ("body-too-long", read, rest),
         Received::NoMemory(read, rest) => ("memory", read, rest),

@@ -6,10 +6,7 @@
 //! its tenant.
 
 use http::HeaderMap;
-use trimtab_store::{Result, SessionId, Store, Stream};
 
-/// Where the secret is kept.
-const PLACE: &str = "trimtab-proxy/secret";
 /// The headers in which clients present a credential.
 const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 /// How many characters of a digest make a name: 96 bits.
@@ -24,28 +21,8 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// The keys whose secret is in `store`, which gets one if it has none.
-    pub(crate) fn load(store: &dyn Store) -> Result<Self> {
-        let place = SessionId::new(PLACE)?;
-        let kept = |store: &dyn Store| store.read(&place, Stream::Log, 0, 1);
-        if let Some(secret) = kept(store)?.first() {
-            store.touch(&place)?;
-            return Ok(Self::derive(secret));
-        }
-        let added = store.append(&place, Stream::Log, 0, &[&random()]);
-        // Another process may have been first: its secret counts.
-        match kept(store)?.first() {
-            Some(secret) => Ok(Self::derive(secret)),
-            None => added.map(|_| Self::make()),
-        }
-    }
-
-    /// Keys that last as long as this process.
-    pub(crate) fn make() -> Self {
-        Self::derive(&random())
-    }
-
-    fn derive(secret: &[u8]) -> Self {
+    /// The keys that belong to the secret of a store.
+    pub(crate) fn derive(secret: &[u8]) -> Self {
         let mut prints = [0; 192];
         blake3::Hasher::new_derive_key("trimtab proxy 2026 prints")
             .update(secret)
@@ -104,20 +81,6 @@ impl Keys {
     }
 }
 
-/// 32 bytes that nobody can guess.
-fn random() -> [u8; 32] {
-    let mut secret = [0; 32];
-    if getrandom::fill(&mut secret).is_err() {
-        // Never seen on a system that runs this: hash maps are seeded from the same source.
-        for bytes in secret.chunks_mut(8) {
-            let seed = std::hash::RandomState::new();
-            let hash = std::hash::BuildHasher::hash_one(&seed, bytes.len());
-            bytes.copy_from_slice(hash.to_le_bytes().get(..bytes.len()).unwrap_or_default());
-        }
-    }
-    secret
-}
-
 /// Adds a part so that no two lists of parts give the same bytes.
 fn add(hasher: &mut blake3::Hasher, part: &[u8]) {
     hasher
@@ -144,7 +107,6 @@ impl Tenant {
 mod tests {
     use super::*;
     use http::HeaderValue;
-    use trimtab_store::MemoryStore;
 
     fn presenting(name: &'static str, value: &'static str) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -154,20 +116,17 @@ mod tests {
 
     #[test]
     fn a_tenant_is_its_credential() {
-        let store = MemoryStore::new();
-        let keys = Keys::load(&store).unwrap();
+        let keys = Keys::derive(b"secret");
         let one = keys.tenant(&presenting("x-api-key", "sk-1"));
         assert_eq!(
             one,
-            Keys::load(&store)
-                .unwrap()
-                .tenant(&presenting("x-api-key", "sk-1"))
+            Keys::derive(b"secret").tenant(&presenting("x-api-key", "sk-1"))
         );
         assert_ne!(one, keys.tenant(&presenting("x-api-key", "sk-2")));
         assert_ne!(one, keys.tenant(&presenting("authorization", "sk-1")));
         assert_ne!(one, keys.tenant(&HeaderMap::new()));
         assert!(!one.as_str().contains("sk-1"));
-        let other = Keys::load(&MemoryStore::new()).unwrap();
+        let other = Keys::derive(b"another");
         assert_ne!(one, other.tenant(&presenting("x-api-key", "sk-1")));
     }
 

@@ -10,6 +10,8 @@ use crate::SessionId;
 /// What to remove.
 #[derive(Clone, Debug)]
 pub struct Collect {
+    /// These sessions, whether or not they are live, with all that they hold.
+    pub sessions: BTreeSet<SessionId>,
     /// Sessions that were last used longer ago than this, with all that they hold.
     pub older_than: Option<Duration>,
     /// Outputs that nobody names any more. For each session named here, the refs that it can
@@ -20,6 +22,9 @@ pub struct Collect {
     pub max_bytes: Option<u64>,
     /// Sessions used within this time are live: `max_bytes` does not touch them.
     pub live_within: Duration,
+    /// Also write the database anew, so that no copy of removed text is left in a file of the
+    /// store. Others cannot write meanwhile.
+    pub scrub: bool,
     /// Only say what would go.
     pub dry_run: bool,
 }
@@ -28,10 +33,12 @@ impl Default for Collect {
     /// Removes nothing; sessions of the last hour count as live.
     fn default() -> Self {
         Self {
+            sessions: BTreeSet::new(),
             older_than: None,
             reachable: None,
             max_bytes: None,
             live_within: Duration::from_hours(1),
+            scrub: false,
             dry_run: false,
         }
     }
@@ -50,6 +57,9 @@ pub struct Collected {
     pub bytes_kept: u64,
     /// Files that nothing in the store named: left over by a process that was killed.
     pub stray_files: u64,
+    /// True if the database should have been written anew and was not, because there was no
+    /// room or another process was at work: copies of removed text may be left in it.
+    pub traces_left: bool,
 }
 
 /// A picture of a store.
@@ -65,6 +75,8 @@ pub(crate) struct PictureSession {
     pub id: SessionId,
     pub parent: Option<SessionId>,
     pub used: u64,
+    /// True if a process has it in memory.
+    pub leased: bool,
     /// Stored bytes of its log and journal.
     pub stream_bytes: u64,
     pub outputs: Vec<PictureOutput>,
@@ -87,9 +99,29 @@ pub(crate) struct Removal {
     pub report: Collected,
 }
 
+impl Removal {
+    /// Takes back sessions that came into use since the picture was made.
+    #[cfg(unix)]
+    pub(crate) fn keep(&mut self, picture: &Picture, staying: &[SessionId]) {
+        let stays = |id: &SessionId| staying.contains(id);
+        self.sessions.retain(|id| !stays(id));
+        self.report.sessions.retain(|id| !stays(id));
+        for session in picture.sessions.iter().filter(|session| stays(&session.id)) {
+            let blobs = session.outputs.iter().flat_map(|output| &output.blobs);
+            let sizes = blobs.filter_map(|blob| picture.blobs.get(blob));
+            let size = session.stream_bytes + sizes.sum::<u64>();
+            let report = &mut self.report;
+            report.outputs = report.outputs.saturating_sub(session.outputs.len() as u64);
+            report.bytes_freed = report.bytes_freed.saturating_sub(size);
+            report.bytes_kept += size;
+        }
+    }
+}
+
 /// Decides what `request` removes from the store in `picture` at time `now`.
 pub(crate) fn decide(picture: &Picture, request: &Collect, now: u64) -> Removal {
     let mut deciding = Deciding::new(picture);
+    deciding.named(&request.sessions);
     if let Some(age) = request.older_than {
         deciding.sessions_before(now.saturating_sub(millis(age)));
     }
@@ -110,6 +142,8 @@ struct Deciding<'a> {
     picture: &'a Picture,
     /// Last use of each session, or of a session below it: those may redeem its refs.
     used: BTreeMap<&'a SessionId, u64>,
+    /// Sessions that a process has in memory, and those above them.
+    leased: BTreeSet<&'a SessionId>,
     /// How many outputs still hold each blob.
     holders: BTreeMap<u64, u64>,
     removal: Removal,
@@ -132,15 +166,25 @@ impl<'a> Deciding<'a> {
         Self {
             picture,
             used: last_uses(&picture.sessions),
+            leased: leased(&picture.sessions),
             holders,
             removal,
         }
     }
 
+    fn named(&mut self, names: &BTreeSet<SessionId>) {
+        for session in &self.picture.sessions {
+            if names.contains(&session.id) {
+                self.remove_session(session);
+            }
+        }
+    }
+
     /// Sessions not yet removed, the one longest out of use first.
     fn oldest_first(&self) -> Vec<(u64, &'a PictureSession)> {
+        let removed: BTreeSet<&SessionId> = self.removal.sessions.iter().collect();
         let staying = self.picture.sessions.iter();
-        let staying = staying.filter(|session| !self.removal.sessions.contains(&session.id));
+        let staying = staying.filter(|session| !removed.contains(&session.id));
         let mut sessions: Vec<_> = staying
             .map(|session| {
                 (
@@ -155,7 +199,7 @@ impl<'a> Deciding<'a> {
 
     fn sessions_before(&mut self, time: u64) {
         for (used, session) in self.oldest_first() {
-            if used < time {
+            if used < time && !self.leased.contains(&session.id) {
                 self.remove_session(session);
             }
         }
@@ -166,7 +210,9 @@ impl<'a> Deciding<'a> {
             if self.removal.report.bytes_kept <= max || used >= live_since {
                 break;
             }
-            self.remove_session(session);
+            if !self.leased.contains(&session.id) {
+                self.remove_session(session);
+            }
         }
     }
 
@@ -238,6 +284,22 @@ fn last_uses(sessions: &[PictureSession]) -> BTreeMap<&SessionId, u64> {
         }
     }
     used
+}
+
+/// The sessions that a process has in memory, and those above them, whose refs they may show.
+fn leased(sessions: &[PictureSession]) -> BTreeSet<&SessionId> {
+    let parents: BTreeMap<_, _> = sessions
+        .iter()
+        .map(|s| (&s.id, s.parent.as_ref()))
+        .collect();
+    let mut found = BTreeSet::new();
+    for session in sessions.iter().filter(|session| session.leased) {
+        let mut next = Some(&session.id);
+        while let Some(id) = next.filter(|id| found.insert(*id)) {
+            next = parents.get(id).copied().flatten();
+        }
+    }
+    found
 }
 
 /// A session and all sessions below it.

@@ -11,7 +11,7 @@ pub enum Error {
     #[error("ref not found in this session")]
     NotFound,
     /// What is stored fails its check. Wrong bytes are never given out.
-    #[error("damaged: {what} fails its check\nhint: the stored bytes changed behind our back")]
+    #[error("damaged: {what} fails its check\nhint: the stored bytes changed behind our back; `trimtab store check` says what is lost")]
     Damaged {
         /// What was being read.
         what: String,
@@ -65,6 +65,20 @@ pub enum Error {
     /// The store cannot be written. What is in it can still be read.
     #[error("the store is read-only")]
     ReadOnly,
+    /// The store was deleted or replaced while it was open. What is written now would be lost.
+    #[error("the store at {} was deleted or replaced\nhint: put it back, or start again", path.display())]
+    Vanished {
+        /// The folder of the store.
+        path: PathBuf,
+    },
+    /// Another process has the store open, or repairs it.
+    #[error("the store at {} is in use: {why}", path.display())]
+    InUse {
+        /// The folder of the store.
+        path: PathBuf,
+        /// Who uses it.
+        why: &'static str,
+    },
     /// Another process kept the store locked for too long.
     #[error("the store is busy: another process holds it")]
     Busy,

@@ -26,13 +26,13 @@ mod write;
 pub use collect::{Collect, Collected};
 pub use error::{Error, Result};
 #[cfg(unix)]
-pub use folder::{FolderOptions, FolderStore};
+pub use folder::{FolderOptions, FolderStore, Repaired, StoreCheck};
 pub use frames::FRAME;
 pub use grep::{Found, FoundLine, Match, Query, Stop};
 pub use lines::{Line, LineRange, Lines};
 pub use memory::MemoryStore;
 pub use put::{Form, Labels, Metadata, Put, Spilled};
-pub use session::{SessionId, SessionInfo, Stream};
+pub use session::{SessionId, SessionInfo, StoreStatus, Stream};
 pub use source::{Source, Stored, StoredReader};
 pub use staged::Staged;
 pub use store::Store;

@@ -96,6 +96,15 @@ pub struct SessionInfo {
     pub byte_size: u64,
 }
 
+/// What may have changed in a store since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreStatus {
+    /// Counts removals, by whichever process: as long as it stays the same, no ref has died.
+    pub removals: u64,
+    /// True if nothing can be written now.
+    pub read_only: bool,
+}
+
 /// What stands against making `parent` the parent of `child`, which has one already or not.
 pub(crate) fn may_link(
     child: &SessionId,

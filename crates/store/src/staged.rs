@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use trimtab_model::Ref;
 
@@ -10,7 +11,7 @@ use crate::put::Input;
 use crate::write::{Kind, Naming, Write};
 use crate::{
     Collect, Collected, Error, Form, Metadata, Put, Result, SessionId, SessionInfo, Spilled, Store,
-    Stored, Stream,
+    StoreStatus, Stored, Stream,
 };
 
 /// Larger outputs do not wait: their bytes take a file of their own in most backends.
@@ -288,6 +289,19 @@ impl Store for Staged {
         limit: usize,
     ) -> Result<Vec<Vec<u8>>> {
         self.settled()?.read(session, stream, from, limit)
+    }
+
+    fn secret(&self) -> Result<[u8; 32]> {
+        self.behind()?.secret()
+    }
+
+    /// Does not wait, so it may be asked for in a hurry.
+    fn status(&self) -> Result<StoreStatus> {
+        self.inner.status()
+    }
+
+    fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
+        self.settled()?.lease(sessions, time)
     }
 
     fn collect(&self, request: &Collect) -> Result<Collected> {

@@ -1,11 +1,13 @@
 //! The one trait that every backend implements.
 
+use std::time::Duration;
+
 use trimtab_model::Ref;
 
 use crate::grep::{Found, Query};
 use crate::{
     Collect, Collected, Form, LineRange, Lines, Metadata, Naming, Put, Result, SessionId,
-    SessionInfo, Spilled, Stored, Stream, Write,
+    SessionInfo, Spilled, StoreStatus, Stored, Stream, Write,
 };
 
 /// Where outputs, logs and journals live.
@@ -85,6 +87,23 @@ pub trait Store: Send + Sync {
         from: u64,
         limit: usize,
     ) -> Result<Vec<Vec<u8>>>;
+
+    /// The secret of the store: 32 random bytes that are made with it and live as long as its
+    /// data. Collection never takes it. Another store has another one.
+    fn secret(&self) -> Result<[u8; 32]>;
+
+    /// What may have changed since the store was opened. Fails if it is no longer there.
+    /// Quick: it waits for no disk and no writer.
+    fn status(&self) -> Result<StoreStatus> {
+        Ok(StoreStatus::default())
+    }
+
+    /// Keeps collection away from these sessions for `time`, because a process has them in
+    /// memory. A later lease replaces an earlier one. Sessions that are not there are skipped.
+    fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
+        let _ = (sessions, time);
+        Ok(())
+    }
 
     /// Removes what the request says, or only reports it.
     fn collect(&self, request: &Collect) -> Result<Collected>;

@@ -218,6 +218,10 @@ impl Store for Panics {
         self.0.read(session, stream, from, limit)
     }
 
+    fn secret(&self) -> trimtab_store::Result<[u8; 32]> {
+        self.0.secret()
+    }
+
     fn collect(
         &self,
         request: &trimtab_store::Collect,

@@ -9,11 +9,12 @@ pub mod signals;
 use std::future::Future;
 use std::sync::Arc;
 
-use trimtab_proxy::{ConfigError, Proxy, Running, StartError};
+use trimtab::store::{FolderStore, Store};
+use trimtab_proxy::{ConfigError, Opening, Proxy, Running, StartError};
 
 use crate::catalogue;
 use crate::exit::Failure;
-use crate::proxy::log::Log;
+use crate::proxy::log::{Log, Notices};
 use crate::proxy::settings::Resolved;
 
 /// Runs a future to its end on a runtime of its own.
@@ -27,18 +28,27 @@ pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T
     done
 }
 
-/// Starts a proxy, and gives it with the records of what it does.
-pub async fn start(resolved: &Resolved) -> Result<(Running, Log), Failure> {
-    let (store, _) = resolved.store.make()?.into_parts();
+/// Starts a proxy, and gives it with what it says: records and notices.
+pub async fn start(resolved: &Resolved) -> Result<(Running, Log, Notices), Failure> {
+    let path = resolved.store.path()?;
     let (sink, log) = log::channel();
-    let proxy = Proxy::new(resolved.proxy.clone(), Arc::new(store))
+    let (tell, notices) = log::notices();
+    let open = move |opening| match opening {
+        Opening::Again if !FolderStore::is_at(&path) => {
+            let path = path.clone();
+            Err(trimtab::store::Error::Vanished { path })
+        }
+        _ => FolderStore::open(&path).map(|store| Arc::new(store) as Arc<dyn Store>),
+    };
+    let proxy = Proxy::opening(resolved.proxy.clone(), open)
         .log(sink)
+        .notices(tell)
         .catalogue(catalogue::load()?);
     let running = proxy.run().await.map_err(|error| match error {
         StartError::Config(error) => refused(&error),
         other => stuck(&other.to_string()),
     })?;
-    Ok((running, log))
+    Ok((running, log, notices))
 }
 
 /// What to tell of settings that the proxy cannot use.

@@ -32,6 +32,7 @@ pub const KEYS: &[Key] = &[
     Key::new("proxy.upstreams", Kind::Table, "where requests go: a list of name, url, and optionally prefix, dialects, models, preset, mode"),
     Key::new("proxy.models", Kind::Table, "what holds for some models: a list of model, and optionally window, max_output, preset, mode"),
     Key::new("proxy.limits", Kind::Table, "sizes and times, such as plan_ms or body_bytes"),
+    Key::new("proxy.retention", Kind::Table, "what is removed from the store: max_age_days since the last use, max_bytes in all"),
 ];
 
 /// The name of the policy that the settings around the table `[proxy]` make.

@@ -11,4 +11,5 @@ pub mod models;
 pub mod output;
 pub mod replay;
 pub mod serve;
+pub mod store;
 pub mod wrap;

@@ -34,14 +34,11 @@ pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
     if let Some(summariser) = &config.summariser {
         bad.url("summariser.url", &summariser.url);
     }
-    for (name, value, least, most) in config.limits.ranges() {
-        if value < least || value > most {
-            bad.add(
-                &format!("limits.{name}"),
-                &value,
-                &format!("{least} to {most}"),
-            );
-        }
+    for range in config.limits.ranges() {
+        bad.range("limits", range);
+    }
+    for range in config.retention.ranges() {
+        bad.range("retention", range);
     }
     bad.found
 }
@@ -59,6 +56,13 @@ impl Bad {
             value: value.to_string(),
             allowed: allowed.to_owned(),
         });
+    }
+
+    fn range(&mut self, table: &str, (name, value, least, most): (&str, u64, u64, u64)) {
+        if value < least || value > most {
+            let setting = format!("{table}.{name}");
+            self.add(&setting, &value, &format!("{least} to {most}"));
+        }
     }
 
     /// Others may reach us only with a token.

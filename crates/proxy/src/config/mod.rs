@@ -5,6 +5,7 @@
 
 mod check;
 mod limits;
+mod retention;
 mod secret;
 mod upstream;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use limits::Limits;
+pub use retention::Retention;
 pub use secret::Secret;
 pub use trimtab_engine::policy::BadSetting;
 pub use upstream::{ModelRule, Summariser, Upstream};
@@ -93,6 +95,8 @@ pub struct ProxyConfig {
     pub models: Vec<ModelRule>,
     /// What is refused, or passed on untouched, because it is too much.
     pub limits: Limits,
+    /// How long and how much is kept in the store.
+    pub retention: Retention,
 }
 
 impl Default for ProxyConfig {
@@ -111,6 +115,7 @@ impl Default for ProxyConfig {
             upstreams: Vec::new(),
             models: Vec::new(),
             limits: Limits::default(),
+            retention: Retention::default(),
         }
     }
 }

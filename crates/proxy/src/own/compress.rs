@@ -10,6 +10,7 @@ use tokio::task::spawn_blocking;
 use trimtab_model::Dialect;
 use trimtab_wire::scan::detect;
 
+use super::NO_STORE;
 use crate::asked::Asked;
 use crate::body::Body;
 use crate::plan::{Decided, Managed, Pace, Work};
@@ -22,8 +23,12 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
     let Some(dialect) = detect(&body, "") else {
         return asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
     };
+    let Some(opened) = asked.shared.store_state.usable() else {
+        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
+    };
     let work = Work {
         shared: Arc::clone(&asked.shared),
+        opened,
         settings: Arc::clone(&asked.settings),
         dialect,
         path: asked.path.clone(),

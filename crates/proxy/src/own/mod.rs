@@ -21,6 +21,8 @@ const RETRIEVE: &str = "/v1/retrieve/";
 /// What is said where there is no memory for a body.
 const NO_MEMORY: &str = "there is no memory for the body now\n\
     hint: try again, or raise limits.memory_bytes";
+/// What is said where an endpoint needs a store and there is none.
+const NO_STORE: &str = "the store cannot be used now\nhint: /trimtab/status says why";
 
 /// True if `path` is answered by us.
 pub(crate) fn is_own(path: &str) -> bool {

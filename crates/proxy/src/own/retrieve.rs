@@ -11,6 +11,7 @@ use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools;
 use trimtab_store::{Form, SessionId, Store};
 
+use super::NO_STORE;
 use crate::asked::Asked;
 use crate::body::Body;
 use crate::headers;
@@ -29,10 +30,13 @@ struct Wanted {
 pub(super) async fn answer(asked: Asked, id: String, body: Bytes) -> Response<Body> {
     let wanted: Wanted = serde_json::from_slice(&body).unwrap_or_default();
     let query = wanted.query.or_else(|| in_path(&asked.path));
-    let tenant = asked.shared.keys.tenant(&asked.headers);
+    let Some(opened) = asked.shared.store_state.readable() else {
+        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
+    };
+    let tenant = opened.keys.tenant(&asked.headers);
     let prefix = format!("proxy/{}/", tenant.as_str());
     let named = headers::text(&asked.headers, &headers::SESSION).map(str::to_owned);
-    let store = Arc::clone(&asked.shared.store);
+    let store = Arc::clone(&opened.store);
     let found = spawn_blocking(move || {
         let session = owner(store.as_ref(), &prefix, named, &id)?;
         given(store.as_ref(), session, &id, query)

@@ -54,7 +54,7 @@ impl Managed {
         let family = Arc::clone(&self.family);
         let mut branches = family.branches();
         let setup = self.setup(scan);
-        let store = Arc::clone(&self.work.shared.store);
+        let store = Arc::clone(&self.work.opened.store);
         let came = self
             .listed
             .as_deref()
@@ -70,11 +70,16 @@ impl Managed {
         match found {
             Ok(()) => Decided::Manage(Box::new(self)),
             Err(trouble) => {
-                if let Trouble::Session(_) = trouble {
+                let mut reason = "failed";
+                if let Trouble::Session(error) = &trouble {
                     branches.forget(self.branch);
+                    if let SessionError::Store(error) = error {
+                        drop(branches);
+                        reason = self.work.store_failed(error);
+                    }
                 }
                 Decided::Pass {
-                    reason: "failed",
+                    reason,
                     detail: trouble.to_string(),
                     model: Some(self.model),
                 }
@@ -89,7 +94,9 @@ impl Managed {
         let family = Arc::clone(&self.family);
         let setup = self.setup(&read.scan);
         let begun = family.free_branches().is_some_and(|mut branches| {
-            let Some(number) = branches.find(&read.trail).filter(|_| !waits) else {
+            let is_current = branches.are_current(self.work.opened.store.as_ref());
+            let found = branches.find(&read.trail);
+            let Some(number) = found.filter(|_| is_current && !waits) else {
                 return false;
             };
             self.branch = number;
@@ -119,7 +126,7 @@ impl Managed {
         branch.session().set_limits(setup.limits);
         branch.wakes();
         let tools = scan.json(scan.request().tools);
-        branch.set_tools(tools, self.work.shared.keys.prints());
+        branch.set_tools(tools, self.work.opened.keys.prints());
         branch.id().as_str().clone_into(&mut self.session);
         branch.admit(scan, &read.trail)?;
         if self.untouched.is_none() {

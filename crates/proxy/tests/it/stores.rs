@@ -159,6 +159,10 @@ impl Store for Failing {
         self.inner.write(session, writes)
     }
 
+    fn secret(&self) -> Result<[u8; 32]> {
+        self.inner.secret()
+    }
+
     fn collect(&self, request: &Collect) -> Result<Collected> {
         self.inner.collect(request)
     }

@@ -32,6 +32,27 @@ pub(super) struct Entry {
     pub changed: u64,
 }
 
+/// Tells a file from another one that takes its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileIdentity {
+    device: u64,
+    number: u64,
+}
+
+impl FileIdentity {
+    /// The file that has this name now, if there is one.
+    pub(super) fn at(path: &Path) -> Result<Option<Self>> {
+        match sys::lstat(path) {
+            Ok(stat) => Ok(Some(Self {
+                device: stat.st_dev,
+                number: stat.st_ino,
+            })),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
+            Err(error) => Err(Error::io("look at", path, error.into())),
+        }
+    }
+}
+
 impl Dir {
     /// Opens the folder at `path`, which must be ours and no link.
     pub(super) fn open(path: &Path, fault: Option<Fault>) -> Result<Self> {
@@ -134,6 +155,13 @@ impl Dir {
     pub(super) fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.step("rename", from)?;
         sys::renameat(&self.fd, from, &self.fd, to).map_err(|e| self.error("rename", from, e))
+    }
+
+    /// Gives a file a second name.
+    pub(super) fn link(&self, from: &str, to: &str) -> Result<()> {
+        self.step("link", from)?;
+        let linked = sys::linkat(&self.fd, from, &self.fd, to, AtFlags::empty());
+        linked.map_err(|error| self.error("link", from, error))
     }
 
     pub(super) fn remove(&self, name: &str) -> Result<()> {

@@ -4,22 +4,30 @@
 //! of their own. The bytes on disk are described in `docs/store-format.md`.
 
 mod batch;
+mod check;
 mod disk;
 mod image;
+mod meta;
 mod options;
 mod outline;
 mod output;
 mod putting;
+mod removal;
+mod repair;
 mod rows;
+mod salvage;
 mod schema;
+mod space;
 mod spill;
 mod stored;
 mod streams;
 mod sweep;
 
 use std::fmt;
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use trimtab_model::Ref;
@@ -29,11 +37,13 @@ use crate::refs::well_formed;
 use crate::session::may_link;
 use crate::{
     Collect, Collected, Error, Form, Metadata, Naming, Put, Result, SessionId, SessionInfo,
-    Spilled, Store, Stored, Stream, Write,
+    Spilled, Store, StoreStatus, Stored, Stream, Write,
 };
-use disk::Dir;
+pub use check::StoreCheck;
+use disk::{Dir, FileIdentity};
 pub use options::FolderOptions;
 use output::Output;
+pub use repair::Repaired;
 use rows::BlobRow;
 use schema::{Access, DATABASE, from_sqlite};
 use stored::{Place, StoredImage};
@@ -63,8 +73,15 @@ pub struct FolderStore {
     blobs: Arc<Dir>,
     spills: Arc<Dir>,
     access: Access,
+    /// The database that was opened: another one may take its name.
+    identity: FileIdentity,
+    /// Says, as long as it is open, that the store is in use.
+    #[expect(dead_code, reason = "held for its lock")]
+    users: Option<File>,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
+    /// Asks for the status; it never waits for others.
+    watcher: Mutex<Connection>,
 }
 
 impl FolderStore {
@@ -94,7 +111,11 @@ impl FolderStore {
         drop(readers);
         let mut connection = match kept {
             Some(connection) => connection,
-            None => schema::open_for(&self.dir.path().join(DATABASE), self.access)?,
+            None => {
+                let opened = schema::open_for(&self.dir.path().join(DATABASE), self.access)?;
+                self.check_present()?;
+                opened
+            }
         };
         let transaction = connection.transaction().map_err(from_sqlite)?;
         let result = read(&transaction);
@@ -116,7 +137,27 @@ impl FolderStore {
         let transaction = transaction.map_err(from_sqlite)?;
         let result = write(&transaction)?;
         transaction.commit().map_err(from_sqlite)?;
+        // What was written to a file without a name is gone when we are.
+        self.check_present()?;
         Ok(result)
+    }
+
+    /// Fails if the database was deleted or replaced since it was opened.
+    fn check_present(&self) -> Result<()> {
+        let path = self.dir.path().join(DATABASE);
+        if FileIdentity::at(&path)? == Some(self.identity) {
+            return Ok(());
+        }
+        let path = self.path().to_owned();
+        Err(Error::Vanished { path })
+    }
+
+    /// Makes what stores of older versions lack.
+    fn complete(&self) -> Result<()> {
+        if self.access == Access::Frozen || self.reading(|db| meta::is_complete(db))? {
+            return Ok(());
+        }
+        self.writing(|db| meta::complete(db))
     }
 
     /// Finds an output of a session or of one above it.
@@ -191,7 +232,7 @@ impl Store for FolderStore {
     }
 
     fn sessions(&self) -> Result<Vec<SessionInfo>> {
-        self.reading(sweep::session_infos)
+        self.reading(|db| sweep::session_infos(db))
     }
 
     fn touch(&self, session: &SessionId) -> Result<()> {
@@ -259,6 +300,41 @@ impl Store for FolderStore {
 
     fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
         self.write_together(session, writes)
+    }
+
+    fn secret(&self) -> Result<[u8; 32]> {
+        self.complete()?;
+        let secret = self.reading(|db| meta::secret(db))?;
+        secret.ok_or(Error::ReadOnly)
+    }
+
+    fn status(&self) -> Result<StoreStatus> {
+        self.check_present()?;
+        if self.access == Access::Frozen {
+            return Ok(StoreStatus {
+                removals: 0,
+                read_only: true,
+            });
+        }
+        let path = self.dir.path().join(DATABASE);
+        let writable = rustix::fs::access(&path, rustix::fs::Access::WRITE_OK).is_ok();
+        let watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(StoreStatus {
+            removals: meta::removals(&watcher)?,
+            read_only: !writable,
+        })
+    }
+
+    fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
+        let now = self.now();
+        self.writing(|db| {
+            for session in sessions {
+                if let Some(session) = rows::session(db, session)? {
+                    meta::lease(db, session.row, meta::until(now, time))?;
+                }
+            }
+            Ok(())
+        })
     }
 
     fn collect(&self, request: &Collect) -> Result<Collected> {

@@ -1,12 +1,17 @@
 //! Opening a store in a folder.
 
 use std::fmt;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rusqlite::Connection;
 
 use super::FolderStore;
-use super::disk::{Dir, Fault};
-use super::schema::{self, Access};
+use super::disk::{Dir, Fault, FileIdentity};
+use super::schema::{self, Access, DATABASE, USERS, from_sqlite};
+use super::space::RESERVE;
 use crate::clock::{self, Clock};
 use crate::{Error, Result};
 
@@ -46,23 +51,61 @@ impl FolderOptions {
         let path = make_folder(path.as_ref())?;
         let dir = Arc::new(Dir::open(&path, self.fault)?);
         schema::ensure(&dir)?;
-        let (writer, access) = schema::open(&dir)?;
+        let users = use_store(&dir)?;
+        let (writer, access) = open_database(&dir)?;
         if access == Access::Write {
             dir.make_private()?;
         }
+        let database = dir.path().join(DATABASE);
+        let identity = FileIdentity::at(&database)?;
+        let watcher = schema::open_for(&database, access)?;
+        watcher.busy_timeout(Duration::ZERO).map_err(from_sqlite)?;
         let store = FolderStore {
             clock: self.clock.unwrap_or_else(clock::system),
             blobs: Arc::new(dir.folder("blobs")?),
             spills: Arc::new(dir.folder("spills")?),
             dir,
             access,
+            identity: identity.ok_or(Error::Vanished { path })?,
+            users,
             writer: Mutex::new(writer),
             readers: Mutex::default(),
+            watcher: Mutex::new(watcher),
         };
         if access == Access::Write {
             store.keep_reserve();
+            // A disk that is full or damaged keeps nobody from reading. Who needs what is
+            // missing asks for it, and is told why it cannot be made.
+            store.complete().unwrap_or(());
         }
         Ok(store)
+    }
+}
+
+/// Says that the store is in use, for as long as the file is open. None where the disk allows
+/// no lock: then nobody can repair the store there either.
+fn use_store(dir: &Dir) -> Result<Option<File>> {
+    let Ok(users) = dir.lock_file(USERS) else {
+        return Ok(None);
+    };
+    match users.try_lock_shared() {
+        Ok(()) => Ok(Some(users)),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse {
+            path: dir.path().to_owned(),
+            why: "another process repairs it",
+        }),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// Opens the database. On a full disk that may take the space of the reserve.
+fn open_database(dir: &Dir) -> Result<(Connection, Access)> {
+    match schema::open(dir) {
+        Err(Error::Full) => {
+            dir.remove(RESERVE)?;
+            schema::open(dir)
+        }
+        opened => opened,
     }
 }
 

@@ -7,12 +7,16 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::disk::{Dir, UNFINISHED, random_name};
+use super::meta;
 use crate::{Error, Result};
 
 /// The database inside the store's folder.
 pub(super) const DATABASE: &str = "trimtab.db";
 /// Locked by the process that makes a new store.
 const LOCK: &str = "lock";
+/// Locked, shared, by every process that has the store open; locked for itself alone by the
+/// one that repairs it.
+pub(super) const USERS: &str = "users";
 /// Says that a database is a store: the letters `trim`.
 const APPLICATION: i64 = 0x7472_696d;
 /// The format this version writes, and the newest it reads.
@@ -88,7 +92,8 @@ pub(super) fn ensure(dir: &Arc<Dir>) -> Result<()> {
         return Ok(());
     }
     for name in dir.names()? {
-        if name != LOCK && !name.starts_with(UNFINISHED) && !name.starts_with(DATABASE) {
+        let is_ours = [LOCK, USERS].contains(&name.as_str());
+        if !is_ours && !name.starts_with(UNFINISHED) && !name.starts_with(DATABASE) {
             let why = format!("is not empty and not a store: it holds '{name}'");
             let path = dir.path().to_owned();
             return Err(Error::NotAStore { path, why });
@@ -102,17 +107,44 @@ pub(super) fn ensure(dir: &Arc<Dir>) -> Result<()> {
         return Ok(());
     }
     remove_unfinished(dir)?;
-    let name = format!("{UNFINISHED}{}", random_name()?);
-    let file = dir.create(&name)?;
-    let connection = connect(&dir.path().join(&name), Access::Write)?;
-    fill(&connection)?;
-    connection
-        .close()
-        .map_err(|(_, error)| from_sqlite(error))?;
-    file.sync_all()
-        .map_err(|error| Error::io("sync", dir.path(), error))?;
-    dir.rename(&name, DATABASE)?;
-    dir.sync()
+    // The write-ahead log of a database that is gone must not be taken for that of the new one.
+    remove_log(dir)?;
+    let new = NewDatabase::make(dir)?;
+    meta::complete(&new.connection)?;
+    new.finish(dir)
+}
+
+/// A database that is being made under another name.
+pub(super) struct NewDatabase {
+    pub(super) connection: Connection,
+    name: String,
+    file: std::fs::File,
+}
+
+impl NewDatabase {
+    /// An empty one, without a secret.
+    pub(super) fn make(dir: &Dir) -> Result<Self> {
+        let name = format!("{UNFINISHED}{}", random_name()?);
+        let file = dir.create(&name)?;
+        let connection = connect(&dir.path().join(&name), Access::Write)?;
+        fill(&connection)?;
+        Ok(Self {
+            connection,
+            name,
+            file,
+        })
+    }
+
+    /// Makes it durable under the name of the store's database.
+    pub(super) fn finish(self, dir: &Dir) -> Result<()> {
+        self.connection
+            .close()
+            .map_err(|(_, error)| from_sqlite(error))?;
+        let synced = self.file.sync_all();
+        synced.map_err(|error| Error::io("sync", dir.path(), error))?;
+        dir.rename(&self.name, DATABASE)?;
+        dir.sync()
+    }
 }
 
 /// What killed processes left behind. Only with the lock held: nobody else is making a store.
@@ -122,6 +154,12 @@ fn remove_unfinished(dir: &Dir) -> Result<()> {
     unfinished.into_iter().try_for_each(|name| dir.remove(name))
 }
 
+/// Removes the write-ahead log of the store's database, and its index.
+pub(super) fn remove_log(dir: &Dir) -> Result<()> {
+    let names = [format!("{DATABASE}-wal"), format!("{DATABASE}-shm")];
+    names.iter().try_for_each(|name| dir.remove(name))
+}
+
 fn fill(connection: &Connection) -> Result<()> {
     let fill = format!(
         "PRAGMA page_size = 16384;
@@ -129,9 +167,11 @@ fn fill(connection: &Connection) -> Result<()> {
          PRAGMA journal_mode = OFF;
          BEGIN;
          {SCHEMA}
+         {}
          PRAGMA application_id = {APPLICATION};
          PRAGMA user_version = {FORMAT};
-         COMMIT;"
+         COMMIT;",
+        meta::TABLES
     );
     connection.execute_batch(&fill).map_err(from_sqlite)
 }
@@ -164,6 +204,21 @@ fn is_frozen(dir: &Dir) -> Result<bool> {
 
 pub(super) fn open_for(path: &Path, access: Access) -> Result<Connection> {
     let connection = connect(path, access)?;
+    check_kind(&connection, path)?;
+    if access == Access::Write {
+        let prepare = "PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = FULL;
+             PRAGMA fullfsync = ON;
+             PRAGMA secure_delete = ON;
+             PRAGMA cell_size_check = ON;
+             PRAGMA journal_size_limit = 67108864;";
+        connection.execute_batch(prepare).map_err(from_sqlite)?;
+    }
+    Ok(connection)
+}
+
+/// Sees that a database is a store, and of a format that is known.
+fn check_kind(connection: &Connection, path: &Path) -> Result<()> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let application = pragma("application_id").map_err(from_sqlite)?;
     if application != APPLICATION {
@@ -176,16 +231,25 @@ pub(super) fn open_for(path: &Path, access: Access) -> Result<Connection> {
         let known = FORMAT;
         return Err(Error::NewerFormat { found, known });
     }
-    if access == Access::Write {
-        let prepare = "PRAGMA journal_mode = WAL;
-             PRAGMA synchronous = FULL;
-             PRAGMA fullfsync = ON;
-             PRAGMA secure_delete = FAST;
-             PRAGMA cell_size_check = ON;
-             PRAGMA journal_size_limit = 67108864;";
-        connection.execute_batch(prepare).map_err(from_sqlite)?;
+    Ok(())
+}
+
+/// Opens a database that may be damaged, to read what can be read. Nothing is written to it.
+pub(super) fn open_to_read(dir: &Dir, name: &str) -> Result<Connection> {
+    let path = dir.path().join(name);
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
+        | OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let opened = Connection::open_with_flags(&path, flags).map_err(from_sqlite)?;
+    opened.busy_timeout(PATIENCE).map_err(from_sqlite)?;
+    let checked = check_kind(&opened, &path);
+    match checked {
+        // Without a write-ahead log, and where none can be made.
+        Err(Error::Database(_) | Error::ReadOnly) if is_frozen(dir)? => {
+            open_for(&path, Access::Frozen)
+        }
+        checked => checked.map(|()| opened),
     }
-    Ok(connection)
 }
 
 fn connect(path: &Path, access: Access) -> Result<Connection> {
@@ -218,6 +282,8 @@ fn frozen_uri(path: &Path) -> String {
 pub(super) fn from_sqlite(error: rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Error::Full,
+        // The index of the write-ahead log could not be made longer.
+        _ if has_no_room_for_index(&error) => Error::Full,
         Some(ErrorCode::ReadOnly) => Error::ReadOnly,
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy,
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
@@ -231,4 +297,9 @@ pub(super) fn from_sqlite(error: rusqlite::Error) -> Error {
             error => Error::Database(Box::new(error)),
         },
     }
+}
+
+fn has_no_room_for_index(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    code == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
 }

@@ -52,7 +52,8 @@ fn unpack(byte_size: Option<i64>, bytes: Vec<u8>) -> Option<Vec<u8>> {
     decompress(&bytes, byte_size, &mut entry).then_some(entry)
 }
 
-type Place = (i64, Stream, i64);
+/// Where an entry is: the number of its session, its stream, its position.
+pub(super) type Place = (i64, Stream, i64);
 
 /// Binds an entry to its place, so that none can be taken for another.
 fn seal((session, stream, position): Place, digest: &[u8; 32]) -> [u8; 8] {
@@ -88,7 +89,7 @@ pub(super) fn append(
     Ok(())
 }
 
-fn insert(db: &Connection, place: Place, entry: &Packed) -> Result<()> {
+pub(super) fn insert(db: &Connection, place: Place, entry: &Packed) -> Result<()> {
     let insert = "INSERT INTO entries (session, stream, position, byte_size, seal, bytes)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let (session, stream, position) = place;
@@ -117,6 +118,24 @@ pub(super) fn position(db: &Connection, session: &SessionId, stream: Stream) -> 
     Ok(session.map_or(0, |mut session| {
         unsigned(*position_in(&mut session, stream))
     }))
+}
+
+/// One entry as it is stored, if it is whole.
+pub(super) fn entry(db: &Connection, place: Place) -> Result<Option<Packed>> {
+    let select = "SELECT byte_size, seal, bytes FROM entries
+         WHERE session = ?1 AND stream = ?2 AND position = ?3";
+    let (session, stream, position) = place;
+    rows::one(db, select, params![session, stream.number(), position], |row| {
+        let sealed: Vec<u8> = row.get(1)?;
+        let (byte_size, bytes): (_, Vec<u8>) = (row.get(0)?, row.get(2)?);
+        let digest = unpack(byte_size, bytes.clone()).map(|entry| digest::of(&entry));
+        let digest = digest.filter(|digest| sealed == seal(place, digest));
+        Ok(digest.map(|digest| Packed {
+            byte_size,
+            bytes,
+            digest,
+        }))
+    })
 }
 
 pub(super) fn read(

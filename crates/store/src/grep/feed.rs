@@ -16,6 +16,13 @@ pub(super) const OVERLAP: usize = LONGEST_LITERAL;
 /// A line is broken at the end of the frame in which it gets this long.
 const WINDOW: usize = FRAME;
 
+/// What reading a byte costs, and how much may still be spent.
+#[derive(Clone, Copy)]
+pub(super) struct Work<'a> {
+    pub cost: u64,
+    pub left: &'a Cell<u64>,
+}
+
 pub(super) struct Feed<'a> {
     frames: Frames<'a>,
     /// Frames at hand, and the one being read out.
@@ -33,14 +40,15 @@ pub(super) struct Feed<'a> {
     breaks: &'a RefCell<Vec<u64>>,
     expired: Option<&'a dyn Fn() -> bool>,
     has_expired: &'a Cell<bool>,
+    work: Work<'a>,
 }
 
 impl<'a> Feed<'a> {
     pub(super) fn new(
         frames: Frames<'a>,
         breaks: &'a RefCell<Vec<u64>>,
-        expired: Option<&'a dyn Fn() -> bool>,
-        has_expired: &'a Cell<bool>,
+        (expired, has_expired): (Option<&'a dyn Fn() -> bool>, &'a Cell<bool>),
+        work: Work<'a>,
     ) -> Self {
         Self {
             frames,
@@ -54,6 +62,7 @@ impl<'a> Feed<'a> {
             breaks,
             expired,
             has_expired,
+            work,
         }
     }
 
@@ -115,6 +124,9 @@ impl Read for Feed<'_> {
             self.has_expired.set(true);
             return Ok(0);
         }
+        if self.work.left.get() == 0 {
+            return Ok(0);
+        }
         loop {
             let mut inserted = self.inserted.get(self.inserted_at..).unwrap_or_default();
             let read = inserted.read(into)?;
@@ -129,6 +141,8 @@ impl Read for Feed<'_> {
                 read
             };
             self.given += read as u64;
+            let cost = (read as u64).saturating_mul(self.work.cost);
+            self.work.left.set(self.work.left.get().saturating_sub(cost));
             if read > 0 || into.is_empty() || !self.advance()? {
                 return Ok(read);
             }

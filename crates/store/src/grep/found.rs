@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use std::io;
 
 use grep_matcher::Matcher;
-use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 
 use super::feed::OVERLAP;
+use super::pattern::Pattern;
 use super::{Found, FoundLine, MOST_BYTES, MOST_CONTEXT, Match, Query, Stop};
 
 pub(super) struct Collector<'a> {
     pub query: &'a Query<'a>,
-    pub matcher: &'a RegexMatcher,
+    pub pattern: &'a Pattern,
     pub id: &'a str,
     /// Where the windows of long lines begin, in what the searcher was given.
     pub breaks: &'a RefCell<Vec<u64>>,
@@ -52,13 +52,13 @@ impl Collector<'_> {
     /// Where the first match begins that the window before did not hold already.
     fn first_match(&self, place: &Place<'_>) -> Option<usize> {
         let mut first = None;
-        let found = self.matcher.find_iter(place.bytes, |found| {
+        let found = self.pattern.find_iter(place.bytes, |found| {
             let new = place.repeated == 0 || found.end() > place.repeated;
             first = new.then_some(found.start());
             !new
         });
-        // The matcher has no errors of its own; and a line that matched in its place does so
-        // here too, but if not, it is better shown than lost.
+        // A line that matched in its place does so here too, unless that costs too much; but if
+        // not, it is better shown than lost.
         let lost = found.is_err() || place.repeated == 0;
         first.or(lost.then_some(0))
     }

@@ -1,12 +1,13 @@
 //! Searching outputs, in bounded time and memory for any pattern.
 //!
 //! - The pattern is literal unless it says otherwise; a regular expression is compiled within a
-//!   size limit, since one match cannot be interrupted (see `pattern`).
+//!   size limit, and gives up when it has cost too much (see `bounded`).
 //! - Outputs are streamed frame by frame. Lines longer than a window are searched window by
 //!   window (see `feed`).
-//! - Matches, bytes of the answer and time are capped, and the answer says so.
+//! - Matches, bytes of the answer, work and time are capped, and the answer says so.
 
 mod ahead;
+mod bounded;
 mod feed;
 #[cfg(unix)]
 mod file;
@@ -15,13 +16,13 @@ mod pattern;
 
 use std::cell::{Cell, RefCell};
 
-use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
 use crate::source::{Source, Stored};
 use crate::{Error, Line, LineRange, Result};
-use feed::Feed;
+use feed::{Feed, Work};
 use found::Collector;
+use pattern::Pattern;
 
 /// Most lines of context before or after a match.
 const MOST_CONTEXT: usize = 50;
@@ -55,6 +56,9 @@ pub struct Query<'a> {
     pub max_matches: usize,
     /// Longer lines are clipped to this many bytes around the match.
     pub max_line_bytes: usize,
+    /// The search stops when it has cost this much. A byte that is searched for a literal
+    /// costs 1, for a regular expression 4.
+    pub max_work: u64,
     /// Asked now and then; the search stops when it says true.
     pub expired: Option<&'a dyn Fn() -> bool>,
 }
@@ -70,6 +74,7 @@ impl<'a> Query<'a> {
             after: 0,
             max_matches: 200,
             max_line_bytes: 2_000,
+            max_work: u64::MAX,
             expired: None,
         }
     }
@@ -144,10 +149,11 @@ impl<'a> Query<'a> {
         }
         Ok(Search {
             query: self,
-            matcher: pattern::compile(self, crlf)?,
+            pattern: Pattern::new(self, crlf)?,
             searcher: searcher.build(),
             found: Found::default(),
             bytes: 0,
+            work_left: Cell::new(self.max_work),
         })
     }
 }
@@ -172,6 +178,8 @@ pub enum Stop {
     Bytes,
     /// Time is up.
     Expired,
+    /// It has cost too much.
+    Work,
 }
 
 /// One match with its context. Contexts of neighbouring matches may overlap.
@@ -220,10 +228,11 @@ fn context(line: Line) -> FoundLine {
 /// A search on its way through one or more outputs.
 pub(crate) struct Search<'q> {
     query: &'q Query<'q>,
-    matcher: RegexMatcher,
+    pattern: Pattern,
     searcher: Searcher,
     found: Found,
     bytes: usize,
+    work_left: Cell<u64>,
 }
 
 impl Search<'_> {
@@ -250,7 +259,7 @@ impl Search<'_> {
         let expired = Cell::new(false);
         let mut collector = Collector {
             query: self.query,
-            matcher: &self.matcher,
+            pattern: &self.pattern,
             id,
             breaks: &breaks,
             found: &mut self.found,
@@ -258,13 +267,21 @@ impl Search<'_> {
             recent: std::collections::VecDeque::new(),
             open: Vec::new(),
         };
-        let (searcher, matcher) = (&mut self.searcher, &self.matcher);
+        let (searcher, pattern) = (&mut self.searcher, &self.pattern);
         let query = self.query;
+        let work = Work {
+            cost: pattern.cost(),
+            left: &self.work_left,
+        };
         let outcome = ahead::with_frames(source, |frames| {
-            let feed = Feed::new(frames, &breaks, query.expired, &expired);
-            searcher.search_reader(matcher, feed, &mut collector)
+            let feed = Feed::new(frames, &breaks, (query.expired, &expired), work);
+            searcher.search_reader(pattern, feed, &mut collector)
         });
-        outcome.map_err(Error::from_read)?;
+        if self.pattern.gave_up() || self.work_left.get() == 0 {
+            self.found.stopped = self.found.stopped.or(Some(Stop::Work));
+        } else {
+            outcome.map_err(Error::from_read)?;
+        }
         if expired.get() {
             self.found.stopped = self.found.stopped.or(Some(Stop::Expired));
         }

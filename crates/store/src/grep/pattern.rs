@@ -1,55 +1,106 @@
 //! Patterns with a bounded cost.
 
+use grep_matcher::{LineTerminator, Match, Matcher, NoCaptures};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
 use super::Query;
+use super::bounded::{BoundedRegex, TooCostly};
 use crate::{Error, Result};
 
 /// Longest regular expression, in bytes.
 const LONGEST_REGEX: usize = 256;
 /// Longest literal, in bytes; windows of long lines overlap by as much.
 pub(super) const LONGEST_LITERAL: usize = 4096;
-/// Largest compiled program. At 128 KiB the worst pattern takes 0.3 ms for a line of 64 KiB; at
-/// 256 KiB it takes seconds, and a match that has begun cannot be interrupted.
-const PROGRAM_LIMIT: usize = 128 * 1024;
-/// Memory in which the matcher may remember states.
-const STATES_LIMIT: usize = 2 * 1024 * 1024;
+/// Largest compiled program, in bytes: states are made from it, and one must not take long.
+pub(super) const PROGRAM_LIMIT: usize = 128 * 1024;
+/// Searching a byte for a regular expression costs as much as this many bytes for a literal.
+const REGEX_COST: u64 = 4;
+
+/// What is searched for.
+pub(super) enum Pattern {
+    Literal(RegexMatcher),
+    Regex(BoundedRegex),
+}
 
 /// True if the pattern can tell `\r\n` from `\n`, which costs speed to get right.
 pub(super) fn minds_line_ends(query: &Query<'_>) -> bool {
     query.regex && query.pattern.contains('$')
 }
 
-pub(super) fn compile(query: &Query<'_>, crlf: bool) -> Result<RegexMatcher> {
-    let longest = if query.regex {
-        LONGEST_REGEX
-    } else {
-        LONGEST_LITERAL
-    };
-    if query.pattern.is_empty() {
-        return Err(Error::pattern("it is empty"));
+impl Pattern {
+    pub(super) fn new(query: &Query<'_>, crlf: bool) -> Result<Self> {
+        let longest = if query.regex {
+            LONGEST_REGEX
+        } else {
+            LONGEST_LITERAL
+        };
+        if query.pattern.is_empty() {
+            return Err(Error::pattern("it is empty"));
+        }
+        if query.pattern.len() > longest {
+            let len = query.pattern.len();
+            return Err(Error::pattern(format!(
+                "it has {len} bytes, the limit is {longest}"
+            )));
+        }
+        if query.regex {
+            return BoundedRegex::new(query, crlf).map(Self::Regex);
+        }
+        RegexMatcherBuilder::new()
+            .fixed_strings(true)
+            .case_insensitive(query.ignore_case)
+            .unicode(!query.pattern.is_ascii())
+            .line_terminator(Some(b'\n'))
+            .build(&query.pattern)
+            .map(Self::Literal)
+            .map_err(|error| Error::pattern(error.to_string()))
     }
-    if query.pattern.len() > longest {
-        let len = query.pattern.len();
-        return Err(Error::pattern(format!(
-            "it has {len} bytes, the limit is {longest}"
-        )));
+
+    /// What searching one byte costs.
+    pub(super) fn cost(&self) -> u64 {
+        match self {
+            Self::Literal(_) => 1,
+            Self::Regex(_) => REGEX_COST,
+        }
     }
-    let mut builder = RegexMatcherBuilder::new();
-    builder
-        .multi_line(true)
-        .crlf(crlf)
-        .fixed_strings(!query.regex)
-        .case_insensitive(query.ignore_case)
-        // Unicode classes make programs ten times larger: only for patterns that need them.
-        .unicode(!query.pattern.is_ascii())
-        .size_limit(PROGRAM_LIMIT)
-        .dfa_size_limit(STATES_LIMIT);
-    if !crlf {
-        // After `crlf`, which would take it away.
-        builder.line_terminator(Some(b'\n'));
+
+    /// True if a search was given up because it cost too much.
+    pub(super) fn gave_up(&self) -> bool {
+        match self {
+            Self::Literal(_) => false,
+            Self::Regex(regex) => regex.gave_up(),
+        }
     }
-    builder
-        .build(&query.pattern)
-        .map_err(|error| Error::pattern(error.to_string()))
+}
+
+impl Matcher for Pattern {
+    type Captures = NoCaptures;
+    type Error = TooCostly;
+
+    fn find_at(
+        &self,
+        haystack: &[u8],
+        at: usize,
+    ) -> std::result::Result<Option<Match>, Self::Error> {
+        match self {
+            // It has no errors of its own.
+            Self::Literal(literal) => literal.find_at(haystack, at).map_err(|_| TooCostly),
+            Self::Regex(regex) => {
+                let found = regex.find_at(haystack, at)?;
+                Ok(found.map(|found| Match::new(found.start, found.end)))
+            }
+        }
+    }
+
+    fn new_captures(&self) -> std::result::Result<NoCaptures, Self::Error> {
+        Ok(NoCaptures::new())
+    }
+
+    /// A regular expression may match a line's end: it is given one line at a time.
+    fn line_terminator(&self) -> Option<LineTerminator> {
+        match self {
+            Self::Literal(literal) => literal.line_terminator(),
+            Self::Regex(_) => None,
+        }
+    }
 }

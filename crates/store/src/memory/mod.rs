@@ -4,15 +4,17 @@ mod state;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use trimtab_model::Ref;
 
 use crate::clock::{self, Clock};
 use crate::put::Input;
+use crate::refs::Secret;
 use crate::session::may_link;
 use crate::{
     Collect, Collected, Error, Form, Metadata, Naming, Put, Result, SessionId, SessionInfo, Source,
-    Spilled, Store, Stored, Stream, collect, frames,
+    Spilled, Store, StoreStatus, Stored, Stream, collect, frames,
 };
 use state::{Output, State};
 
@@ -246,11 +248,39 @@ impl Store for MemoryStore {
         Ok(known.map(|session| Naming::new(session.secret.clone())))
     }
 
+    fn secret(&self) -> Result<[u8; 32]> {
+        let mut state = self.state();
+        if state.secret.is_none() {
+            state.secret = Some(Secret::random()?);
+        }
+        let secret = state.secret.as_ref().map(|secret| *secret.as_bytes());
+        secret.ok_or(Error::NotFound)
+    }
+
+    fn status(&self) -> Result<StoreStatus> {
+        Ok(StoreStatus {
+            removals: self.state().removals,
+            read_only: false,
+        })
+    }
+
+    fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
+        let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let until = (self.clock)().saturating_add(time);
+        let mut state = self.state();
+        for session in sessions {
+            if let Some(session) = state.sessions.get_mut(session) {
+                session.leased_until = until;
+            }
+        }
+        Ok(())
+    }
+
     fn collect(&self, request: &Collect) -> Result<Collected> {
         let now = (self.clock)();
         let mut state = self.state();
-        let removal = collect::decide(&state.picture(), request, now);
-        if !request.dry_run {
+        let removal = collect::decide(&state.picture(now), request, now);
+        if !request.dry_run && removal.report.outputs + removal.sessions.len() as u64 > 0 {
             for session in &removal.sessions {
                 state.remove_session(session);
             }

@@ -18,6 +18,10 @@ pub(super) struct State {
     pub(super) blobs: BTreeMap<(SessionId, Digest), Arc<Blob>>,
     /// Counts outputs, so that they can be listed in the order in which they came.
     pub(super) puts: u64,
+    /// Counts removals.
+    pub(super) removals: u64,
+    /// The secret of the store, once somebody asked for it.
+    pub(super) secret: Option<Secret>,
 }
 
 pub(super) struct Session {
@@ -25,6 +29,8 @@ pub(super) struct Session {
     pub(super) parent: Option<SessionId>,
     pub(super) created: u64,
     pub(super) used: u64,
+    /// Until when it must not be collected.
+    pub(super) leased_until: u64,
     pub(super) outputs: BTreeMap<String, Output>,
     pub(super) streams: BTreeMap<Stream, Vec<Vec<u8>>>,
 }
@@ -51,6 +57,7 @@ impl State {
                 parent: None,
                 created: now,
                 used: now,
+                leased_until: 0,
                 outputs: BTreeMap::new(),
                 streams: BTreeMap::new(),
             };
@@ -93,8 +100,9 @@ impl State {
         Arc::clone(blob.or_insert_with(|| Arc::new(Blob { bytes, scan })))
     }
 
-    /// Forgets bytes that no output holds any more.
+    /// Forgets bytes that no output holds any more, after something was removed.
     pub(super) fn sweep(&mut self) {
+        self.removals += 1;
         let outputs = self
             .sessions
             .values()
@@ -114,13 +122,14 @@ impl State {
         self.sessions.remove(id).is_some()
     }
 
-    pub(super) fn picture(&self) -> Picture {
+    pub(super) fn picture(&self, now: u64) -> Picture {
         let blobs = self.blobs.values();
         let blobs = blobs.map(|blob| (address(blob), blob.bytes.len() as u64));
         let sessions = self.sessions.iter().map(|(id, session)| PictureSession {
             id: id.clone(),
             parent: session.parent.clone(),
             used: session.used,
+            leased: session.leased_until > now,
             stream_bytes: session
                 .streams
                 .values()

@@ -12,10 +12,13 @@
 
 mod damage;
 mod disk;
+mod erasure;
 mod faults;
 mod kill;
 mod processes;
+mod repair;
 mod safety;
+mod secret;
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,7 @@
 //! What every backend must hold. A new backend joins with one line in `backends.rs`.
 
 pub(crate) mod collecting;
+pub(crate) mod lasting;
 pub(crate) mod linking;
 pub(crate) mod outputs;
 pub(crate) mod reading;
@@ -82,7 +83,8 @@ macro_rules! over {
                     caps_say_so, time_runs_out, a_whole_session_is_searched, binary_is_searched,
                     bad_patterns_are_refused, long_lines_are_searched_in_windows,
                     line_ends_of_other_systems, like_a_plain_search, costly_patterns_are_refused,
-                    text_projections_are_searched,
+                    text_projections_are_searched, a_pattern_that_costs_too_much_gives_up,
+                    work_is_counted_over_all_outputs,
                 ],
                 streams: [
                     entries_come_back_in_order, a_stale_position_conflicts,
@@ -91,6 +93,10 @@ macro_rules! over {
                 linking: [
                     foreign_refs_are_not_found, those_below_redeem_refs, links_that_cannot_be,
                     parents_are_found,
+                ],
+                lasting: [
+                    the_secret_stays_the_same, removals_are_counted, leased_sessions_stay,
+                    a_lease_can_be_ended, named_sessions_go_though_they_are_live,
                 ],
                 collecting: [
                     nothing_asked_nothing_gone, old_sessions_go, a_dry_run_changes_nothing,

@@ -279,3 +279,44 @@ pub(crate) fn like_a_plain_search(world: &World) {
     });
     result.unwrap();
 }
+
+/// Text on which a pattern needs ever new states.
+fn costly_text(len: usize) -> Vec<u8> {
+    let mut text: Vec<u8> = noise(len);
+    for (at, byte) in text.iter_mut().enumerate() {
+        let newline = at % 65_536 == 65_535;
+        *byte = if newline { b'\n' } else { b"ab"[usize::from(*byte & 1)] };
+    }
+    text
+}
+
+pub(crate) fn a_pattern_that_costs_too_much_gives_up(world: &World) {
+    let s = session("s");
+    let first = world.put(&s, "c1", "ababac\n");
+    world.put(&s, "c2", costly_text(4 << 20));
+    world.put(&s, "c3", "never reached: ababac\n");
+    let pattern = "[ab]*a[ab]{200}c|bac";
+    let found = world.store.grep(&s, None, &Query::regex(pattern)).unwrap();
+    assert_eq!(found.stopped, Some(Stop::Work));
+    let ids: Vec<&str> = found.matches.iter().map(|found| found.id.as_str()).collect();
+    assert_eq!(ids, [first.id()], "what was found before is told");
+    // The same text is no trouble for other patterns.
+    let found = world.store.grep(&s, None, &Query::regex("[ab]*c")).unwrap();
+    assert_eq!((found.stopped, found.matches.len()), (None, 2));
+}
+
+pub(crate) fn work_is_counted_over_all_outputs(world: &World) {
+    let s = session("s");
+    for call in ["c1", "c2", "c3"] {
+        world.put(&s, call, text(10_000) + "needle\n" + call);
+    }
+    let size = world.store.list(&s).unwrap()[0].byte_size;
+    for (mut query, cost) in [(Query::literal("needle"), 1), (Query::regex("ne+dle"), 4)] {
+        query.max_work = u64::MAX;
+        let found = world.store.grep(&s, None, &query).unwrap();
+        assert_eq!((found.stopped, found.matches.len()), (None, 3));
+        query.max_work = (2 * size + 65_536) * cost;
+        let found = world.store.grep(&s, None, &query).unwrap();
+        assert_eq!((found.stopped, found.matches.len()), (Some(Stop::Work), 2));
+    }
+}

@@ -16,6 +16,9 @@ const MATCHES: u64 = 50;
 const MOST_AROUND: u64 = 50;
 /// As much of a long line is shown around its match.
 const LINE_BYTES: usize = 2_000;
+/// A search ends when it has cost this much: some 0.3 s of a processor, for 128 MiB of text or a
+/// quarter of it with a regular expression.
+const MOST_WORK: u64 = 128 * 1024 * 1024;
 /// Room for what stands before and behind the bytes of a line.
 const LINE_FRAME: usize = 80;
 
@@ -58,6 +61,7 @@ impl Asked {
         let mut query = query.context(self.before, self.after).max_matches(self.max);
         // One match with all the lines around it must fit an answer.
         let share = max_bytes / (self.before + self.after + 1);
+        query.max_work = MOST_WORK;
         query.max_line_bytes = share.saturating_sub(LINE_FRAME).clamp(1, LINE_BYTES);
         query
     }
@@ -102,6 +106,12 @@ impl Retrieval<'_> {
             text = format!(
                 "\n[trimtab: not everything was searched: time was up after {seconds} s; \
                  give a ref_id to search one output]"
+            );
+        }
+        if found.stopped == Some(Stop::Work) {
+            text.push_str(
+                "\n[trimtab: not everything was searched: the search cost too much; give a \
+                 ref_id to search one output, or a plain text in place of a regular expression]",
             );
         }
         if !found.damaged.is_empty() {

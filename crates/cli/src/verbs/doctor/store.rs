@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use trimtab::store::{FolderStore, Form, Put, SessionId, Store};
+use trimtab::store::{Error, FolderStore, Form, Put, SessionId, Store};
 
 use super::check::Check;
 use crate::proxy::settings::Resolved;
@@ -27,7 +27,10 @@ pub(super) fn check(resolved: &Resolved) -> Vec<Check> {
     let mut checks = Vec::new();
     if FolderStore::is_at(&path) {
         match FolderStore::open(&path) {
-            Ok(store) => checks.extend([writable(&store, &path), whole(&store)]),
+            Ok(store) => {
+                checks.extend([writable(&store, &path), whole(&store)]);
+                checks.extend(secret(&store, &path));
+            }
             Err(error) => checks.push(Check::of_failure("store", &explain(&path, &error))),
         }
     } else {
@@ -90,8 +93,21 @@ fn writable(store: &FolderStore, path: &Path) -> Check {
             ),
             "the disk or its file system is damaged; use another folder with --store",
         ),
+        Err(Error::ReadOnly) => Check::warning(
+            "store",
+            format!("{} is read-only", path.display()),
+            "what is stored can be read; a proxy passes requests as they came until it can be \
+             written",
+        ),
         Err(error) => Check::of_failure("store", &explain(path, &error)),
     }
+}
+
+/// Without the secret of the store a proxy manages nothing.
+fn secret(store: &FolderStore, path: &Path) -> Option<Check> {
+    let error = store.secret().err()?;
+    let check = Check::of_failure("store secret", &explain(path, &error));
+    Some(check)
 }
 
 /// Reads what is stored, the newest sessions first, for a while.
@@ -99,7 +115,11 @@ fn whole(store: &FolderStore) -> Check {
     let name = "stored outputs";
     let mut sessions = match store.sessions() {
         Ok(sessions) => sessions,
-        Err(error) => return Check::problem(name, error.to_string(), "use another --store"),
+        Err(error) => return Check::problem(
+                name,
+                error.to_string().lines().next().unwrap_or_default(),
+                "`trimtab store check` says what is lost, `trimtab store repair` saves the rest",
+            ),
     };
     sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
     let until = Instant::now() + READING;
@@ -133,7 +153,7 @@ fn whole(store: &FolderStore) -> Check {
     Check::problem(
         name,
         format!("{} of {read} are damaged, {first} for one", damaged.len()),
-        "the rest is not affected; let the agents run those tools again, and look at the disk",
+        "the rest is not affected; `trimtab store check` names them all; look at the disk",
     )
 }
 

@@ -35,7 +35,10 @@ A session counts as used whenever something is stored in it, or in a session bel
 leaves sessions of the last hour alone, however large they are. Without either option only files \
 are removed that a killed process left behind.
 
-Refs of a removed session can no longer be redeemed. Nothing else is ever removed.";
+A session that a running proxy has in memory stays; `trimtab output erase` removes any.
+
+Refs of a removed session can no longer be redeemed. Nothing else is ever removed. The database is \
+written anew without what was removed, and the space goes back to the disk.";
 
 /// What it says last.
 pub const EXAMPLES: &str = "\
@@ -54,6 +57,7 @@ pub fn run(
     let request = Collect {
         older_than: args.older_than,
         max_bytes: args.max_size,
+        scrub: !args.dry_run,
         dry_run: args.dry_run,
         ..Collect::default()
     };
@@ -65,6 +69,11 @@ pub fn run(
         text(args, &done)
     };
     terminal.out().write_all(report.as_bytes())?;
+    if done.traces_left {
+        terminal.warn(
+            "copies of removed text may be left: there was no room to write the database anew",
+        );
+    }
     if args.max_size.is_some_and(|max| done.bytes_kept > max) {
         terminal.warn(&format!(
             "the store is still larger than asked, {}: sessions of the last hour stay",

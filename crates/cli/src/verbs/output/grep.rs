@@ -143,6 +143,9 @@ fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failu
         Some(Stop::Bytes) => {
             terminal.warn("there is more than can be shown; narrow the pattern");
         }
+        Some(Stop::Work) => terminal.warn(
+            "not everything was searched: the pattern costs too much on this text; use a simpler one",
+        ),
         Some(Stop::Expired) | None if found.matches.is_empty() => {
             terminal.note(&format!("no matches for {:?}", args.pattern));
         }

@@ -1,5 +1,6 @@
 //! `trimtab output`: the store of tool outputs.
 
+pub mod erase;
 pub mod gc;
 pub mod grep;
 mod highlight;
@@ -45,6 +46,9 @@ pub enum Verb {
     /// Remove old sessions with all that they hold
     #[command(long_about = gc::ABOUT, after_help = gc::EXAMPLES)]
     Gc(gc::Args),
+    /// Remove sessions for good, with every copy of them
+    #[command(long_about = erase::ABOUT, after_help = erase::EXAMPLES)]
+    Erase(erase::Args),
 }
 
 /// What `trimtab output --help` says first.
@@ -66,6 +70,7 @@ Examples:
   trimtab output grep --session S REF 'error\\[E' --regex -A 5
   cargo test 2>&1 | trimtab output put --session S -    store one, print its ref
   trimtab output gc --older-than 7d --dry-run           what would be removed
+  trimtab output erase --session S                      remove one for good
 
 Exit codes: 0 done (a search without a match too), 1 it failed, 2 the arguments are wrong: an \
 unknown ref or session, an offset past the end, a bad pattern, no store.";
@@ -80,6 +85,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         Verb::Grep(args) => grep::run(args, store, common, terminal),
         Verb::Sessions => sessions::run(store, common, terminal),
         Verb::Gc(args) => gc::run(args, store, common, terminal),
+        Verb::Erase(args) => erase::run(args, store, common, terminal),
     }
 }
 

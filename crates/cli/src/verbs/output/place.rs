@@ -87,19 +87,31 @@ impl StoreArgs {
     pub fn open(&self) -> Result<Place, Failure> {
         let path = self.path()?;
         if !FolderStore::is_at(&path) {
-            return Err(Failure::input(
-                format!("no store at {}", path.display()),
-                "give its folder with --store PATH or TRIMTAB_STORE; `trimtab output put` makes \
-                 a new one",
-            ));
+            return Err(no_store(&path));
         }
         open(path)
+    }
+
+    /// The folder of a store that is there, in whatever state: its database may be lost.
+    pub fn present(&self) -> Result<PathBuf, Failure> {
+        let path = self.path()?;
+        if !FolderStore::is_at(&path) && !path.join("blobs").is_dir() {
+            return Err(no_store(&path));
+        }
+        Ok(path)
     }
 
     /// Opens a store, and makes it if it is not there.
     pub fn make(&self) -> Result<Place, Failure> {
         open(self.path()?)
     }
+}
+
+fn no_store(path: &Path) -> Failure {
+    Failure::input(
+        format!("no store at {}", path.display()),
+        "give its folder with --store PATH or TRIMTAB_STORE; `trimtab output put` makes a new one",
+    )
 }
 
 fn open(path: PathBuf) -> Result<Place, Failure> {
@@ -204,6 +216,14 @@ pub fn explain(path: &Path, error: &Error) -> Failure {
         Error::ReadOnly => stuck(
             at("is read-only"),
             Some("what is in it can still be read; to write, use another --store".to_owned()),
+        ),
+        Error::InUse { .. } => stuck(
+            message,
+            Some("stop the proxy and whatever else uses it, then try again".to_owned()),
+        ),
+        Error::Damaged { .. } => stuck(
+            at(&message),
+            Some("`trimtab store check` says what is lost, `trimtab store repair` saves the rest".to_owned()),
         ),
         Error::Busy => stuck(at(&message), Some("try again in a moment".to_owned())),
         // These name the file already.

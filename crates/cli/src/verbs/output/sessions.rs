@@ -34,9 +34,16 @@ pub fn run(store: &StoreArgs, common: &Common, terminal: &mut Terminal) -> Resul
     Ok(())
 }
 
+/// The tenant of the proxy to which a session belongs, by its name.
+pub fn tenant(session: &str) -> Option<&str> {
+    let (tenant, _) = session.strip_prefix("proxy/")?.split_once('/')?;
+    (!tenant.is_empty()).then_some(tenant)
+}
+
 fn as_json(info: &SessionInfo) -> serde_json::Value {
     json!({
         "session": info.session.as_str(),
+        "tenant": tenant(info.session.as_str()),
         "parent": info.parent.as_ref().map(SessionId::as_str),
         "outputs": info.outputs,
         "byte_size": info.byte_size,

@@ -78,7 +78,11 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         if resolved.proxy.upstreams.is_empty() {
             resolved.proxy.upstreams.clone_from(&plan.upstreams);
         }
-        let (running, mut log) = start(&resolved).await?;
+        let (running, mut log, mut notices) = start(&resolved).await?;
+        if let Ok(notice) = notices.try_recv() {
+            // Before the client has the terminal.
+            terminal.warn(&notice);
+        }
         let Setup { env, args: own, .. } = plan.at(&format!("http://{}", running.address()));
         let code = child::run(
             name,

@@ -103,7 +103,7 @@ fn blob_from(row: &Row<'_>) -> rusqlite::Result<Option<BlobRow>> {
     Ok(whole.map(|outline| BlobRow { outline, file }))
 }
 
-fn blob_seal(outline: &Outline, file: Option<&str>) -> [u8; 8] {
+pub(in crate::folder) fn blob_seal(outline: &Outline, file: Option<&str>) -> [u8; 8] {
     let sizes = [
         outline.byte_size.to_le_bytes(),
         outline.newlines.to_le_bytes(),

@@ -8,9 +8,11 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::schema::from_sqlite;
 use crate::{Error, Result};
-pub(super) use blobs::{BlobRow, blob, blob_id, image, insert_blob, replace_blob};
+pub(super) use blobs::{BlobRow, blob, blob_id, blob_seal, image, insert_blob, replace_blob};
 pub(super) use refs::{RefRow, insert_reference, reference, references};
-pub(super) use sessions::{SessionRow, children, save_session, session, sessions, up, used};
+pub(super) use sessions::{
+    SessionRow, children, save_session, session, session_by_row, sessions, up, used,
+};
 
 /// Text or bytes that may have been damaged.
 type Bytes = Vec<u8>;

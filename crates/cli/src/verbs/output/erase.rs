@@ -1,0 +1,216 @@
+//! `trimtab output erase`: removes sessions for good.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, IsTerminal, Write};
+
+use clap::ArgGroup;
+use serde_json::json;
+use trimtab::store::{Collect, Collected, SessionId, SessionInfo, Store, Stream};
+
+use super::place::{Place, StoreArgs, session_id};
+use super::sessions::tenant;
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::{Terminal, number, sheet, units};
+
+/// Sessions in which the proxy lists the conversations of renewed credentials.
+const RENEWED: &str = "proxy-renewed/";
+
+/// What `trimtab output erase` takes.
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("what").required(true).args(["session", "tenant", "all"]))]
+pub struct Args {
+    /// This session, its forks, and the sessions below it
+    #[arg(long, short, value_name = "S")]
+    pub session: Option<String>,
+    /// All sessions of a tenant of the proxy, as `trimtab output sessions` shows it
+    #[arg(long, value_name = "T")]
+    pub tenant: Option<String>,
+    /// All sessions
+    #[arg(long)]
+    pub all: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// What `trimtab output erase --help` says first.
+pub const ABOUT: &str = "\
+Remove sessions for good: outputs, log and journal, and every copy of them in the store's files.
+
+The database is written anew without them, which takes a moment in a large store; meanwhile \
+nobody else can write, and a proxy passes requests as they came. Databases that a repair moved \
+aside are removed, too. A proxy that has an erased session in memory begins it anew.
+
+What the file system or a backup keeps is not reached from here.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab output sessions                      shows sessions and tenants
+  trimtab output erase --session S
+  trimtab output erase --tenant 4be1a0c93d1f6b6e51e0c8d7 --yes
+  trimtab output erase --all";
+
+/// Runs the verb.
+pub fn run(
+    args: &Args,
+    store: &StoreArgs,
+    common: &Common,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let place = store.open()?;
+    let sessions = place.store.sessions();
+    let sessions = sessions.map_err(|error| place.failed(&error))?;
+    let chosen = choose(args, &place, &sessions)?;
+    if !args.yes && !is_confirmed(&chosen, &sessions)? {
+        terminal.note("nothing was erased");
+        return Ok(());
+    }
+    let request = Collect {
+        sessions: chosen,
+        scrub: true,
+        ..Collect::default()
+    };
+    let done = place.store.collect(&request);
+    let done = done.map_err(|error| place.failed(&error))?;
+    let report = if common.json {
+        format!("{}\n", as_json(&done))
+    } else {
+        text(&done)
+    };
+    terminal.out().write_all(report.as_bytes())?;
+    if done.traces_left {
+        return Err(Failure::Stuck {
+            message: "the sessions are removed, but copies of their text may be left: the \
+                      database could not be written anew"
+                .to_owned(),
+            hint: Some(
+                "free as much disk space as the database takes, and erase once more".to_owned(),
+            ),
+        });
+    }
+    Ok(())
+}
+
+fn choose(
+    args: &Args,
+    place: &Place,
+    sessions: &[SessionInfo],
+) -> Result<BTreeSet<SessionId>, Failure> {
+    let all = sessions.iter().map(|info| &info.session);
+    let mut chosen: BTreeSet<SessionId> = if let Some(name) = &args.session {
+        let session = session_id(name)?;
+        place.known(&session)?;
+        family(&session, sessions)
+    } else if let Some(name) = &args.tenant {
+        all.filter(|id| tenant(id.as_str()) == Some(name)).cloned().collect()
+    } else {
+        all.cloned().collect()
+    };
+    if let (Some(name), true) = (&args.tenant, chosen.is_empty()) {
+        return Err(Failure::input(
+            format!("no session of tenant '{}' in the store", sheet::name(name)),
+            "`trimtab output sessions` shows the tenants that there are",
+        ));
+    }
+    let lists: Vec<SessionId> = sessions
+        .iter()
+        .map(|info| &info.session)
+        .filter(|id| id.as_str().starts_with(RENEWED) && names_one(place, id, &chosen))
+        .cloned()
+        .collect();
+    chosen.extend(lists);
+    Ok(chosen)
+}
+
+/// A session, its forks, what the proxy keeps beside it, and all sessions below any of them.
+fn family(session: &SessionId, sessions: &[SessionInfo]) -> BTreeSet<SessionId> {
+    let name = session.as_str();
+    let belongs = |id: &SessionId| {
+        let rest = id.as_str().strip_prefix(name);
+        rest.is_some_and(|rest| {
+            let rest = rest.strip_suffix("/kept").unwrap_or(rest);
+            let number = rest.strip_prefix('.').unwrap_or_default();
+            rest.is_empty() || (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+        })
+    };
+    let ids = sessions.iter().map(|info| &info.session);
+    let mut found: BTreeSet<SessionId> = ids.filter(|id| belongs(id)).cloned().collect();
+    loop {
+        let before = found.len();
+        let below = sessions.iter().filter(|info| {
+            let parent = info.parent.as_ref();
+            parent.is_some_and(|parent| found.contains(parent))
+        });
+        let below: Vec<SessionId> = below.map(|info| info.session.clone()).collect();
+        found.extend(below);
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+/// True if a list of the proxy's names one of the sessions.
+fn names_one(place: &Place, list: &SessionId, chosen: &BTreeSet<SessionId>) -> bool {
+    let entries = place.store.read(list, Stream::Log, 0, usize::MAX);
+    let entries = entries.unwrap_or_default();
+    entries.iter().any(|entry| {
+        let name = SessionId::new(String::from_utf8_lossy(entry));
+        name.is_ok_and(|name| chosen.contains(&name))
+    })
+}
+
+/// Asks on the terminal.
+fn is_confirmed(chosen: &BTreeSet<SessionId>, sessions: &[SessionInfo]) -> Result<bool, Failure> {
+    let outputs = sessions
+        .iter()
+        .filter(|info| chosen.contains(&info.session))
+        .map(|info| info.outputs);
+    let outputs = usize::try_from(outputs.sum::<u64>()).unwrap_or(usize::MAX);
+    let what = format!(
+        "{} with {}",
+        number::counted(chosen.len(), "session"),
+        number::counted(outputs, "output")
+    );
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::input(
+            format!("this would erase {what} for good"),
+            "say --yes to do it without being asked",
+        ));
+    }
+    let mut err = std::io::stderr();
+    write!(err, "erase {what} for good? [y/N] ")?;
+    err.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn as_json(done: &Collected) -> serde_json::Value {
+    let sessions: Vec<_> = done.sessions.iter().map(SessionId::as_str).collect();
+    json!({
+        "sessions": sessions,
+        "outputs": done.outputs,
+        "bytes_freed": done.bytes_freed,
+        "bytes_kept": done.bytes_kept,
+        "traces_left": done.traces_left,
+    })
+}
+
+fn text(done: &Collected) -> String {
+    let mut text = String::new();
+    for session in &done.sessions {
+        text.push_str(&sheet::name(session.as_str()));
+        text.push('\n');
+    }
+    let outputs = usize::try_from(done.outputs).unwrap_or(usize::MAX);
+    text.push_str(&format!(
+        "erased {} with {}: {} freed, {} kept\n",
+        number::counted(done.sessions.len(), "session"),
+        number::counted(outputs, "output"),
+        units::size(done.bytes_freed),
+        units::size(done.bytes_kept),
+    ));
+    text
+}

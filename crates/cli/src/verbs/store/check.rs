@@ -1,0 +1,35 @@
+//! `trimtab store check`.
+
+use std::io::Write;
+
+use trimtab::store::FolderStore;
+
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::Terminal;
+use crate::verbs::output::place::explain;
+
+/// What `trimtab store check --help` says first.
+pub const ABOUT: &str = "\
+Read everything in the store and say what is damaged, what is lost and what can be read.
+
+Changes nothing, and may run while a proxy uses the store.";
+
+/// Runs the verb.
+pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let path = common.store.present()?;
+    let found = FolderStore::check(&path).map_err(|error| explain(&path, &error))?;
+    let report = if common.json {
+        format!("{}\n", super::as_json(&found))
+    } else {
+        super::text(&found)
+    };
+    terminal.out().write_all(report.as_bytes())?;
+    if found.is_sound() {
+        return Ok(());
+    }
+    if !common.json {
+        terminal.note("hint: `trimtab store repair` saves what can be read");
+    }
+    Err(Failure::Found)
+}

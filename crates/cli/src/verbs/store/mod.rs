@@ -1,0 +1,99 @@
+//! `trimtab store`: whether the store is whole, and what to do if it is not.
+
+pub mod check;
+pub mod repair;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+use trimtab::store::StoreCheck;
+
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::{Terminal, number, sheet};
+
+/// What `trimtab store` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Read everything in the store and say what is lost
+    #[command(long_about = check::ABOUT)]
+    Check,
+    /// Make a new database from what can be read of a damaged one
+    #[command(long_about = repair::ABOUT)]
+    Repair,
+}
+
+/// What `trimtab store --help` says first.
+pub const ABOUT: &str = "\
+Check the store, and repair it if it is damaged.
+
+A damaged store keeps no proxy from running: requests pass as they came, and the proxy says so.";
+
+/// What it says last.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab store check
+  trimtab store check --json
+  trimtab store repair
+
+Exit codes: 0 the store is whole, or is again; 1 it is damaged, or in use; 2 there is none.";
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    match args.verb {
+        Verb::Check => check::run(common, terminal),
+        Verb::Repair => repair::run(common, terminal),
+    }
+}
+
+/// What was found, as JSON.
+fn as_json(found: &StoreCheck) -> Value {
+    let lost = found.lost.iter();
+    let lost: Vec<Value> = lost
+        .map(|(session, what)| json!({"session": session.as_str(), "what": what}))
+        .collect();
+    json!({
+        "sound": found.is_sound(),
+        "sessions": found.sessions,
+        "outputs": found.outputs,
+        "entries": found.entries,
+        "lost_sessions": found.lost_sessions,
+        "lost": lost,
+        "secret_lost": found.secret_lost,
+        "faults": found.faults,
+    })
+}
+
+/// What was found, for people.
+fn text(found: &StoreCheck) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    lines.extend(found.faults.iter().map(|fault| format!("damaged: {fault}")));
+    if found.secret_lost {
+        let lost = "lost: the secret of the store: the tenants of a proxy are new ones";
+        lines.push(lost.to_owned());
+    }
+    if found.lost_sessions > 0 {
+        let count = found.lost_sessions;
+        lines.push(format!("lost: up to {count} sessions whose names are unknown"));
+    }
+    for (session, what) in &found.lost {
+        lines.push(format!("lost: session {}: {what}", sheet::name(session.as_str())));
+    }
+    let counted = |count: u64, what| {
+        number::counted(usize::try_from(count).unwrap_or(usize::MAX), what)
+    };
+    lines.push(format!(
+        "readable: {}, {}, {} of logs and journals",
+        counted(found.sessions, "session"),
+        counted(found.outputs, "output"),
+        counted(found.entries, "record"),
+    ));
+    lines.join("\n") + "\n"
+}

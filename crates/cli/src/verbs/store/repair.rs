@@ -1,0 +1,56 @@
+//! `trimtab store repair`.
+
+use std::io::Write;
+
+use serde_json::json;
+use trimtab::store::{FolderStore, Repaired};
+
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::Terminal;
+use crate::verbs::output::place::explain;
+
+/// What `trimtab store repair --help` says first.
+pub const ABOUT: &str = "\
+Make a new database from what can be read of a damaged one, and say what is lost.
+
+Everything that is taken over was checked by its digest. The damaged database is kept in the \
+store's folder, under a name that begins with damaged-. A store that is whole is left alone, and \
+so is one that another process has open: stop the proxy first. An interrupted repair leaves the \
+store as it was; run it again.";
+
+/// Runs the verb.
+pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let path = common.store.present()?;
+    let done = FolderStore::repair(&path).map_err(|error| explain(&path, &error))?;
+    let report = if common.json {
+        format!("{}\n", as_json(&done))
+    } else {
+        text(&done)
+    };
+    terminal.out().write_all(report.as_bytes())?;
+    Ok(())
+}
+
+fn as_json(done: &Repaired) -> serde_json::Value {
+    let moved_to = done.moved_to.as_ref();
+    json!({
+        "repaired": !done.found.is_sound(),
+        "moved_to": moved_to.map(|path| path.display().to_string()),
+        "found": super::as_json(&done.found),
+    })
+}
+
+fn text(done: &Repaired) -> String {
+    let mut text = super::text(&done.found);
+    match &done.moved_to {
+        Some(path) => {
+            text.push_str("repaired; the damaged database is now ");
+            text.push_str(&path.display().to_string());
+            text.push('\n');
+        }
+        None if done.found.is_sound() => text.push_str("nothing to repair\n"),
+        None => text.push_str("repaired; there was no database, so the store is empty\n"),
+    }
+    text
+}

@@ -1,0 +1,208 @@
+//! What is removed is gone: its space, and every copy of its text.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use trimtab_model::Dialect;
+use trimtab::store::{FolderOptions, Put, SessionId, Store, Stream};
+use trimtab_testkit::script::Reply;
+use trimtab_testkit::upstream::{Options, Source, Upstream};
+
+use crate::run::{Served, finished, say, texts};
+use crate::talk::{path, post, with_call, with_output};
+
+/// All files in a folder and below.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The file in which a text stands, if it is in one.
+fn found_in(store: &Path, text: &str) -> Option<PathBuf> {
+    files(store).into_iter().find(|file| {
+        let bytes = std::fs::read(file).unwrap();
+        memchr::memmem::find(&bytes, text.as_bytes()).is_some()
+    })
+}
+
+/// Text that hardly compresses, with a marker now and then that is stored as it stands.
+fn marked(name: &str, lines: u64) -> (String, Vec<String>) {
+    let (mut text, mut markers) = (String::new(), Vec::new());
+    let mut state = 1_u64;
+    for line in 0..lines {
+        for letter in name.bytes() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005) + u64::from(letter);
+        }
+        let _ = writeln!(text, "{state:016x}{:016x}", state.rotate_left(29));
+        if line % 40 == 0 {
+            let marker = format!("<<{name}-{line}-{state:016x}>>");
+            text.push_str(&marker);
+            markers.push(marker);
+        }
+    }
+    (text, markers)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn erased_tenant_leaves_no_text_while_the_proxy_runs() {
+    let options = Options::new(Source::with(|_| Reply::text("hello")));
+    let upstream = Upstream::start(options).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().to_owned();
+    let store = home.join("data/trimtab");
+    let served = Served::start_in(folder, &["--upstream", &upstream.url()]);
+    let mut markers: Vec<Vec<String>> = Vec::new();
+    let mut sessions = Vec::new();
+    for (key, name) in [("key-one", "one"), ("key-two", "two")] {
+        let mut body = with_output(Dialect::Messages, 1_500);
+        let mut of_tenant = Vec::new();
+        for round in 0..4 {
+            let (text, marked) = marked(&format!("{name}{round}"), 200 + 2_000 * (round % 2));
+            with_call(Dialect::Messages, &mut body, &format!("r{round}"), &text);
+            of_tenant.extend(marked);
+            let headers = [("x-api-key", key)];
+            let path = path(Dialect::Messages);
+            let answer = post(&served.url, path, &body, &headers).await;
+            assert!(answer.status.is_success());
+            sessions.push(answer.header("x-trimtab-session").to_owned());
+        }
+        of_tenant.retain(|marker| found_in(&store, marker).is_some());
+        assert!(of_tenant.len() > 20, "{} can be seen", of_tenant.len());
+        markers.push(of_tenant);
+    }
+    let (stdout, _) = texts(&finished(&home, &["output", "sessions", "--json"]));
+    let tenant_of = |session: &str| -> String {
+        let line = stdout.lines().find(|line| line.contains(session)).unwrap();
+        let info: Value = serde_json::from_str(line).unwrap();
+        info["tenant"].as_str().unwrap().to_owned()
+    };
+    let tenant = tenant_of(&sessions[0]);
+    assert_ne!(tenant, tenant_of(&sessions[4]));
+    let unasked = finished(&home, &["output", "erase", "--tenant", &tenant]);
+    assert_eq!(unasked.status.code(), Some(2), "nobody was there to be asked");
+    assert!(found_in(&store, &markers[0][0]).is_some());
+    let erase = ["output", "erase", "--tenant", &tenant, "--yes"];
+    let erased = finished(&home, &erase);
+    assert!(erased.status.success(), "{:?}", texts(&erased));
+    for marker in &markers[0] {
+        assert_eq!(found_in(&store, marker), None, "{marker}");
+    }
+    for marker in &markers[1] {
+        assert!(found_in(&store, marker).is_some(), "{marker}");
+    }
+}
+
+#[test]
+fn collected_text_is_gone_and_its_space_is_free() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let store = home.join("data/trimtab");
+    let rounds = if crate::is_long_run() { 2_000 } else { 150 };
+    let mut markers = Vec::new();
+    {
+        let opened = trimtab::store::FolderStore::open(&store).unwrap();
+        for n in 0..rounds {
+            let session = SessionId::new(format!("s{}", n % 30)).unwrap();
+            let (text, marked) = marked(&format!("n{n}"), 100 + n % 300);
+            let call = format!("c{n}");
+            opened.put(&session, Put::new(&call, &text)).unwrap();
+            let position = opened.position(&session, Stream::Log).unwrap();
+            let entry = [text.as_bytes()];
+            opened
+                .append(&session, Stream::Log, position, &entry)
+                .unwrap();
+            markers.extend(marked);
+        }
+    }
+    let size = || -> u64 {
+        let sizes = files(&store).into_iter().map(|file| file.metadata().unwrap().len());
+        sizes.sum()
+    };
+    let full = size();
+    markers.retain(|marker| found_in(&store, marker).is_some());
+    assert!(markers.len() > 30);
+    let gc = finished(home, &["output", "gc", "--older-than", "0s"]);
+    assert!(gc.status.success(), "{:?}", texts(&gc));
+    for marker in &markers {
+        assert_eq!(found_in(&store, marker), None, "{marker}");
+    }
+    // What is left is an empty database and the reserve.
+    assert!(size() < full / 2 && size() < 1_700_000, "{full} {}", size());
+}
+
+/// Runs `script` where `$DISK` is a small disk of its own; none if the system allows no mount.
+fn on_small_disk(script: &str) -> Option<(String, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let mount = "mount -t tmpfs -o size=6m,mode=700 none \"$DISK\" 2>/dev/null || exit 77";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", &format!("{mount}; {script}")])
+        .env("DISK", folder.path())
+        .env("TRIMTAB", env!("CARGO_BIN_EXE_trimtab"))
+        .env("TRIMTAB_STORE", folder.path().join("store"))
+        .env_remove("TRIMTAB_SESSION");
+    match command.output() {
+        Ok(output) if output.status.success() => Some(texts(&output)),
+        _ => {
+            say("skipped: no disk can be mounted here");
+            None
+        }
+    }
+}
+
+#[test]
+fn first_collection_on_a_full_disk_succeeds() {
+    let script = "
+        n=0
+        while [ $n -lt 60 ]; do
+            head -c 90000 /dev/urandom | \"$TRIMTAB\" output put -qs s$n - >/dev/null 2>&1
+            head -c 300000 /dev/urandom | \"$TRIMTAB\" output put -qs s$n - >/dev/null 2>&1
+            n=$((n + 1))
+        done
+        dd if=/dev/zero of=\"$DISK/rest\" bs=4096 2>/dev/null
+        df \"$DISK\" | tail -1 | awk '{print \"free\", $4}'
+        \"$TRIMTAB\" output gc --older-than 0s --json; echo \"code $?\"
+        df \"$DISK\" | tail -1 | awk '{print \"then\", $4}'";
+    let Some((stdout, stderr)) = on_small_disk(script) else {
+        return;
+    };
+    assert!(stdout.contains("free 0\n"), "{stdout}{stderr}");
+    assert!(stdout.contains("code 0\n"), "{stdout}{stderr}");
+    let free = stdout.split("then ").nth(1).unwrap();
+    let free: u64 = free.trim().parse().unwrap();
+    assert!(free > 2_000, "{stdout}{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn serve_removes_what_is_too_old_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().to_owned();
+    let store = home.join("data/trimtab");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = u64::try_from(now.as_millis()).unwrap();
+    for (name, days) in [("old", 31), ("young", 29)] {
+        let then = now - days * 24 * 60 * 60 * 1000;
+        let opened = FolderOptions::new().clock(move || then).open(&store);
+        let session = SessionId::new(name).unwrap();
+        opened
+            .unwrap()
+            .put(&session, Put::new("c", "text"))
+            .unwrap();
+    }
+    let served = Served::start_in(folder, &["--upstream", "http://127.0.0.1:9"]);
+    let line = served.wait_for("retention: removed");
+    assert!(line.contains("removed 1 sessions with 1 outputs"), "{line}");
+    let (stdout, _) = texts(&finished(&home, &["output", "sessions", "--json"]));
+    assert!(stdout.contains("\"young\"") && !stdout.contains("\"old\""), "{stdout}");
+}

@@ -1,0 +1,106 @@
+//! What of a store is whole, and what is not.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::FolderStore;
+use super::disk::Dir;
+use super::salvage::{OnlyLook, Salvage, Salvaged};
+use super::schema::{self, DATABASE};
+use crate::{Error, Result, SessionId};
+
+/// More complaints of the database about its own structure say nothing more.
+const MOST_FAULTS: usize = 20;
+
+/// What of a store is whole, and what is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreCheck {
+    /// Sessions that can be read.
+    pub sessions: u64,
+    /// Outputs that can be read, to the last byte.
+    pub outputs: u64,
+    /// Entries of logs and journals that can be read.
+    pub entries: u64,
+    /// Sessions that cannot be read; not even their names are known.
+    pub lost_sessions: u64,
+    /// What cannot be read of sessions that can be.
+    pub lost: Vec<(SessionId, String)>,
+    /// True if the secret of the store cannot be read: who used the store under it will be
+    /// somebody new.
+    pub secret_lost: bool,
+    /// What is wrong with the structure of the database, in its own words.
+    pub faults: Vec<String>,
+}
+
+impl StoreCheck {
+    /// True if nothing is lost and nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.lost_sessions == 0
+            && self.lost.is_empty()
+            && self.faults.is_empty()
+            && !self.secret_lost
+    }
+}
+
+impl FolderStore {
+    /// Reads everything in the store at `path` and says what is whole. Changes nothing, and may
+    /// run while the store is in use.
+    pub fn check(path: impl AsRef<Path>) -> Result<StoreCheck> {
+        let dir = Dir::open(path.as_ref(), None)?;
+        let blobs = dir.folder("blobs").ok();
+        look(&dir, DATABASE, blobs.as_ref(), &mut OnlyLook)
+    }
+}
+
+/// Reads the database `name` in `dir`, and hands on what is whole.
+pub(super) fn look<S: Salvaged>(
+    dir: &Dir,
+    name: &str,
+    blobs: Option<&Dir>,
+    sink: &mut S,
+) -> Result<StoreCheck> {
+    let mut report = StoreCheck::default();
+    if dir.entry(name)?.is_none() {
+        report.faults.push(format!("{name} is not there"));
+        return Ok(report);
+    }
+    let db = match schema::open_to_read(dir, name) {
+        Ok(db) => db,
+        Err(error @ (Error::NewerFormat { .. } | Error::Busy)) => return Err(error),
+        Err(error) => {
+            report.secret_lost = true;
+            report.faults.push(first_line(&error));
+            return Ok(report);
+        }
+    };
+    report.faults = faults(&db);
+    let mut salvage = Salvage {
+        db: &db,
+        blobs,
+        sink,
+        report: &mut report,
+        seen: BTreeMap::new(),
+    };
+    salvage.run()?;
+    Ok(report)
+}
+
+/// What the database says about its own structure.
+fn faults(db: &Connection) -> Vec<String> {
+    let check = format!("PRAGMA integrity_check({MOST_FAULTS})");
+    let said = db.prepare(&check).and_then(|mut check| {
+        let rows = check.query_map([], |row| row.get::<_, String>(0))?;
+        rows.collect::<rusqlite::Result<Vec<_>>>()
+    });
+    match said {
+        Ok(said) => said.into_iter().filter(|line| line != "ok").collect(),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+fn first_line(error: &Error) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,216 @@
+//! Removing sessions and outputs.
+//!
+//! A session is removed in two parts. First its row goes, in one short transaction: from then
+//! on it is not there for anybody. What it held is garbage then, and is removed in small steps.
+//! A process that is killed in between leaves garbage, which the next collection finds.
+
+use rusqlite::{Connection, Transaction, params};
+
+use super::disk::is_random_name;
+use super::rows::{self, SessionRow, signed};
+use super::schema::from_sqlite;
+use super::{FolderStore, meta};
+use crate::refs::well_formed;
+use crate::{Error, Result, SessionId};
+
+const SOME_REFS: &str = "DELETE FROM refs WHERE session = ?1
+     AND id IN (SELECT id FROM refs WHERE session = ?1 LIMIT ?2)";
+const SOME_ENTRIES: &str = "DELETE FROM entries WHERE session = ?1 AND (stream, position) IN
+     (SELECT stream, position FROM entries WHERE session = ?1 LIMIT ?2)";
+/// Sessions that are hidden in one transaction.
+const HIDDEN_AT_ONCE: usize = 64;
+
+impl FolderStore {
+    pub(super) fn delete_output(&self, session: &SessionId, id: &str) -> Result<()> {
+        let (spills, files) = self.freeing(|db| {
+            let session = rows::session(db, session)?.ok_or(Error::NotFound)?;
+            let found = if well_formed(id) {
+                rows::reference(db, session.row, id)?
+            } else {
+                None
+            };
+            let reference = found.ok_or(Error::NotFound)?;
+            let spills = remove_output(db, session.row, id)?;
+            let blobs: Vec<i64> = std::iter::once(reference.blob)
+                .chain(reference.text)
+                .collect();
+            meta::note_removal(db)?;
+            Ok((spills, remove_unheld(db, &blobs)?))
+        })?;
+        self.remove_spills(&spills)?;
+        self.remove_blobs(&files)
+    }
+
+    pub(super) fn delete_whole_session(&self, session: &SessionId) -> Result<()> {
+        self.freeing(|db| {
+            let session = rows::session(db, session)?.ok_or(Error::NotFound)?;
+            hide(db, &session)?;
+            meta::note_removal(db)
+        })?;
+        self.remove_garbage()
+    }
+
+    /// Hides the sessions for which `may_go` says so; gives those that stay.
+    pub(super) fn hide_sessions(
+        &self,
+        sessions: &[SessionId],
+        may_go: impl Fn(&Connection, &SessionRow) -> Result<bool>,
+    ) -> Result<Vec<SessionId>> {
+        let mut staying = Vec::new();
+        for sessions in sessions.chunks(HIDDEN_AT_ONCE) {
+            staying.extend(self.freeing(|db| {
+                let mut staying = Vec::new();
+                for session in sessions {
+                    let Some(row) = rows::session(db, session)? else {
+                        continue;
+                    };
+                    if may_go(db, &row)? {
+                        hide(db, &row)?;
+                    } else {
+                        staying.push(session.clone());
+                    }
+                }
+                if staying.len() < sessions.len() {
+                    meta::note_removal(db)?;
+                }
+                Ok(staying)
+            })?);
+        }
+        Ok(staying)
+    }
+
+    /// Removes single outputs; what they held becomes garbage.
+    pub(super) fn remove_outputs(&self, outputs: &[(SessionId, String)]) -> Result<()> {
+        for outputs in outputs.chunks(HIDDEN_AT_ONCE) {
+            let spills = self.freeing(|db| {
+                let mut spills = Vec::new();
+                for (session, id) in outputs {
+                    if let Some(session) = rows::session(db, session)? {
+                        spills.extend(remove_output(db, session.row, id)?);
+                    }
+                }
+                meta::note_removal(db)?;
+                Ok(spills)
+            })?;
+            self.remove_spills(&spills)?;
+        }
+        Ok(())
+    }
+
+    /// Removes rows of sessions that are gone, bytes that no output holds, and their files.
+    /// Rows go before files: a file that outlives its row is swept up later, a row that
+    /// outlived its file would be a loss.
+    pub(super) fn remove_garbage(&self) -> Result<()> {
+        for session in self.gone_sessions("spills")? {
+            let spills = self.freeing(|db| {
+                let delete = "DELETE FROM spills WHERE session = ?1 RETURNING file";
+                rows::all(db, delete, [session], |row| row.get(0).map(Some))
+            })?;
+            self.remove_spills(&spills)?;
+        }
+        let mut steps = self.steps();
+        for (table, delete) in [("refs", SOME_REFS), ("entries", SOME_ENTRIES)] {
+            for session in self.gone_sessions(table)? {
+                let some = |db: &Transaction<'_>, most: usize| {
+                    let mut delete = db.prepare_cached(delete).map_err(from_sqlite)?;
+                    delete.execute(params![session, signed(most as u64)]).map_err(from_sqlite)
+                };
+                while steps.run(some)? > 0 {}
+            }
+        }
+        self.remove_unheld_blobs()
+    }
+
+    /// The numbers of sessions that are gone and still have rows in `table`. Each number is
+    /// looked up in the table's index, so that the rows themselves are not read.
+    fn gone_sessions(&self, table: &str) -> Result<Vec<i64>> {
+        let select = format!(
+            "WITH RECURSIVE held(session) AS (
+                 SELECT min(session) FROM {table}
+                 UNION ALL
+                 SELECT (SELECT min(session) FROM {table} WHERE session > held.session)
+                 FROM held WHERE held.session IS NOT NULL
+             )
+             SELECT session FROM held
+             WHERE session IS NOT NULL AND session NOT IN (SELECT id FROM sessions)"
+        );
+        self.reading(|db| rows::all(db, &select, [], |row| row.get(0).map(Some)))
+    }
+
+    /// Bytes that no output holds. They are looked for without keeping others from writing,
+    /// and looked at again when they are removed.
+    fn remove_unheld_blobs(&self) -> Result<()> {
+        let select = "SELECT id FROM blobs WHERE id NOT IN (
+                 SELECT blob FROM refs UNION ALL SELECT text FROM refs WHERE text IS NOT NULL
+             )";
+        let unheld: Vec<i64> =
+            self.reading(|db| rows::all(db, select, [], |row| row.get(0).map(Some)))?;
+        let mut unheld = unheld.as_slice();
+        let mut steps = self.steps();
+        while !unheld.is_empty() {
+            let (done, files) = steps.run(|db, most| {
+                let some = unheld.get(..most).unwrap_or(unheld);
+                Ok((some.len(), remove_unheld(db, some)?))
+            })?;
+            self.remove_blobs(&files)?;
+            unheld = unheld.get(done..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn remove_blobs(&self, files: &[String]) -> Result<()> {
+        files.iter().try_for_each(|name| self.blobs.remove(name))
+    }
+
+    fn remove_spills(&self, files: &[String]) -> Result<()> {
+        let ours = files.iter().filter(|name| is_random_name(name));
+        ours.into_iter().try_for_each(|name| self.spills.remove(name))
+    }
+}
+
+/// Removes the row of a session and what says that it is in use.
+fn hide(db: &Connection, session: &SessionRow) -> Result<()> {
+    for mut child in rows::children(db, session.row)? {
+        child.parent = None;
+        rows::save_session(db, &child)?;
+    }
+    rows::run(db, "DELETE FROM sessions WHERE id = ?1", [session.row])
+}
+
+/// Removes the row of an output; gives the names of its spilled files.
+fn remove_output(db: &Connection, session: i64, id: &str) -> Result<Vec<String>> {
+    let spilled = "DELETE FROM spills WHERE session = ?1 AND id = ?2 RETURNING file";
+    let files = rows::all(db, spilled, params![session, id], |row| {
+        row.get(0).map(Some)
+    })?;
+    let delete = "DELETE FROM refs WHERE session = ?1 AND id = ?2";
+    rows::run(db, delete, params![session, id])?;
+    Ok(files)
+}
+
+/// Removes those of `blobs` that no output holds; gives the names of their files. Only
+/// sessions of the tree under its owner can hold a blob.
+fn remove_unheld(db: &Connection, blobs: &[i64]) -> Result<Vec<String>> {
+    let numbers: Vec<String> = blobs.iter().map(ToString::to_string).collect();
+    let numbers = format!("[{}]", numbers.join(","));
+    let delete = "WITH
+             candidates AS (SELECT value AS id FROM json_each(?1)),
+             owners AS (
+                 SELECT DISTINCT owner FROM blobs WHERE id IN (SELECT id FROM candidates)
+             ),
+             holders AS (
+                 SELECT id FROM sessions
+                 WHERE owner IN (SELECT owner FROM owners) OR id IN (SELECT owner FROM owners)
+             )
+         DELETE FROM blobs WHERE id IN (SELECT id FROM candidates) AND id NOT IN (
+             SELECT blob FROM refs WHERE session IN (SELECT id FROM holders)
+             UNION ALL
+             SELECT text FROM refs
+             WHERE session IN (SELECT id FROM holders) AND text IS NOT NULL
+         ) RETURNING file";
+    let files = rows::all(db, delete, [numbers], |row| {
+        row.get::<_, Option<String>>(0).map(Some)
+    })?;
+    let files = files.into_iter().flatten();
+    Ok(files.filter(|name| is_random_name(name)).collect())
+}

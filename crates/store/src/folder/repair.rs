@@ -1,0 +1,162 @@
+//! A new database from what can be read of a damaged one.
+//!
+//! The damaged database gets a second name first and stays under it. The new one is made under
+//! another name and takes the place of the old one when it is complete. Whoever is killed in
+//! between leaves the store as it was, and the next repair begins with the same bytes.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, named_params, params};
+
+use super::check::{self, StoreCheck};
+use super::disk::{Dir, FileIdentity};
+use super::rows::{self, BlobRow, RefRow, SessionRow, signed};
+use super::salvage::{Salvaged, SpillRow};
+use super::schema::{self, DATABASE, NewDatabase, USERS, from_sqlite};
+use super::streams::{self, Packed};
+use super::{FolderStore, meta};
+use crate::{Error, Result, clock};
+
+/// Databases that were moved aside have names that begin with this.
+pub(super) const DAMAGED: &str = "damaged-";
+
+/// What a repair did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repaired {
+    /// What was found, and what is lost.
+    pub found: StoreCheck,
+    /// Where the damaged database is now; none if nothing was wrong.
+    pub moved_to: Option<PathBuf>,
+}
+
+impl FolderStore {
+    /// Makes a new database from what can be read of a damaged one. Refuses while another
+    /// process has the store open.
+    pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
+        let dir = Dir::open(path.as_ref(), None)?;
+        let users = dir.lock_file(USERS)?;
+        if users.try_lock().is_err() {
+            return Err(Error::InUse {
+                path: dir.path().to_owned(),
+                why: "another process has it open",
+            });
+        }
+        let blobs = dir.folder("blobs")?;
+        let found = Self::check(dir.path())?;
+        if found.is_sound() {
+            let moved_to = None;
+            return Ok(Repaired { found, moved_to });
+        }
+        let aside = move_aside(&dir)?;
+        let new = NewDatabase::make(&dir)?;
+        begin(&new.connection)?;
+        let mut sink = Rebuild { db: &new.connection };
+        let found = match &aside {
+            Some(name) => check::look(&dir, name, Some(&blobs), &mut sink)?,
+            None => found,
+        };
+        finish(&new.connection)?;
+        schema::remove_log(&dir)?;
+        new.finish(&dir)?;
+        let moved_to = aside.map(|name| dir.path().join(name));
+        Ok(Repaired { found, moved_to })
+    }
+}
+
+/// Gives the damaged database and its write-ahead log a second name; none if there is no
+/// database. After a repair that was cut off they have one already.
+fn move_aside(dir: &Dir) -> Result<Option<String>> {
+    if dir.entry(DATABASE)?.is_none() {
+        return Ok(None);
+    }
+    let current = FileIdentity::at(&dir.path().join(DATABASE))?;
+    for name in dir.names()? {
+        let is_database = name.starts_with(DAMAGED) && name.ends_with(".db");
+        if is_database && FileIdentity::at(&dir.path().join(&name))? == current {
+            return Ok(Some(name));
+        }
+    }
+    let name = format!("{DAMAGED}{}.db", clock::system()());
+    let log = format!("{DATABASE}-wal");
+    if dir.entry(&log)?.is_some() {
+        dir.link(&log, &format!("{name}-wal"))?;
+    }
+    dir.link(DATABASE, &name)?;
+    dir.sync()?;
+    Ok(Some(name))
+}
+
+fn begin(db: &Connection) -> Result<()> {
+    db.execute_batch("BEGIN").map_err(from_sqlite)
+}
+
+/// Adds the secret if it was lost, and sees that the new database is sound.
+fn finish(db: &Connection) -> Result<()> {
+    meta::complete(db)?;
+    // Whoever remembers refs of the old database must look again.
+    meta::note_removal(db)?;
+    db.execute_batch("COMMIT").map_err(from_sqlite)?;
+    let sound = db.query_row("PRAGMA integrity_check(1)", [], |row| {
+        row.get::<_, String>(0)
+    });
+    if sound.map_err(from_sqlite)? == "ok" {
+        Ok(())
+    } else {
+        Err(Error::damaged("the repaired database"))
+    }
+}
+
+/// Writes what was found into a new database, under the same numbers.
+struct Rebuild<'a> {
+    db: &'a Connection,
+}
+
+impl Salvaged for Rebuild<'_> {
+    fn secret(&mut self, secret: &[u8; 32]) -> Result<()> {
+        meta::set_secret(self.db, secret)
+    }
+
+    fn session(&mut self, session: &SessionRow) -> Result<()> {
+        let insert = "INSERT INTO sessions
+             (id, name, secret, created, used, puts, log, journal, seal)
+             VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, x'')";
+        let secret = session.secret.as_bytes();
+        let values = params![session.row, session.id.as_str(), secret];
+        rows::run(self.db, insert, values)?;
+        rows::save_session(self.db, session)
+    }
+
+    fn entry(&mut self, place: streams::Place, entry: &Packed) -> Result<()> {
+        streams::insert(self.db, place, entry)
+    }
+
+    fn blob(&mut self, id: i64, owner: i64, row: &BlobRow, image: Option<&[u8]>) -> Result<()> {
+        let insert = "INSERT INTO blobs
+             (id, owner, digest, byte_size, newlines, outline, seal, file, image)
+             VALUES (:id, :owner, :digest, :byte_size, :newlines, :outline, :seal, :file, :image)";
+        let outline = &row.outline;
+        let file = row.file.as_deref();
+        let values = named_params! {
+            ":id": id,
+            ":owner": owner,
+            ":digest": outline.digest,
+            ":byte_size": signed(outline.byte_size),
+            ":newlines": signed(outline.newlines),
+            ":outline": outline.encode(),
+            ":seal": rows::blob_seal(outline, file),
+            ":file": file,
+            ":image": image,
+        };
+        rows::run(self.db, insert, values)
+    }
+
+    fn reference(&mut self, reference: &RefRow) -> Result<()> {
+        rows::insert_reference(self.db, reference)
+    }
+
+    fn spill(&mut self, spill: &SpillRow) -> Result<()> {
+        let insert = "INSERT INTO spills (session, id, file, sha256) VALUES (?1, ?2, ?3, ?4)";
+        let values = params![spill.session, spill.id, spill.file, spill.sha256];
+        rows::run(self.db, insert, values)
+    }
+}

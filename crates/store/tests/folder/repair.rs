@@ -1,0 +1,148 @@
+//! Damaged stores: what is lost is told, what is whole is saved.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use trimtab_store::{Error, FolderStore, Store, Stream};
+
+use super::{Home, Random, files, put, rounds, session};
+
+/// Sessions with outputs and logs, and what must come back.
+struct Filled {
+    home: Home,
+    outputs: BTreeMap<(String, String), Vec<u8>>,
+    logs: BTreeMap<String, Vec<Vec<u8>>>,
+    secret: [u8; 32],
+}
+
+fn filled() -> Filled {
+    let home = Home::new();
+    let store = home.open();
+    let mut random = Random(21);
+    let (mut outputs, mut logs) = (BTreeMap::new(), BTreeMap::new());
+    for name in (0..30).map(|n| format!("s{n}")) {
+        let s = session(&name);
+        for (n, size) in [10, 3_000, 20_000, 200_000].into_iter().enumerate() {
+            let bytes = random.bytes(size);
+            let id = put(&store, &s, &format!("c{n}"), &bytes);
+            outputs.insert((name.clone(), id), bytes);
+        }
+        let log: Vec<Vec<u8>> = (0..10).map(|n| random.bytes(n * 100)).collect();
+        let entries: Vec<&[u8]> = log.iter().map(Vec::as_slice).collect();
+        store.append(&s, Stream::Log, 0, &entries).unwrap();
+        logs.insert(name, log);
+    }
+    let secret = store.secret().unwrap();
+    Filled {
+        home,
+        outputs,
+        logs,
+        secret,
+    }
+}
+
+impl Filled {
+    /// How many outputs and logs come back; none may come back wrong.
+    fn whole(&self) -> (usize, usize) {
+        let store = self.home.open();
+        let outputs = self.outputs.iter().filter(|((name, id), bytes)| {
+            let read = store.get(&session(name), id);
+            read.inspect(|read| assert!(read == *bytes)).is_ok()
+        });
+        let logs = self.logs.iter().filter(|(name, log)| {
+            let read = store.read(&session(name), Stream::Log, 0, 100).unwrap();
+            assert!(read.is_empty() || read == **log);
+            !read.is_empty()
+        });
+        (outputs.count(), logs.count())
+    }
+}
+
+#[test]
+fn a_sound_store_is_left_alone() {
+    let filled = filled();
+    let before = fs::read(filled.home.store.join("trimtab.db")).unwrap();
+    let found = FolderStore::check(&filled.home.store).unwrap();
+    assert!(found.is_sound(), "{found:?}");
+    assert_eq!((found.sessions, found.outputs, found.entries), (30, 120, 300));
+    let repaired = FolderStore::repair(&filled.home.store).unwrap();
+    assert_eq!((repaired.found, repaired.moved_to), (found, None));
+    let after = fs::read(filled.home.store.join("trimtab.db")).unwrap();
+    assert!(before == after);
+}
+
+#[test]
+fn a_store_in_use_is_not_repaired() {
+    let filled = filled();
+    let store = filled.home.open();
+    let error = FolderStore::repair(&filled.home.store).unwrap_err();
+    assert!(matches!(error, Error::InUse { .. }), "{error}");
+    drop(store);
+    FolderStore::repair(&filled.home.store).unwrap();
+}
+
+#[test]
+fn damaged_pages_cost_only_what_is_on_them() {
+    let filled = filled();
+    let path = filled.home.store.join("trimtab.db");
+    let intact = fs::read(&path).unwrap();
+    let pages = intact.len() / 16_384;
+    let mut random = Random(22);
+    for _ in 0..rounds(12, 150) {
+        let mut bytes = intact.clone();
+        // Never the first page: without it nothing says what the others are.
+        let page = 1 + usize::try_from(random.below(pages as u64 - 1)).unwrap();
+        for byte in &mut bytes[page * 16_384..][..16_384] {
+            *byte = random.next().to_le_bytes()[1];
+        }
+        fs::write(&path, &bytes).unwrap();
+        let found = FolderStore::check(&filled.home.store).unwrap();
+        let repaired = FolderStore::repair(&filled.home.store).unwrap();
+        if let Some(aside) = &repaired.moved_to {
+            assert!(fs::read(aside).unwrap() == bytes, "it is kept as it was");
+        }
+        let sound = FolderStore::check(&filled.home.store).unwrap();
+        assert!(sound.is_sound(), "{sound:?}");
+        assert_eq!(sound.outputs, repaired.found.outputs);
+        let (outputs, logs) = filled.whole();
+        assert_eq!(outputs as u64, sound.outputs, "page {page}: {found:?}");
+        assert!(logs <= 30);
+        assert!(found.is_sound() || outputs > 0 || found.sessions == 0);
+        if !repaired.found.secret_lost {
+            assert_eq!(filled.home.open().secret().unwrap(), filled.secret);
+        }
+        for file in files(&filled.home.store) {
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            if name.starts_with("damaged-") || name.starts_with("trimtab.db-") {
+                fs::remove_file(file).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_database_gives_an_empty_store() {
+    let filled = filled();
+    fs::remove_file(filled.home.store.join("trimtab.db")).unwrap();
+    let found = FolderStore::check(&filled.home.store).unwrap();
+    assert!(!found.is_sound());
+    FolderStore::repair(&filled.home.store).unwrap();
+    assert_eq!(filled.whole(), (0, 0));
+}
+
+#[test]
+fn a_repair_that_was_cut_off_is_begun_again() {
+    let filled = filled();
+    let path = filled.home.store.join("trimtab.db");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.len() - 20_000;
+    bytes[at..at + 9_000].fill(0xa5);
+    fs::write(&path, &bytes).unwrap();
+    // As far as a repair comes before the new database is in place.
+    fs::hard_link(&path, filled.home.store.join("damaged-1.db")).unwrap();
+    fs::write(filled.home.store.join("new-half"), b"half").unwrap();
+    let repaired = FolderStore::repair(&filled.home.store).unwrap();
+    let aside = repaired.moved_to.unwrap();
+    assert!(aside.ends_with("damaged-1.db"), "{}", aside.display());
+    assert!(FolderStore::check(&filled.home.store).unwrap().is_sound());
+}
