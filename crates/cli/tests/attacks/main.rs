@@ -11,8 +11,14 @@
     reason = "helpers of tests fail and report as tests do"
 )]
 
+mod agent_tools;
 mod process;
+mod terminal;
+mod terminal_device;
 
+#[path = "../chat/run.rs"]
+#[allow(dead_code, reason = "other test binaries use the rest of it")]
+mod chat_place;
 #[path = "../proxy/run.rs"]
 #[allow(dead_code, reason = "other test binaries use the rest of it")]
 mod run;
