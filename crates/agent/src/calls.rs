@@ -53,7 +53,11 @@ impl Agent {
         loop {
             let ended = tokio::select! {
                 biased;
-                () = self.interrupt.interrupted() => return None,
+                () = self.interrupt.interrupted() => {
+                    // Nothing of them runs any more when the user is told.
+                    running.shutdown().await;
+                    return None;
+                }
                 ended = running.join_next() => ended,
             };
             match ended {

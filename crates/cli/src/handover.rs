@@ -21,6 +21,8 @@ use crate::exit::Failure;
 
 /// Says in which open file the keys are, to the process that is started again.
 const HANDOVER: &str = "TRIMTAB_HANDOVER";
+/// What the names of our own variables begin with.
+const OWN: &str = "TRIMTAB_";
 /// Where a process finds its open files.
 const OPEN_FILES: &str = "/dev/fd";
 /// The keys that are handed over.
@@ -119,12 +121,25 @@ fn is_kept(name: &OsStr, value: &OsStr, environment: &CommandEnvironment) -> boo
     let Some(text) = name.to_str() else {
         return false;
     };
-    let upper = text.to_ascii_uppercase();
-    let is_secret = ["KEY", "PASSWORD", "SECRET", "TOKEN"]
-        .iter()
-        .any(|word| upper.contains(word));
-    let is_own = text.starts_with("TRIMTAB_") && !is_secret;
-    is_own || NEEDED.contains(&upper.as_str()) || environment.has(name, value)
+    let is_own = text.starts_with(OWN) && !has_secret(text);
+    let is_needed = NEEDED.contains(&text.to_ascii_uppercase().as_str());
+    is_own || is_needed || environment.has(name, value)
+}
+
+/// The variables of ours that hold secrets: none of them is for a client that we start.
+pub fn own_secrets() -> Vec<OsString> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    let is_own_secret = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with(OWN) && has_secret(&name)
+    };
+    names.filter(is_own_secret).collect()
+}
+
+/// True if the name of a variable says that its value is a secret.
+fn has_secret(name: &str) -> bool {
+    let words = ["KEY", "PASSWORD", "SECRET", "TOKEN"];
+    words.iter().any(|word| name.contains(word))
 }
 
 /// Reads what was handed over. The pipe has nothing in it afterwards.

@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// The shells of the commands that run now.
-static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+/// The shells of the commands that run now, and whether orphans are ended with them.
+static RUNNING: Mutex<Vec<(Pid, bool)>> = Mutex::new(Vec::new());
 
-fn running() -> MutexGuard<'static, Vec<Pid>> {
+fn running() -> MutexGuard<'static, Vec<(Pid, bool)>> {
     // A list of numbers is never left half changed.
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -28,7 +28,7 @@ pub(super) struct CommandProcesses {
 impl CommandProcesses {
     /// The command whose shell, the leader of a group, is `shell`.
     pub(super) fn new(shell: Pid, ends_orphans: bool) -> Self {
-        running().push(shell);
+        running().push((shell, ends_orphans));
         Self {
             shell,
             ends_orphans,
@@ -46,19 +46,23 @@ impl Drop for CommandProcesses {
             let orphans = self.ends_orphans && running().len() == 1;
             tree::end(&[self.shell], orphans);
         }
-        running().retain(|shell| *shell != self.shell);
+        running().retain(|(shell, _)| *shell != self.shell);
     }
 }
 
 /// Ends all commands that run now, with everything that they started: for a process that is
 /// about to end.
 pub fn end_all_commands() {
-    let shells = running().clone();
+    let commands = running().clone();
+    let shells: Vec<Pid> = commands.iter().map(|(shell, _)| *shell).collect();
     for shell in &shells {
         let _ = kill_process_group(*shell, Signal::KILL);
     }
     #[cfg(target_os = "linux")]
-    tree::end(&shells, false);
+    if !shells.is_empty() {
+        let orphans = commands.iter().any(|(_, ends_orphans)| *ends_orphans);
+        tree::end(&shells, orphans);
+    }
 }
 
 /// Lets this process adopt what commands leave behind, where the system can do that.
@@ -118,7 +122,7 @@ mod tree {
     /// The processes that have to go; those that ended are taken leave of.
     fn left_over(all: &[ProcessEntry], shells: &[Pid], orphans: bool) -> Vec<ProcessEntry> {
         let own = getpid().as_raw_pid();
-        let known: HashSet<Pid> = running().iter().copied().collect();
+        let known: HashSet<Pid> = running().iter().map(|(shell, _)| *shell).collect();
         let is_orphan = |process: &ProcessEntry| {
             orphans && process.parent == own && !known.contains(&process.id)
         };

@@ -66,7 +66,7 @@ async fn read(arguments: &Value, workspace: &Workspace) -> Result<String, String
             format!("{error}{hint}")
         })?;
         let read = if asked.offset.is_some() || asked.limit.is_some() {
-            lines(file, asked.offset.unwrap_or(1), asked.limit)
+            lines(file, asked.offset.unwrap_or(1).max(1), asked.limit)
         } else {
             whole(file)
         };

@@ -9,7 +9,7 @@ use globset::{Glob, GlobMatcher};
 use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use trimtab_store::{Found, Query};
+use trimtab_store::{Error, Found, Query};
 
 use super::arguments::typed;
 use super::beneath::{Located, open_regular};
@@ -106,7 +106,10 @@ impl FileSearch<'_> {
     fn run(mut self, workspace: &Workspace) -> Result<String, String> {
         // A bad pattern is an error even where there is nothing to search.
         let checked = self.query(&|| false).check();
-        checked.map_err(|error| error.to_string())?;
+        checked.map_err(|error| match error {
+            Error::Pattern { why } => format!("bad pattern `{}`: {why}", self.asked.pattern),
+            error => error.to_string(),
+        })?;
         let path = self.asked.path.as_deref().unwrap_or(".");
         match workspace.locate(path).map_err(|error| error.to_string())? {
             Located::Folder { folder, path } => {

@@ -227,3 +227,115 @@ async fn the_user_is_asked() {
     // Nobody listens any more.
     assert!(tools.call(&call, &workspace).await.is_error);
 }
+
+#[tokio::test]
+async fn protected_files_are_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let (confirm, mut questions) = Confirm::channel();
+    let workspace = Workspace::new(folder.path(), confirm).unwrap();
+    let call = |path: &str| {
+        let arguments = json!({"path": path, "content": "x"}).to_string();
+        Call::new("c", "write_file", arguments)
+    };
+    let user = tokio::spawn(async move {
+        for allow in [false, true] {
+            let question = questions.recv().await.unwrap();
+            assert_eq!(question.kind, QuestionKind::ProtectedFile);
+            assert!(question.what.contains(".git/config"), "{}", question.what);
+            question.answer(allow);
+        }
+    });
+    let tools = Tools::standard();
+    let refused = tools.call(&call(".git/config"), &workspace).await;
+    assert!(refused.is_error && !folder.path().join(".git").exists());
+    let written = tools.call(&call(".git/config"), &workspace).await;
+    assert_eq!(written, Outcome::text("wrote 1 bytes to .git/config"));
+    user.await.unwrap();
+    let plain = tools.call(&call("git/config"), &workspace).await;
+    assert!(!plain.is_error);
+    // Commands that are allowed without a question do not allow this.
+    let workspace = Workspace::new(folder.path(), Confirm::Always).unwrap();
+    assert!(tools.call(&call("trimtab.toml"), &workspace).await.is_error);
+    let workspace = workspace.confirm_protected(Confirm::Always);
+    assert!(!tools.call(&call("trimtab.toml"), &workspace).await.is_error);
+}
+
+#[tokio::test]
+async fn written_file_keeps_its_permissions_and_leaves_its_links_alone() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let place = place();
+    let root = place.folder.path();
+    let script = root.join("run.sh");
+    fs::write(&script, "old").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o750)).unwrap();
+    fs::hard_link(&script, root.join("other")).unwrap();
+    symlink("run.sh", root.join("link")).unwrap();
+    let arguments = json!({"path": "link", "content": "new"});
+    let written = place.call("write_file", arguments).await;
+    assert_eq!(written, Outcome::text("wrote 3 bytes to run.sh"));
+    let text = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    assert_eq!(
+        (text("run.sh").as_str(), text("other").as_str()),
+        ("new", "old")
+    );
+    assert!(root.join("link").is_symlink());
+    let mode = fs::metadata(&script).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o750);
+    assert_eq!(fs::read_dir(root).unwrap().count(), 3);
+}
+
+#[tokio::test]
+async fn rules_of_folders_above_and_below_are_minded() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("repository/part");
+    fs::create_dir_all(root.join("sub/deep")).unwrap();
+    fs::create_dir(folder.path().join("repository/.git")).unwrap();
+    fs::write(
+        folder.path().join("repository/.gitignore"),
+        "*.log\n/part/out\n",
+    )
+    .unwrap();
+    fs::write(
+        root.join("sub/.gitignore"),
+        "deep/*\n!deep/kept.txt\n!keep.log\n",
+    )
+    .unwrap();
+    fs::write(root.join(".ignore"), "private\n").unwrap();
+    for name in [
+        "a.log",
+        "a.txt",
+        "out",
+        "private",
+        "sub/keep.log",
+        "sub/deep/kept.txt",
+        "sub/deep/x.txt",
+    ] {
+        fs::write(root.join(name), "text\n").unwrap();
+    }
+    let workspace = Workspace::new(&root, Confirm::Never).unwrap();
+    let call = Call::new("c", "search", r#"{"pattern": "text"}"#);
+    let found = Tools::standard().call(&call, &workspace).await.text;
+    let paths: Vec<&str> = found
+        .lines()
+        .filter_map(|line| line.split(':').next())
+        .collect();
+    assert_eq!(paths, ["a.txt", "sub/deep/kept.txt", "sub/keep.log"]);
+}
+
+#[tokio::test]
+async fn lines_behind_a_long_one_are_read() {
+    let place = place();
+    let long = "x".repeat(20 << 20);
+    fs::write(
+        place.folder.path().join("f"),
+        format!("{long}\nsecond\nthird"),
+    )
+    .unwrap();
+    let read = async |offset: u64| {
+        let range = json!({"path": "f", "offset": offset, "limit": 1});
+        place.call("read_file", range).await.text
+    };
+    assert_eq!(read(2).await, "second\n");
+    assert_eq!(read(3).await, "third");
+    assert_eq!(read(4).await, "[there is no line 4: the file has 3 lines]");
+}

@@ -1,4 +1,10 @@
-//! What the user sees: colour, bars, figures, messages.
+//! What the user sees: colour, bars, figures, messages. Nothing is printed anywhere else.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "everything is made visible here"
+)]
 
 pub mod bar;
 pub mod columns;

@@ -1,6 +1,7 @@
 //! A progress bar for input that takes a while.
 
 use std::io::Read;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -9,6 +10,9 @@ use super::visible::visible;
 
 /// Input below this is read before anybody looks.
 const WORTH_A_BAR: u64 = 16 * 1024 * 1024;
+
+/// How often the sign that something is waited for moves.
+const TICK: Duration = Duration::from_millis(120);
 
 /// A progress bar on standard error; shown on a terminal only, and for large input or many steps only.
 pub struct Progress(ProgressBar);
@@ -37,6 +41,17 @@ impl Progress {
             bar.set_style(style);
         }
         Self(bar.with_message(visible(name).into_owned()))
+    }
+
+    /// A sign that something is waited for.
+    pub fn waiting(what: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+            bar.set_style(style.tick_chars("|/-\\ "));
+        }
+        bar.set_message(visible(what).into_owned());
+        bar.enable_steady_tick(TICK);
+        Self(bar)
     }
 
     /// One step is done.

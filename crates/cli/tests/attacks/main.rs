@@ -15,7 +15,13 @@ mod damaged_store;
 mod erasure;
 mod process;
 mod store_secret;
+mod agent_tools;
+mod terminal;
+mod terminal_device;
 
+#[path = "../chat/run.rs"]
+#[allow(dead_code, reason = "other test binaries use the rest of it")]
+mod chat_place;
 #[path = "../proxy/run.rs"]
 #[allow(dead_code, reason = "other test binaries use the rest of it")]
 mod run;

@@ -28,10 +28,14 @@ pub(crate) fn cpu_ticks(process: u32) -> u64 {
     ticks(11) + ticks(12)
 }
 
-fn status_kib(process: u32, name: &str) -> u64 {
+/// A figure of `/proc/ID/status` by its name, in KiB; 0 once the process has ended.
+pub(crate) fn status_kib(process: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    // A process that has ended, and that nobody has waited for, has no memory.
+    let line = status.lines().find(|line| line.starts_with(name));
+    line.map_or(0, |line| {
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    })
 }
 
 #[test]

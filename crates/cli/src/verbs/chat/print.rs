@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use serde_json::Value;
-use trimtab_agent::tools::{Confirm, Question};
+use trimtab_agent::tools::{Confirm, Question, end_all_commands};
 use trimtab_agent::{Event, Turn, TurnEnd};
 
 use super::drive::{self, Ears, Watcher};
@@ -48,6 +48,7 @@ pub(super) fn run(
         }
         Ok::<_, io::Error>(turn)
     });
+    end_all_commands();
     runtime.shutdown_background();
     let told = match ended? {
         Some(Ok(turn)) => printer.end(&turn, chat.agent.settings().limits.max_output),

@@ -1,9 +1,7 @@
 //! The conversation on the terminal.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use terminal_size::{Width, terminal_size};
 use trimtab::session::EventKind;
 use trimtab_agent::Event;
@@ -12,6 +10,7 @@ use trimtab_model::Output;
 use super::shown;
 use super::text::wrapped;
 use crate::exit::{Failure, with_hint};
+use crate::ui::progress::Progress;
 use crate::ui::style::{self, TextStyle};
 use crate::ui::{self, Terminal};
 
@@ -19,8 +18,6 @@ use crate::ui::{self, Terminal};
 const USUAL: usize = 80;
 /// Narrower than this, lines are broken by the terminal.
 const NARROWEST: usize = 20;
-/// How often the sign that the model is waited for moves.
-const TICK: Duration = Duration::from_millis(120);
 
 /// Shown while the model is waited for.
 const MODEL: &str = "waiting for the model, Ctrl-C interrupts";
@@ -42,7 +39,7 @@ pub(super) struct Screen<'t> {
     at: At,
     /// What comes piece by piece now: its empty lines belong to it.
     streams: Option<At>,
-    waiting: Option<ProgressBar>,
+    waiting: Option<Progress>,
     /// The calls that are being carried out: their ids, and how they were shown.
     calls: Vec<(String, String)>,
     /// True if they are carried out at the same time: outputs then say whose they are.
@@ -97,13 +94,7 @@ impl<'t> Screen<'t> {
         if !self.terminal.shows_progress() || !ui::is_terminal() {
             return;
         }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-            bar.set_style(style.tick_chars("|/-\\ "));
-        }
-        bar.set_message(what.to_owned());
-        bar.enable_steady_tick(TICK);
-        self.waiting = Some(bar);
+        self.waiting = Some(Progress::waiting(what));
     }
 
     /// Text of ours, as it is.
@@ -239,7 +230,7 @@ impl<'t> Screen<'t> {
 
     fn stop_waiting(&mut self) {
         if let Some(bar) = self.waiting.take() {
-            bar.finish_and_clear();
+            bar.finish();
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use rustyline::error::ReadlineError;
 use tokio::runtime::{Builder, Runtime};
 use trimtab::session::{ByHand, EventKind};
-use trimtab_agent::tools::{Confirm, Question, QuestionKind};
+use trimtab_agent::tools::{Confirm, Question, QuestionKind, end_all_commands};
 use trimtab_agent::{Agent, AgentError, Event, Turn, TurnEnd};
 use trimtab_model::{Role, Usage};
 
@@ -301,6 +301,7 @@ impl Talk<'_> {
             screen.line(style::DIM, &told);
         }
         chat.close()?;
+        end_all_commands();
         runtime.shutdown_background();
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::process::ExitStatus;
 use tokio::process::{Child, Command};
 
 use crate::exit::Failure;
+use crate::handover;
 
 /// What a shell adds to the number of the signal that ended a command.
 const BY_SIGNAL: i32 = 128;
@@ -19,7 +20,11 @@ pub(super) async fn run(
 ) -> Result<u8, Failure> {
     // Before the child is there, so that none is missed.
     let mut signals = Signals::new()?;
-    let spawned = Command::new(name).args(args).envs(env).spawn();
+    let mut command = Command::new(name);
+    for secret in handover::own_secrets() {
+        command.env_remove(secret);
+    }
+    let spawned = command.args(args).envs(env).spawn();
     let mut child = spawned.map_err(|error| failed(name, &error))?;
     loop {
         tokio::select! {
