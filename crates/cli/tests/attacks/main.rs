@@ -12,6 +12,9 @@
 )]
 
 mod process;
+mod rewinds;
+mod two_proxies;
+mod untouched;
 
 #[path = "../proxy/run.rs"]
 #[allow(dead_code, reason = "other test binaries use the rest of it")]
