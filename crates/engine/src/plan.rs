@@ -101,6 +101,10 @@ pub struct Plan {
     /// How long the log was when it was made.
     #[serde(default)]
     pub at: usize,
+    /// How much of the log was sent before it was carried out: windows of no more messages were
+    /// made without it.
+    #[serde(default)]
+    pub since: usize,
 }
 
 impl Plan {
@@ -113,6 +117,7 @@ impl Plan {
             tokens_after: tokens,
             refs: Vec::new(),
             at: 0,
+            since: 0,
         }
     }
 
@@ -126,6 +131,7 @@ impl Plan {
             tokens_after: 0,
             refs,
             at: 0,
+            since: 0,
         }
     }
 

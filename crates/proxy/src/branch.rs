@@ -19,7 +19,7 @@ use crate::hidden::{self, Mixed};
 use crate::kept;
 use crate::ledger::{self, Ledger};
 use crate::prints::{Print, Trail, print_of};
-use crate::unwritten::Due;
+use crate::unwritten::{Due, ReadUntil};
 use compose::Refs;
 
 pub(crate) use compose::{LEAST_ANSWER, Outgoing, Ways};
@@ -41,6 +41,19 @@ pub(crate) enum Trouble {
     Session(SessionError),
     /// The body does not fit the session's log: a fault of ours.
     Mismatch(String),
+}
+
+impl Trouble {
+    /// True if another process has written to the session: what it wrote has to be read, and
+    /// the request planned again.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Session(SessionError::Store(error)) if is_conflict(error))
+    }
+}
+
+/// True if a write was refused because another process wrote first, now or before.
+pub(crate) fn is_conflict(error: &StoreError) -> bool {
+    matches!(error, StoreError::Conflict { .. } | StoreError::Lost)
 }
 
 impl From<SessionError> for Trouble {
@@ -89,6 +102,8 @@ pub(crate) struct Branch {
     thinks: bool,
     /// How many decisions had been made when a request was composed last.
     composed: usize,
+    /// The branch that it is a copy of, and the entries that its log and its journal had then.
+    copy_of: Option<(usize, (u64, u64))>,
     /// What was sent last, if that was not what came.
     pub(crate) carried: Option<Box<Carried>>,
 }
@@ -130,6 +145,7 @@ impl Branch {
             body_bytes: 0,
             thinks,
             composed,
+            copy_of: None,
             carried: None,
         }))
     }
@@ -137,6 +153,28 @@ impl Branch {
     /// The prints of the client's messages.
     pub(crate) fn trail(&self) -> &Trail {
         &self.ledger.trail
+    }
+
+    /// How far it was read: another process may have written to its session since.
+    pub(crate) fn read_until(&self, store: &Arc<dyn Store>) -> ReadUntil {
+        ReadUntil {
+            store: Arc::clone(store),
+            staged: Arc::clone(&self.staged),
+            session: self.session.id().clone(),
+            positions: self.session.positions(),
+        }
+    }
+
+    /// Notes down that it holds nothing but the beginning of another branch.
+    pub(crate) fn is_copy_of(&mut self, branch: usize) {
+        self.copy_of = Some((branch, self.session.positions()));
+    }
+
+    /// How many entries its log and its journal have, if they are still nothing but the
+    /// beginning of that branch.
+    pub(crate) fn copied(&self, branch: usize) -> Option<(u64, u64)> {
+        let positions = self.session.positions();
+        (self.copy_of == Some((branch, positions))).then_some(positions)
     }
 
     /// The client's messages as they came, with their positions; without those that are not

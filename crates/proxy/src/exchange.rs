@@ -1,8 +1,7 @@
 //! A managed request and its answer: sent, sent again smaller if it was too large, given to
 //! the client.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
@@ -10,7 +9,6 @@ use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
 use trimtab::session::{Moment, Pending, Recovered};
 use trimtab_model::Usage;
-use trimtab_store::Staged;
 use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
 
 use crate::asked::Asked;
@@ -20,10 +18,10 @@ use crate::client::Failed;
 use crate::config::{Compaction, Mode};
 use crate::headers;
 use crate::look::{Looked, Sent, look};
-use crate::plan::Managed;
+use crate::plan::{CONFLICTS, Decided, Managed, Pace};
 use crate::record::Action;
 use crate::summary;
-use crate::unwritten::{Unwritten, flush_before};
+use crate::unwritten::{Flushed, Waits};
 use crate::watch::{Seen, UsageWatch};
 
 /// How often a request is sent again, smaller.
@@ -57,13 +55,13 @@ pub(crate) struct Exchange {
     recoveries: u32,
     /// True if the last answer says that the request was too large, and nothing more helped.
     overflowed: bool,
-    /// What must be durable before a model reads the request.
-    first: Option<Arc<Staged>>,
+    /// What a model must not read the request before.
+    first: Option<Waits>,
 }
 
 impl Exchange {
     fn new(mut managed: Managed, came: Bytes) -> Self {
-        let first = managed.unwritten.take().and_then(Unwritten::before);
+        let first = managed.waits();
         Self {
             came,
             outgoing: managed.outgoing.clone(),
@@ -161,23 +159,42 @@ impl Exchange {
     /// Sends the request as it stands.
     async fn send(&mut self) -> Result<Response<Body>, Failed> {
         let client = self.managed.work.shared.client.clone();
-        let Some(staged) = self.first.take() else {
-            let answer = client.send(self.request(full)?).await?;
-            return Ok(answer.map(body::passing));
-        };
-        let limit = self.managed.work.settings.config.limits.plan_time();
-        let failed = Arc::new(AtomicBool::new(false));
-        let flushed = flush_before(staged, limit, Arc::clone(&failed));
-        let request = self.request(|bytes| held(bytes, flushed))?;
-        let answer = client.send(request).await;
-        if answer.is_err() && failed.load(Ordering::Relaxed) {
+        let mut conflicts = 0;
+        while let Some(waits) = self.first.take() {
+            let limit = self.managed.work.settings.config.limits.plan_time();
+            let outcome = Arc::new(OnceLock::new());
+            let over = waits.over(limit, Arc::clone(&outcome));
+            let request = self.request(|bytes| held(bytes, over))?;
+            let answer = client.send(request).await;
+            let Some(failure) = outcome.get().filter(|_| answer.is_err()) else {
+                return Ok(answer?.map(body::passing));
+            };
             // Nobody has read the request: it was never whole.
             self.managed.forget();
-            self.untouched = Some("failed");
-            let answer = client.send(self.request(full)?).await?;
-            return Ok(answer.map(body::passing));
+            conflicts += 1;
+            let may_plan = *failure == Flushed::Conflict && conflicts <= CONFLICTS;
+            if !may_plan || !self.plan_again().await {
+                self.untouched = Some("failed");
+            }
         }
-        Ok(answer?.map(body::passing))
+        let answer = client.send(self.request(full)?).await?;
+        Ok(answer.map(body::passing))
+    }
+
+    /// Plans the request anew from what another process has written to its conversation. False
+    /// if that failed.
+    async fn plan_again(&mut self) -> bool {
+        let work = self.managed.work_again();
+        let planning = spawn_blocking(move || work.decide(Pace::MayWait));
+        let Ok(Decided::Manage(mut managed)) = planning.await else {
+            return false;
+        };
+        let pending = managed.pending.take();
+        *self = Self::new(*managed, self.came.clone());
+        if let Some(pending) = pending {
+            self.summarise(pending).await;
+        }
+        true
     }
 
     /// The body, if it is not sent as it came.

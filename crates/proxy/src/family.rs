@@ -7,6 +7,7 @@
 
 mod lasting;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -16,7 +17,7 @@ use trimtab::session::{SessionError, Setup};
 use trimtab_store::{SessionId, Store, Stream};
 
 use crate::branch::Branch;
-use crate::fork;
+use crate::fork::{self, Beginning};
 use crate::memory_budget::{MemoryBudget, Reservation};
 use crate::prints::Trail;
 use crate::renewed::Came;
@@ -110,24 +111,66 @@ impl Family {
     ) -> Result<usize, SessionError> {
         let removals = store.status()?.removals;
         branches.forget_removed(store.as_ref(), removals);
+        branches.forget_outdated(store, trail)?;
         if let Some(number) = branches.find(trail) {
             return Ok(number);
         }
-        self.load(branches, store, trail, setup)?;
+        if branches.count.is_none() || branches.fork(trail).is_none() {
+            self.load(branches, store, trail, setup)?;
+        }
         if let Some(number) = branches.find(trail) {
+            return Ok(number);
+        }
+        // What is copied and linked is read from the store.
+        branches.flush()?;
+        if let Some(number) = self.follow(branches, store, trail, setup)? {
             return Ok(number);
         }
         let next = branches.count.unwrap_or(0);
-        // What is copied and linked is read from the store.
-        branches.flush()?;
+        let fork = branches.fork(trail);
         if let Some((from, length)) = self.renewed(store, setup, came, next)? {
-            fork::copy(store.as_ref(), &from, length, &self.id(next)?)?;
-        } else if let Some((from, length)) = branches.fork(trail) {
-            fork::copy(store.as_ref(), &self.id(from)?, length, &self.id(next)?)?;
+            let all = Beginning {
+                messages: length,
+                goes_on: true,
+            };
+            fork::copy(store.as_ref(), &from, all, &self.id(next)?, (0, 0))?;
+        } else if let Some((from, beginning)) = fork {
+            let (from, to) = (self.id(from)?, self.id(next)?);
+            fork::copy(store.as_ref(), &from, beginning, &to, (0, 0))?;
         } else if let Some(before) = next.checked_sub(1) {
             store.link(&self.id(next)?, &self.id(before)?)?;
         }
-        self.begin(branches, store, setup)
+        let number = self.begin(branches, store, setup)?;
+        if let (Some((from, _)), Some(branch)) = (fork, branches.get(number)) {
+            branch.is_copy_of(from);
+        }
+        Ok(number)
+    }
+
+    /// The copy of a branch that the conversation goes along, brought to where they part. So a
+    /// client that goes back and comes the same way again needs one branch for all of it.
+    fn follow(
+        &self,
+        branches: &mut Branches,
+        store: &Arc<dyn Store>,
+        trail: &Trail,
+        setup: &Setup,
+    ) -> Result<Option<usize>, SessionError> {
+        let Some((from, beginning)) = branches.fork(trail) else {
+            return Ok(None);
+        };
+        let Some((number, has)) = branches.copy_of(from, trail) else {
+            return Ok(None);
+        };
+        let id = self.id(number)?;
+        fork::copy(store.as_ref(), &self.id(from)?, beginning, &id, has)?;
+        branches.loaded.retain(|(known, _)| *known != number);
+        let Some(mut branch) = Branch::open(store, id, setup.clone())? else {
+            return Ok(None);
+        };
+        branch.is_copy_of(from);
+        branches.loaded.push((number, branch));
+        Ok(Some(number))
     }
 
     /// The conversation under another credential that a new branch goes on from.
@@ -247,25 +290,70 @@ impl Branches {
         self.count = None;
     }
 
-    /// The branch that the conversation goes on from: the longest that it begins with whole.
-    pub(crate) fn find(&self, trail: &Trail) -> Option<usize> {
-        let whole = self.loaded.iter().filter(|(_, branch)| {
-            let length = branch.trail().len();
-            length > 0 && trail.common(branch.trail()) == length
-        });
-        let longest = whole.max_by_key(|(_, branch)| branch.trail().len());
-        longest.map(|(number, _)| *number)
+    /// Forgets branches to which another process has added something: the store has it.
+    fn forget_outdated(
+        &mut self,
+        store: &Arc<dyn Store>,
+        trail: &Trail,
+    ) -> Result<(), SessionError> {
+        let mut outdated = Vec::new();
+        for (number, branch) in &self.loaded {
+            let is_shared = trail.common(branch.trail()) > 0;
+            if is_shared && branch.read_until(store).is_outdated()? {
+                outdated.push(*number);
+            }
+        }
+        for number in outdated {
+            self.forget(number);
+        }
+        Ok(())
     }
 
-    /// The branch that the conversation parted from, and how much of its log they share. It
-    /// must have been answered at least once: before that nothing is worth keeping.
-    fn fork(&self, trail: &Trail) -> Option<(usize, usize)> {
-        let shared = self.loaded.iter().map(|(number, branch)| {
-            let common = trail.common(branch.trail());
-            (common, *number, branch.logged(common))
+    /// The branch that the conversation goes on from: the longest that it begins with whole,
+    /// unless it has more in common with another one.
+    pub(crate) fn find(&self, trail: &Trail) -> Option<usize> {
+        let whole = self.loaded.iter().filter_map(|(number, branch)| {
+            let length = branch.trail().len();
+            let is_whole = length > 0 && trail.common(branch.trail()) == length;
+            is_whole.then_some((length, Reverse(*number)))
         });
-        let (common, number, logged) = shared.max_by_key(|(common, ..)| *common)?;
-        trail.has_answer_before(common).then_some((number, logged))
+        let (length, Reverse(number)) = whole.max()?;
+        let shared = self.longest_shared(trail).map_or(0, |(common, _)| common);
+        (shared <= length).then_some(number)
+    }
+
+    /// The branch with which the conversation has most in common, and how many messages. It
+    /// must have been answered at least once: before that nothing is worth keeping.
+    fn longest_shared(&self, trail: &Trail) -> Option<(usize, usize)> {
+        let shared = self
+            .loaded
+            .iter()
+            .map(|(number, branch)| (trail.common(branch.trail()), Reverse(*number)));
+        let (common, Reverse(number)) = shared.max()?;
+        trail.has_answer_before(common).then_some((common, number))
+    }
+
+    /// The branch that the conversation parted from, and what they share.
+    fn fork(&self, trail: &Trail) -> Option<(usize, Beginning)> {
+        let (common, number) = self.longest_shared(trail)?;
+        let mut branches = self.loaded.iter();
+        let (_, branch) = branches.find(|(known, _)| *known == number)?;
+        let beginning = Beginning {
+            messages: branch.logged(common),
+            goes_on: trail.len() > common,
+        };
+        Some((number, beginning))
+    }
+
+    /// A branch that is nothing but a copy of the beginning of another one, and lies on the way
+    /// of the conversation; with how many entries its log and its journal have.
+    fn copy_of(&self, from: usize, trail: &Trail) -> Option<(usize, (u64, u64))> {
+        let mut copies = self.loaded.iter().filter_map(|(number, branch)| {
+            let is_on_the_way = trail.common(branch.trail()) == branch.trail().len();
+            let has = branch.copied(from).filter(|_| is_on_the_way)?;
+            Some((*number, has))
+        });
+        copies.next()
     }
 }
 

@@ -7,45 +7,66 @@ use trimtab_store::{Result, SessionId, Store, Stream};
 /// How many entries of a log or journal are copied at a time.
 const BATCH: usize = 256;
 
-/// Begins session `to` with the first `length` messages of `from`, and with the plans that were
-/// made for them. It may redeem the refs of the other.
+/// The part of a conversation that another one begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beginning {
+    /// How many messages of the log.
+    pub(crate) messages: usize,
+    /// True if the other one goes on with messages of its own. Then plans hold for it that were
+    /// made after all of these messages had been sent.
+    pub(crate) goes_on: bool,
+}
+
+impl Beginning {
+    /// True if an entry of the journal was there when a conversation of this length was sent.
+    fn has(self, entry: &[u8]) -> bool {
+        let was_before = |sent: usize| sent < self.messages + usize::from(self.goes_on);
+        match serde_json::from_slice(entry) {
+            Ok(JournalEntry::Plan(plan)) => plan.at <= self.messages && was_before(plan.since),
+            Ok(JournalEntry::Judged { at, .. }) => was_before(at),
+            Ok(JournalEntry::Undo) => true,
+            Err(_) => false,
+        }
+    }
+}
+
+/// Brings session `to`, which has the first entries of `from` and nothing else, to the
+/// `beginning` of it, with the plans that were made for that. `has` says how many entries of the
+/// log and the journal it has. It may redeem the refs of the other.
 pub(crate) fn copy(
     store: &dyn Store,
     from: &SessionId,
-    length: usize,
+    beginning: Beginning,
     to: &SessionId,
+    has: (u64, u64),
 ) -> Result<()> {
     store.link(to, from)?;
-    let holds = |entry: &[u8]| match serde_json::from_slice(entry) {
-        Ok(JournalEntry::Plan(plan)) => plan.at <= length,
-        Ok(_) => true,
-        Err(_) => false,
-    };
     // The journal first: a log without its plans would be taken for whole.
-    copy_stream(store, (from, to), Stream::Journal, usize::MAX, holds)?;
-    copy_stream(store, (from, to), Stream::Log, length, |_| true)
+    let holds = |entry: &[u8]| beginning.has(entry);
+    copy_stream(store, (from, to), (Stream::Journal, has.1), u64::MAX, holds)?;
+    let messages = beginning.messages as u64;
+    copy_stream(store, (from, to), (Stream::Log, has.0), messages, |_| true)
 }
 
-/// Copies entries until there are enough, or one does not hold any more.
+/// Copies entries from a position on until there are enough, or one does not hold any more.
 fn copy_stream(
     store: &dyn Store,
     (from, to): (&SessionId, &SessionId),
-    stream: Stream,
-    most: usize,
+    (stream, mut position): (Stream, u64),
+    most: u64,
     holds: impl Fn(&[u8]) -> bool,
 ) -> Result<()> {
-    let mut position = 0;
     while position < most {
-        let batch = store.read(from, stream, position as u64, BATCH.min(most - position))?;
+        let wanted = usize::try_from(most - position).map_or(BATCH, |most| most.min(BATCH));
+        let batch = store.read(from, stream, position, wanted)?;
         let good: Vec<&[u8]> = batch
             .iter()
             .map(Vec::as_slice)
             .take_while(|entry| holds(entry))
             .collect();
         if !good.is_empty() {
-            store.append(to, stream, position as u64, &good)?;
+            position = store.append(to, stream, position, &good)?;
         }
-        position += good.len();
         if good.len() < BATCH {
             break;
         }
@@ -67,9 +88,10 @@ mod tests {
         let log: Vec<Vec<u8>> = (0..600).map(|at: u32| at.to_le_bytes().to_vec()).collect();
         let log: Vec<&[u8]> = log.iter().map(Vec::as_slice).collect();
         store.append(&from, Stream::Log, 0, &log).unwrap();
-        for at in [10, 300, 500] {
+        for (at, since) in [(10, 8), (300, 298), (400, 400), (500, 498)] {
             let plan = Plan {
                 at,
+                since,
                 ..Plan::new(Reason::ByHand, Vec::new())
             };
             let entry = RawJson::of(&JournalEntry::Plan(plan));
@@ -79,9 +101,18 @@ mod tests {
                 .append(&from, Stream::Journal, position, &[entry])
                 .unwrap();
         }
-        copy(&store, &from, 400, &to).unwrap();
-        assert_eq!(store.position(&to, Stream::Log).unwrap(), 400);
-        assert_eq!(store.position(&to, Stream::Journal).unwrap(), 2);
+        let positions = || {
+            let of = |stream| store.position(&to, stream).unwrap();
+            (of(Stream::Log), of(Stream::Journal))
+        };
+        let beginning = |messages, goes_on| Beginning { messages, goes_on };
+        copy(&store, &from, beginning(399, false), &to, (0, 0)).unwrap();
+        assert_eq!(positions(), (399, 2));
+        // The plan at 400 was made after 400 messages had been sent.
+        copy(&store, &from, beginning(400, false), &to, (399, 2)).unwrap();
+        assert_eq!(positions(), (400, 2));
+        copy(&store, &from, beginning(400, true), &to, (400, 2)).unwrap();
+        assert_eq!(positions(), (400, 3));
         assert_eq!(store.parent(&to).unwrap(), Some(from));
     }
 }

@@ -24,7 +24,7 @@ use crate::settings::Settings;
 use crate::store_state::OpenedStore;
 use crate::{aside, headers, hints, own};
 
-pub(crate) use managed::Managed;
+pub(crate) use managed::{CONFLICTS, Managed};
 
 /// As much of a body may be new, in bytes, for a decision about it to be quick.
 const QUICK_NEWS: usize = 64 << 10;
@@ -200,6 +200,7 @@ impl Work {
             },
             pending: None,
             unwritten: None,
+            unchecked: None,
         };
         match pace {
             Pace::MayWait => managed.begin(read),

@@ -4,18 +4,22 @@
 //! brings them again. Whatever else is sent rests on a decision and often shows a ref, so no
 //! model may have the whole of it before that is durable.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
-use trimtab_store::Staged;
+use trimtab_store::{Error as StoreError, SessionId, Staged, Store, Stream};
 
 use crate::body::BoxError;
+use crate::branch::is_conflict;
 
 /// How long writes wait that no request rests on: those of several requests are carried out
 /// together, and none of them is disturbed by it.
 const BEHIND: Duration = Duration::from_millis(50);
+
+/// How long a request waits at most to hear that no other process wrote to its conversation.
+const CHECK: Duration = Duration::from_millis(250);
 
 /// What is to be made durable.
 pub(crate) enum Unwritten {
@@ -37,6 +41,66 @@ impl Unwritten {
                 None
             }
         }
+    }
+}
+
+/// How far a session was read.
+#[derive(Clone)]
+pub(crate) struct ReadUntil {
+    pub(crate) store: Arc<dyn Store>,
+    /// Where what this process adds to it waits.
+    pub(crate) staged: Arc<Staged>,
+    pub(crate) session: SessionId,
+    /// The entries of the log and of the journal, those included that wait to be written.
+    pub(crate) positions: (u64, u64),
+}
+
+impl ReadUntil {
+    /// True if somebody has written to the session since.
+    pub(crate) fn is_outdated(&self) -> Result<bool, StoreError> {
+        let position = |stream| self.store.position(&self.session, stream);
+        Ok(position(Stream::Log)? > self.positions.0
+            || position(Stream::Journal)? > self.positions.1)
+    }
+
+    /// True if another process has, and not this one: what waits to be written is refused then.
+    fn has_others(&self) -> Result<bool, StoreError> {
+        let refused = || self.staged.flush().is_err_and(|error| is_conflict(&error));
+        Ok(self.is_outdated()? && refused())
+    }
+}
+
+/// What a model must not read a request before.
+pub(crate) enum Waits {
+    /// It is durable.
+    Flush(Arc<Staged>),
+    /// It is known that no other process wrote to the conversation.
+    Check(ReadUntil),
+}
+
+impl Waits {
+    /// Waits for it, for as long as `limit`. Says in `outcome` that it failed.
+    pub(crate) async fn over(
+        self,
+        limit: Duration,
+        outcome: Arc<OnceLock<Flushed>>,
+    ) -> Result<(), BoxError> {
+        match self {
+            Self::Flush(staged) => flush_before(staged, limit, outcome).await,
+            Self::Check(read) => check(read, outcome).await,
+        }
+    }
+}
+
+/// A check that fails, or takes too long, holds nothing up: what is read is what there was.
+async fn check(read: ReadUntil, outcome: Arc<OnceLock<Flushed>>) -> Result<(), BoxError> {
+    let checking = spawn_blocking(move || read.has_others());
+    match tokio::time::timeout(CHECK, checking).await {
+        Ok(Ok(Ok(true))) => {
+            outcome.get_or_init(|| Flushed::Conflict);
+            Err("another process has written to the conversation".into())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -79,21 +143,32 @@ impl Drop for Behind {
     }
 }
 
-/// Makes durable what a request rests on, within a time. Says in `failed` that it did not.
-pub(crate) fn flush_before(
+/// Why a request that waited is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// It failed.
+    Failed,
+    /// It was refused: another process has written to the conversation.
+    Conflict,
+}
+
+/// Makes durable what a request rests on, within a time. Says in `outcome` that it did not.
+fn flush_before(
     staged: Arc<Staged>,
     limit: Duration,
-    failed: Arc<AtomicBool>,
+    outcome: Arc<OnceLock<Flushed>>,
 ) -> impl Future<Output = Result<(), BoxError>> + Send {
     let flushing = spawn_blocking(move || staged.flush());
     async move {
-        let why: BoxError = match tokio::time::timeout(limit, flushing).await {
+        let (why, flushed): (BoxError, Flushed) = match tokio::time::timeout(limit, flushing).await
+        {
             Ok(Ok(Ok(()))) => return Ok(()),
-            Ok(Ok(Err(error))) => error.into(),
-            Ok(Err(panicked)) => panicked.into(),
-            Err(late) => late.into(),
+            Ok(Ok(Err(error))) if is_conflict(&error) => (error.into(), Flushed::Conflict),
+            Ok(Ok(Err(error))) => (error.into(), Flushed::Failed),
+            Ok(Err(panicked)) => (panicked.into(), Flushed::Failed),
+            Err(late) => (late.into(), Flushed::Failed),
         };
-        failed.store(true, Ordering::Relaxed);
+        outcome.get_or_init(|| flushed);
         Err(why)
     }
 }

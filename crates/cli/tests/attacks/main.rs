@@ -18,6 +18,9 @@ mod store_secret;
 mod agent_tools;
 mod terminal;
 mod terminal_device;
+mod rewinds;
+mod two_proxies;
+mod untouched;
 
 #[path = "../chat/run.rs"]
 #[allow(dead_code, reason = "other test binaries use the rest of it")]

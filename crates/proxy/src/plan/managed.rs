@@ -11,18 +11,21 @@ use trimtab_wire::scan::Scan;
 use super::{Decided, Work};
 use crate::branch::{Branch, Outgoing, Trouble, Ways};
 use crate::config::{Compaction, Mode};
-use crate::family::Family;
+use crate::family::{Branches, Family};
 use crate::memos::Read;
 use crate::models::{Known, Whom};
 use crate::renewed::Came;
 use crate::route::Route;
-use crate::unwritten::Unwritten;
+use crate::unwritten::{ReadUntil, Unwritten, Waits};
 
 /// The largest share of a window that is kept free for an answer, as a divisor: clients ask
 /// for far more than answers take.
 const ANSWER_SHARE: u64 = 8;
 /// An answer of so many tokens is always kept room for.
 const FREE_ANSWER: u64 = 4_096;
+
+/// How often a request is planned again because another process wrote to its conversation.
+pub(crate) const CONFLICTS: u32 = 2;
 
 /// A request whose window is managed.
 pub(crate) struct Managed {
@@ -45,45 +48,88 @@ pub(crate) struct Managed {
     pub(crate) pending: Option<Pending>,
     /// What is to be made durable.
     pub(crate) unwritten: Option<Unwritten>,
+    /// How far the conversation was read, where nobody looked for more.
+    pub(super) unchecked: Option<ReadUntil>,
 }
 
 impl Managed {
     /// Finds its conversation, lets in what is new and makes the first body.
     pub(super) fn begin(mut self, read: &Read<'_>) -> Decided {
-        let (scan, trail) = (&read.scan, &read.trail);
         let family = Arc::clone(&self.family);
         let mut branches = family.branches();
-        let setup = self.setup(scan);
+        let setup = self.setup(&read.scan);
+        let mut tries = 0;
+        loop {
+            let trouble = match self.plan_on(&family, &mut branches, read, &setup) {
+                Ok(()) => return Decided::Manage(Box::new(self)),
+                Err(trouble) => trouble,
+            };
+            match &trouble {
+                // Which of them is outdated does not matter: all are read again.
+                trouble if trouble.is_conflict() => *branches = Branches::default(),
+                Trouble::Session(_) => branches.forget(self.branch),
+                Trouble::Mismatch(_) => {}
+            }
+            tries += 1;
+            if tries > CONFLICTS || !trouble.is_conflict() {
+                drop(branches);
+                return self.passed(&trouble);
+            }
+        }
+    }
+
+    /// The request passes as it came, because of `trouble`.
+    fn passed(self, trouble: &Trouble) -> Decided {
+        let reason = match trouble {
+            Trouble::Session(SessionError::Store(error)) => self.work.store_failed(error),
+            _ => "failed",
+        };
+        Decided::Pass {
+            reason,
+            detail: trouble.to_string(),
+            model: Some(self.model),
+        }
+    }
+
+    fn plan_on(
+        &mut self,
+        family: &Family,
+        branches: &mut Branches,
+        read: &Read<'_>,
+        setup: &Setup,
+    ) -> Result<(), Trouble> {
+        let (scan, trail) = (&read.scan, &read.trail);
         let store = Arc::clone(&self.work.opened.store);
         let came = self
             .listed
             .as_deref()
             .map(|place| Came { place, scan, trail });
-        let found = family.branch(&mut branches, &store, trail, &setup, came.as_ref());
-        let found = found.map_err(Trouble::from).and_then(|number| {
-            let branch = branches.get(number);
-            let branch =
-                branch.ok_or_else(|| Trouble::Mismatch("the branch is gone".to_owned()))?;
-            self.branch = number;
-            self.first(branch, read, &setup)
-        });
-        match found {
-            Ok(()) => Decided::Manage(Box::new(self)),
-            Err(trouble) => {
-                let mut reason = "failed";
-                if let Trouble::Session(error) = &trouble {
-                    branches.forget(self.branch);
-                    if let SessionError::Store(error) = error {
-                        drop(branches);
-                        reason = self.work.store_failed(error);
-                    }
-                }
-                Decided::Pass {
-                    reason,
-                    detail: trouble.to_string(),
-                    model: Some(self.model),
-                }
-            }
+        let number = family.branch(branches, &store, trail, setup, came.as_ref())?;
+        self.branch = number;
+        let gone = || Trouble::Mismatch("the branch is gone".to_owned());
+        let branch = branches.get(number).ok_or_else(gone)?;
+        self.first(branch, read, setup)
+    }
+
+    /// What a model must not read the request before; the rest is seen to.
+    pub(crate) fn waits(&mut self) -> Option<Waits> {
+        let unchecked = self.unchecked.take();
+        let flush = self.unwritten.take().and_then(Unwritten::before);
+        // What is written where others wrote is refused: that is a check as well.
+        flush.map(Waits::Flush).or(unchecked.map(Waits::Check))
+    }
+
+    /// The same request, to be decided on anew: another process has written to its conversation.
+    pub(crate) fn work_again(&self) -> Work {
+        Work {
+            shared: Arc::clone(&self.work.shared),
+            opened: Arc::clone(&self.work.opened),
+            settings: Arc::clone(&self.work.settings),
+            dialect: self.work.dialect,
+            path: self.work.path.clone(),
+            headers: self.work.headers.clone(),
+            body: self.work.body.clone(),
+            hashed: None,
         }
     }
 
@@ -102,6 +148,8 @@ impl Managed {
             self.branch = number;
             let branch = branches.get(number).filter(|branch| branch.is_quick());
             branch.is_some_and(|branch| {
+                // Nobody here may ask the store whether it is up to date: the request will.
+                self.unchecked = Some(branch.read_until(&self.work.opened.store));
                 branch.staged().hurry(true);
                 let begun = self.first(branch, read, &setup);
                 branch.staged().hurry(false);

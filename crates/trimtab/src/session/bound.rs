@@ -83,6 +83,8 @@ impl Session {
         }
         let mut plan = Plan::new(reason, vec![Edit::StripReasoning { before }]);
         plan.at = self.projection.log().len();
+        // The window that is about to be sent is the first without it.
+        plan.since = self.sent.min(plan.at.saturating_sub(1));
         self.write(&JournalEntry::Plan(plan.clone()))?;
         self.projection.carry_out(plan);
         Ok(())

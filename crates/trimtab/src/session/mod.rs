@@ -284,6 +284,12 @@ impl Session {
         &self.store
     }
 
+    /// How many entries its log and its journal have in the store, as far as it knows: another
+    /// process may have added some.
+    pub fn positions(&self) -> (u64, u64) {
+        (self.log_position, self.journal_position)
+    }
+
     /// How many windows were handed out so far. What is reported for any but the last of them must
     /// not be [recorded](Self::record).
     pub fn windows(&self) -> u64 {
@@ -357,9 +363,10 @@ impl Session {
         plan: Plan,
         tokens: impl Fn(&Measure) -> u64,
     ) -> Result<Option<Plan>, SessionError> {
-        let Some(plan) = self.projection.would_shrink(plan, tokens)? else {
+        let Some(mut plan) = self.projection.would_shrink(plan, tokens)? else {
             return Ok(None);
         };
+        plan.since = self.sent;
         self.write(&JournalEntry::Plan(plan.clone()))?;
         self.projection.carry_out(plan.clone());
         self.usage = None;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trimtab::engine::compaction::keep::{self, Keep};
-use trimtab::engine::normalise::{Options, normalise};
+use trimtab::engine::normalise::{Options, Touch, normalise};
 use trimtab::engine::removal;
 use trimtab::model::{Message, Role, turns};
 
@@ -68,9 +68,12 @@ fn index(value: &Value) -> usize {
     usize::try_from(value.as_i64().unwrap_or(0)).unwrap_or(0)
 }
 
+/// The designs add outputs and nothing else: a history with nothing in it stays empty.
 fn normalised(log: Vec<Message>) -> Vec<Arc<Message>> {
     let log: Vec<Arc<Message>> = log.into_iter().map(Arc::new).collect();
-    normalise(&log, Options::default()).messages()
+    let mut entries = normalise(&log, Options::default()).entries;
+    entries.retain(|entry| entry.touch != Touch::Made || entry.message.role == Role::Tool);
+    entries.into_iter().map(|entry| entry.message).collect()
 }
 
 fn without<'m>(log: &'m [Message], gone: &BTreeSet<usize>) -> Vec<&'m Message> {

@@ -1,0 +1,114 @@
+//! Two proxies on one store, asked about one conversation.
+
+use std::path::Path;
+
+use serde_json::Value;
+use trimtab_model::Dialect;
+use trimtab_testkit::script::Reply;
+use trimtab_testkit::upstream::{Options, Source, Upstream};
+
+use crate::run::Served;
+use crate::talk::{log, path, post, with_call, with_output};
+
+/// How many requests each test sends.
+const REQUESTS: usize = 30;
+
+async fn upstream() -> Upstream {
+    let options = Options::new(Source::with(|_| Reply::text("I see.")));
+    Upstream::start(options).await.unwrap()
+}
+
+fn serve(upstream: &Upstream, store: &Path) -> Served {
+    let store = store.to_str().unwrap();
+    Served::start(&["--upstream", &upstream.url(), "--store", store])
+}
+
+/// Sends a conversation under its number; gives the body that the model got.
+async fn sent(
+    served: &Served,
+    upstream: &Upstream,
+    dialect: Dialect,
+    body: &Value,
+    number: &str,
+) -> Vec<u8> {
+    let answer = post(&served.url, path(dialect), body, &[("x-number", number)]).await;
+    assert!(answer.status.is_success(), "{number}: {answer:?}");
+    assert_eq!(
+        answer.header("x-trimtab-reason"),
+        "",
+        "{number} is unmanaged"
+    );
+    assert_eq!(answer.header("x-trimtab-action"), "edited", "{number}");
+    let requests = upstream.requests();
+    let received = requests
+        .iter()
+        .rev()
+        .find(|received| received.header("x-number") == Some(number));
+    received.unwrap().body.to_vec()
+}
+
+/// The conversation before each request: every one has another output.
+fn grow(dialect: Dialect, body: &mut Value, number: usize) {
+    let lines = if number.is_multiple_of(3) { 1_500 } else { 40 };
+    let output = format!("output {number}\n{}", log(lines + number));
+    with_call(dialect, body, &format!("call_{number}"), &output);
+}
+
+async fn alternate(dialect: Dialect) {
+    let (upstream, store) = (upstream().await, tempfile::tempdir().unwrap());
+    let proxies = [
+        serve(&upstream, store.path()),
+        serve(&upstream, store.path()),
+    ];
+    let mut body = with_output(dialect, 3_000);
+    for number in 0..REQUESTS {
+        let first = &proxies[number % 2];
+        let one = sent(first, &upstream, dialect, &body, &format!("{number}a")).await;
+        if number.is_multiple_of(5) {
+            let second = &proxies[(number + 1) % 2];
+            let other = sent(second, &upstream, dialect, &body, &format!("{number}b")).await;
+            assert_eq!(one, other, "{dialect} {number}: the same history");
+        }
+        grow(dialect, &mut body, number);
+    }
+    assert!(
+        upstream.violations().is_empty(),
+        "{:?}",
+        upstream.violations()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alternating_proxies_manage_every_request() {
+    for dialect in Dialect::ALL {
+        alternate(dialect).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn simultaneous_proxies_send_the_same_bytes() {
+    let dialect = Dialect::Messages;
+    let (upstream, store) = (upstream().await, tempfile::tempdir().unwrap());
+    let (one, other) = (
+        serve(&upstream, store.path()),
+        serve(&upstream, store.path()),
+    );
+    let mut body = with_output(dialect, 3_000);
+    for number in 0..REQUESTS / 2 {
+        let (first, second) = (format!("{number}a"), format!("{number}b"));
+        let both = tokio::join!(
+            sent(&one, &upstream, dialect, &body, &first),
+            sent(&other, &upstream, dialect, &body, &second),
+        );
+        assert_eq!(
+            both.0, both.1,
+            "{number}: the same history at the same time"
+        );
+        grow(dialect, &mut body, number);
+    }
+    assert!(
+        upstream.violations().is_empty(),
+        "{:?}",
+        upstream.violations()
+    );
+}
