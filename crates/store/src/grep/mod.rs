@@ -111,7 +111,7 @@ impl<'a> Query<'a> {
 
     /// Says what is wrong with the pattern, if something is.
     pub fn check(&self) -> Result<()> {
-        pattern::compile(self, pattern::minds_line_ends(self)).map(drop)
+        Pattern::new(self, pattern::minds_line_ends(self)).map(drop)
     }
 
     /// Takes the lines around a match from the line index.
