@@ -144,6 +144,8 @@ pub struct Verifier<'a> {
     calls: Vec<String>,
     /// For each of their ids, whether it is answered.
     answered: HashMap<String, bool>,
+    /// True once the round has an output.
+    answering: bool,
     /// An answer that only the end of the window may be.
     bare_answer: Option<usize>,
     faults: Vec<Fault>,
@@ -158,6 +160,7 @@ impl<'a> Verifier<'a> {
             read: Verified::default(),
             calls: Vec::new(),
             answered: HashMap::new(),
+            answering: false,
             bare_answer: None,
             faults: Vec::new(),
         }
@@ -185,7 +188,7 @@ impl<'a> Verifier<'a> {
         if !message.agent_visible() {
             self.fault(index, FaultKind::HiddenMessage);
         }
-        if message.role != Role::Tool {
+        if self.ends_round(message.role) {
             self.close_round(index);
         }
         self.check_head(index, message);
@@ -208,6 +211,19 @@ impl<'a> Verifier<'a> {
         self.close_round(end);
         self.refuse_bare_answer();
         (self.read, self.faults)
+    }
+
+    /// True if no output of the round can follow a message of this role.
+    fn ends_round(&self, role: Role) -> bool {
+        match (self.dialect, role) {
+            (Dialect::Chat, role) => role != Role::Tool,
+            // The provider finds an output by its id, wherever it stands behind the call.
+            (Dialect::Responses, _) => false,
+            // Answers in a row are one message to the provider, and the system's are none.
+            (Dialect::Messages, Role::Tool | Role::System) => false,
+            (Dialect::Messages, Role::Assistant) => self.answering,
+            (Dialect::Messages, Role::User) => true,
+        }
     }
 
     fn check_head(&mut self, index: usize, message: &Message) {
@@ -319,6 +335,7 @@ impl<'a> Verifier<'a> {
         if role != Role::Tool {
             return self.fault(index, FaultKind::MisplacedOutput { id });
         }
+        self.answering = true;
         match self.answered.get_mut(&id) {
             None => self.fault(index, FaultKind::OrphanOutput { id }),
             Some(answered @ false) => *answered = true,
@@ -327,6 +344,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn close_round(&mut self, index: usize) {
+        self.answering = false;
         let answered = std::mem::take(&mut self.answered);
         for id in std::mem::take(&mut self.calls) {
             if answered.get(&id) == Some(&false) {

@@ -126,22 +126,37 @@ impl Family {
         if let Some(number) = self.follow(branches, store, trail, setup)? {
             return Ok(number);
         }
+        self.part(branches, store, trail, setup, came)
+    }
+
+    /// Begins a new branch with what the conversation shares with another one, if it does.
+    fn part(
+        &self,
+        branches: &mut Branches,
+        store: &Arc<dyn Store>,
+        trail: &Trail,
+        setup: &Setup,
+        came: Option<&Came<'_>>,
+    ) -> Result<usize, SessionError> {
         let next = branches.count.unwrap_or(0);
-        let fork = branches.fork(trail);
-        if let Some((from, length)) = self.renewed(store, setup, came, next)? {
+        let to = self.id(next)?;
+        if let Some((from, messages)) = self.renewed(store, setup, came, next)? {
             let all = Beginning {
-                messages: length,
+                messages,
                 goes_on: true,
             };
-            fork::copy(store.as_ref(), &from, all, &self.id(next)?, (0, 0))?;
-        } else if let Some((from, beginning)) = fork {
-            let (from, to) = (self.id(from)?, self.id(next)?);
-            fork::copy(store.as_ref(), &from, beginning, &to, (0, 0))?;
-        } else if let Some(before) = next.checked_sub(1) {
-            store.link(&self.id(next)?, &self.id(before)?)?;
+            fork::copy(store.as_ref(), &from, all, &to, (0, 0))?;
+            return self.begin(branches, store, setup);
         }
+        let Some((from, beginning)) = branches.fork(trail) else {
+            if let Some(before) = next.checked_sub(1) {
+                store.link(&to, &self.id(before)?)?;
+            }
+            return self.begin(branches, store, setup);
+        };
+        fork::copy(store.as_ref(), &self.id(from)?, beginning, &to, (0, 0))?;
         let number = self.begin(branches, store, setup)?;
-        if let (Some((from, _)), Some(branch)) = (fork, branches.get(number)) {
+        if let Some(branch) = branches.get(number) {
             branch.is_copy_of(from);
         }
         Ok(number)

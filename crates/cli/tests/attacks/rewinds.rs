@@ -22,7 +22,8 @@ const WINDOWS: usize = 60;
 const REWINDS: usize = 10;
 
 struct Conversation {
-    served: Served,
+    served: Option<Served>,
+    args: Vec<String>,
     upstream: Upstream,
     dialect: Dialect,
     /// What was sent for each history.
@@ -36,16 +37,11 @@ impl Conversation {
     async fn start(dialect: Dialect, preset: &str) -> Self {
         let options = Options::new(Source::with(|_| Reply::text("I see.")));
         let upstream = Upstream::start(options).await.unwrap();
-        let args = [
-            "--upstream",
-            &upstream.url(),
-            "--preset",
-            preset,
-            "--window",
-            "60000",
-        ];
+        let url = upstream.url();
+        let args = ["--upstream", &url, "--preset", preset, "--window", "60000"];
         Self {
-            served: Served::start(&args),
+            served: Some(Served::start(&args)),
+            args: args.map(str::to_owned).to_vec(),
             upstream,
             dialect,
             sent: HashMap::new(),
@@ -55,12 +51,19 @@ impl Conversation {
         }
     }
 
+    /// Ends the proxy where it is, and starts it again on the same store.
+    fn restart(&mut self) {
+        let folder = self.served.take().unwrap().killed();
+        let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+        self.served = Some(Served::start_in(folder, &args));
+    }
+
     /// Sends a history, and notes down whether what the model got is what it got before.
     async fn send(&mut self, history: &Value, name: &str) {
         self.asked += 1;
         let number = self.asked.to_string();
         let answer = post(
-            &self.served.url,
+            &self.served.as_ref().unwrap().url,
             path(self.dialect),
             history,
             &[("x-number", &number)],
@@ -112,6 +115,9 @@ async fn go_back(dialect: Dialect, preset: &str) {
     }
     for rewind in 1..=REWINDS {
         let to = rewind * 17 % WINDOWS;
+        if rewind == REWINDS / 2 {
+            talk.restart();
+        }
         // The same way again for some windows, then a way of its own, then back once more.
         for number in to..WINDOWS.min(to + 4) {
             talk.send(

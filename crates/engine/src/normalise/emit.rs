@@ -1,8 +1,9 @@
 //! Writes the entries of a window.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use trimtab_model::rounds::{Answer, Pairing, Round};
+use trimtab_model::rounds::{Answer, Pairing, Place, Round};
 use trimtab_model::{Kind, Message, Output, Part, Role};
 
 use super::ids::{Ids, Sent};
@@ -23,6 +24,8 @@ pub(super) struct Emitter<'a> {
     /// For each slot, whether it was sent already as part of a round.
     pub(super) done: Vec<bool>,
     pub(super) ids: Ids<'a>,
+    /// Outputs that stay behind where they stand, with the ids under which they are sent.
+    pub(super) awaited: HashMap<Place, String>,
     begun: bool,
     /// The slot with which the window ends, where that is known.
     last: Option<usize>,
@@ -49,6 +52,7 @@ impl<'a> Emitter<'a> {
             answers,
             done: vec![false; slots.len()],
             ids: Ids::new(options.dialect, &settled.sent),
+            awaited: HashMap::new(),
             begun: settled.begun,
             last: None,
             out: Normalised::default(),
@@ -107,16 +111,31 @@ impl<'a> Emitter<'a> {
         if (whole && message.role != Role::Tool) || is_prefill {
             return self.push_as_it_came(at);
         }
-        let mut rest = Vec::new();
-        for part in &message.parts {
+        if self.is_awaited_as_it_came(at, message) {
+            return self.push_as_it_came(at);
+        }
+        let (mut rest, mut staying) = (Vec::new(), Vec::new());
+        for (number, part) in message.parts.iter().enumerate() {
             match part {
                 Part::Output(output) => {
+                    if let Some(output) = self.awaited_output(at, number, output) {
+                        answers.next();
+                        staying.push(Part::Output(output));
+                        continue;
+                    }
                     let answer = answers.next().unwrap_or(Answer::Orphan);
                     self.output_taken_out(slot.source, output, answer);
                 }
                 part if kept(part) => rest.push(part.clone()),
                 _ => self.repair(slot.source, RepairKind::PartStripped),
             }
+        }
+        if !staying.is_empty() {
+            let outputs = Message {
+                parts: staying,
+                ..Message::clone(message)
+            };
+            self.push(slot.source, outputs, Touch::Changed);
         }
         if rest.is_empty() && message.outputs().next().is_some() {
             return;
@@ -130,6 +149,31 @@ impl<'a> Emitter<'a> {
             changed.meta.kind = Some(Kind::Repair);
         }
         self.push_or_drop(slot, changed);
+    }
+
+    /// The output at a place, as it is sent, if it stays there.
+    fn awaited_output(&self, message: usize, part: usize, output: &Output) -> Option<Output> {
+        let id = self.awaited.get(&Place { message, part })?;
+        Some(Output {
+            call_id: id.clone(),
+            ..output.clone()
+        })
+    }
+
+    /// True for a message of nothing but outputs that stay there under their ids.
+    fn is_awaited_as_it_came(&self, at: usize, message: &Message) -> bool {
+        let mut parts = message.parts.iter().enumerate();
+        let is_same = |(number, part): (usize, &Part)| match part {
+            Part::Output(output) => {
+                let place = Place {
+                    message: at,
+                    part: number,
+                };
+                self.awaited.get(&place) == Some(&output.call_id)
+            }
+            _ => false,
+        };
+        !message.parts.is_empty() && parts.all(is_same)
     }
 
     pub(super) fn answers_of(&self, at: usize) -> impl Iterator<Item = Answer> + use<> {

@@ -1,7 +1,7 @@
 //! Writes a round: the assistant's message, then an output for each of its calls.
 
 use trimtab_model::rounds::{Answer, Place, Round};
-use trimtab_model::{Call, Kind, Message, Output, Part, Role};
+use trimtab_model::{Call, Dialect, Kind, Message, Output, Part, Role};
 
 use super::emit::Emitter;
 use super::rules::{is_refused_blank, refused_thoughts};
@@ -11,6 +11,8 @@ use super::{ABORTED, ARCHIVED, Habit, RepairKind, Slot, Source, Touch};
 enum Reply {
     /// By an output that stands directly behind the round.
     InPlace,
+    /// By an output that stands where the dialect finds it.
+    Later(Place),
     /// By an output that is somewhere else.
     Moved(Place),
     /// By an output that the model must not see.
@@ -45,11 +47,29 @@ impl<'a> Emitter<'a> {
         for at in round.start + 1..round.start + 1 + in_place {
             self.outputs_in_place(at, &ids);
         }
-        for (reply, id) in replies.iter().zip(&ids) {
-            if let (Reply::Moved(place), Some(id)) = (reply, id) {
-                self.moved_output(*place, id);
+        for (reply, id) in replies.iter().zip(ids) {
+            match (reply, id) {
+                (Reply::Moved(place), Some(id)) => self.moved_output(*place, &id),
+                (Reply::Later(place), Some(id)) => {
+                    self.awaited.insert(*place, id);
+                }
+                _ => {}
             }
         }
+    }
+
+    /// The first message behind a round that is not one with it to the provider: answers in a
+    /// row are one message in Messages, and the system's are none.
+    fn next_message(&self, start: usize) -> Option<usize> {
+        let is_one_with_it = |slot: &Slot| {
+            let message = &slot.message;
+            let is_one = matches!(message.role, Role::Assistant | Role::System);
+            let is_plain = !message.has_calls() && message.outputs().next().is_none();
+            !message.agent_visible() || (is_one && is_plain)
+        };
+        let mut behind = self.slots.iter().skip(start + 1);
+        let next = behind.position(|slot| !is_one_with_it(slot))?;
+        Some(start + 1 + next)
     }
 
     /// How many messages directly behind the round hold nothing but its outputs.
@@ -67,7 +87,28 @@ impl<'a> Emitter<'a> {
         behind.take_while(belongs).count()
     }
 
+    fn is_tool(&self, at: usize) -> bool {
+        let slot = self.slots.get(at);
+        slot.is_some_and(|slot| slot.message.role == Role::Tool)
+    }
+
     fn replies(&self, round: &Round, in_place: usize) -> Vec<Reply> {
+        let start = round.start;
+        let dialect = self.options.dialect;
+        let next = (dialect == Dialect::Messages).then(|| self.next_message(start));
+        let stays = |output: Option<Place>| {
+            let Some(place) = output.filter(|place| self.is_tool(place.message)) else {
+                return false;
+            };
+            match dialect {
+                Dialect::Chat => false,
+                Dialect::Responses => place.message > start,
+                Dialect::Messages => next.flatten() == Some(place.message),
+            }
+        };
+        // In Messages one output directly behind the calls puts an end to the round.
+        let all_stay =
+            dialect == Dialect::Responses || round.calls.iter().all(|call| stays(call.output));
         let reply = |output: Option<Place>| {
             let Some(place) = output else {
                 return Reply::Missing;
@@ -78,8 +119,10 @@ impl<'a> Emitter<'a> {
                 .is_some_and(|slot| slot.message.agent_visible());
             if !visible {
                 Reply::Hidden
-            } else if (round.start + 1..=round.start + in_place).contains(&place.message) {
+            } else if (start + 1..=start + in_place).contains(&place.message) {
                 Reply::InPlace
+            } else if all_stay && stays(output) {
+                Reply::Later(place)
             } else {
                 Reply::Moved(place)
             }
@@ -225,6 +268,6 @@ fn made_text(reply: &Reply) -> Option<&'static str> {
     match reply {
         Reply::Missing => Some(ABORTED),
         Reply::Hidden => Some(ARCHIVED),
-        Reply::InPlace | Reply::Moved(_) => None,
+        Reply::InPlace | Reply::Later(_) | Reply::Moved(_) => None,
     }
 }

@@ -99,6 +99,24 @@ fn a_late_output_moves_to_its_call_and_what_came_between_follows() {
 }
 
 #[test]
+fn a_late_output_stays_where_its_dialect_finds_it() {
+    let log = |between: Message| {
+        [
+            Message::user("q"),
+            calls(&["a"]),
+            between,
+            Message::output("a", "late"),
+        ]
+    };
+    let as_it_came = ["user q", "assistant call:a", "system hint", "tool a=late"];
+    let hint = log(Message::system("hint"));
+    assert_eq!(sketch(&hint, responses()), as_it_came);
+    assert_eq!(sketch(&hint, messages()), as_it_came);
+    let moved = ["user q", "assistant call:a", "tool a=late", "user hurry"];
+    assert_eq!(sketch(&log(Message::user("hurry")), messages()), moved);
+}
+
+#[test]
 fn orphans_and_duplicates_are_taken_out_with_a_record() {
     let log = [
         Message::user("q"),

@@ -154,10 +154,10 @@ impl Client {
 }
 
 /// How the answers differ, if they do.
-fn difference(direct: Option<Read>, ours: Option<Read>, hang_up: HangUp) -> Option<String> {
+fn difference(direct: Option<&Read>, ours: Option<Read>, hang_up: HangUp) -> Option<String> {
     let ours = ours.map(|ours| ours.without(|name| name.starts_with("x-trimtab-")));
     let differ = || Some(format!("direct {direct:?}\nours   {ours:?}"));
-    match (&direct, &ours) {
+    match (direct, &ours) {
         (None, None) => None,
         // A proxy that has begun nothing may say who hung up.
         (None, Some(ours)) => {
@@ -238,7 +238,7 @@ async fn compare(
         counts.looked_into += usize::from(reason.is_empty());
         counts.refused += usize::from(!is_same_body);
         counts.hung_up += usize::from(hang_up != HangUp::Never);
-        if let Some(how) = difference(answered, through, hang_up) {
+        if let Some(how) = difference(answered.as_ref(), through, hang_up) {
             panic!(
                 "case {number} ({:?}, {hang_up:?}): the client sees\n{how}",
                 shape.dialect

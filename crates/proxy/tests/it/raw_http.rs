@@ -149,13 +149,9 @@ impl Connection {
 
     /// Reads more; false at the end, however the connection ends.
     async fn more(&mut self) -> Result<bool> {
-        let mut piece = [0; 16 << 10];
-        match self.stream.read(&mut piece).await {
-            Ok(0) => Ok(false),
-            Ok(read) => {
-                self.buffer.extend_from_slice(&piece[..read]);
-                Ok(true)
-            }
+        self.buffer.reserve(16 << 10);
+        match self.stream.read_buf(&mut self.buffer).await {
+            Ok(read) => Ok(read > 0),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(false),
             Err(error) => Err(error),
         }

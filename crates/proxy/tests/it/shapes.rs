@@ -19,7 +19,7 @@ impl Dice {
     }
 
     /// The next number.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub(crate) fn number(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -28,7 +28,7 @@ impl Dice {
 
     /// A number below `most`.
     pub(crate) fn below(&mut self, most: usize) -> usize {
-        usize::try_from(self.next()).unwrap() % most
+        usize::try_from(self.number()).unwrap() % most
     }
 
     /// True once in so many times.
@@ -54,7 +54,7 @@ impl Dice {
             "😀",
             "tab\t",
         ];
-        let mut text = format!("{:x}", self.next());
+        let mut text = format!("{:x}", self.number());
         for _ in 0..self.below(12) {
             text.push(' ');
             text.push_str(self.pick(&WORDS));
@@ -66,7 +66,7 @@ impl Dice {
     pub(crate) fn long_text(&mut self, bytes: usize) -> String {
         let mut text = String::with_capacity(bytes + 32);
         while text.len() < bytes {
-            let _ = write!(text, "{:x} some words of a long text. ", self.next());
+            let _ = write!(text, "{:x} some words of a long text. ", self.number());
         }
         text
     }
@@ -157,7 +157,9 @@ fn quote(text: &str, style: usize, out: &mut String) {
     out.push('"');
     for unit in text.encode_utf16() {
         match unit {
-            0x20..=0x21 | 0x23..=0x5b | 0x5d..=0x7e => out.push(char::from(unit as u8)),
+            0x20..=0x21 | 0x23..=0x5b | 0x5d..=0x7e => {
+                out.push(char::from_u32(unit.into()).unwrap())
+            }
             _ => {
                 let _ = write!(out, "\\u{unit:04x}");
             }

@@ -25,7 +25,7 @@ pub(crate) fn responses(dice: &mut Dice, bytes: usize) -> (Json, bool) {
         ("store", raw("false")),
         ("include", raw(r#"["reasoning.encrypted_content"]"#)),
         ("reasoning", raw(r#"{"effort": "low", "summary": "auto"}"#)),
-        ("prompt_cache_key", text(format!("{:x}", dice.next()))),
+        ("prompt_cache_key", text(format!("{:x}", dice.number()))),
         ("previous_response_id", text("resp_1")),
         ("max_output_tokens", raw("100")),
     ];
