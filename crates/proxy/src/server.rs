@@ -16,8 +16,8 @@ use trimtab_wire::catalogue::Catalogue;
 
 use crate::client::Client;
 use crate::config::{ConfigError, ProxyConfig};
-use crate::record::{Book, Record, Report, Sink};
 use crate::keeper;
+use crate::record::{Book, Record, Report, Sink};
 use crate::service::{self, Shared};
 use crate::settings::{Current, Settings};
 use crate::store_state::{NoticeSink, OpenStore, Opening, StoreState};

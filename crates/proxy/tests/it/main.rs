@@ -24,6 +24,7 @@ mod reload;
 mod renewed;
 mod restarts;
 mod retrieval;
+mod store_state;
 mod stores;
 mod talk;
 mod websocket;
