@@ -215,8 +215,7 @@ impl Branch {
     /// True if its session is in the store as it is here.
     pub(crate) fn is_stored(&self, store: &dyn Store) -> bool {
         let logged = self.session.projection().log().len() as u64;
-        self.staged.flush().is_ok()
-            && store.position(self.id(), Stream::Log).ok() == Some(logged)
+        self.staged.flush().is_ok() && store.position(self.id(), Stream::Log).ok() == Some(logged)
     }
 
     /// True if its window shows a ref of an output that is gone.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use trimtab::session::{SessionError, Setup};
-use trimtab_store::{SessionId, Store, Stream};
+use trimtab_store::{Error as StoreError, SessionId, Store, Stream};
 
 use crate::branch::Branch;
 use crate::fork::{self, Beginning};
@@ -109,8 +109,11 @@ impl Family {
         setup: &Setup,
         came: Option<&Came<'_>>,
     ) -> Result<usize, SessionError> {
-        let removals = store.status()?.removals;
-        branches.forget_removed(store.as_ref(), removals);
+        let status = store.status()?;
+        if status.read_only {
+            return Err(StoreError::ReadOnly.into());
+        }
+        branches.forget_removed(store.as_ref(), status.removals);
         branches.forget_outdated(store, trail)?;
         if let Some(number) = branches.find(trail) {
             return Ok(number);

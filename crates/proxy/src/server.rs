@@ -16,9 +16,9 @@ use trimtab_wire::catalogue::Catalogue;
 
 use crate::client::Client;
 use crate::config::{ConfigError, ProxyConfig};
+use crate::keeper;
 use crate::memory_budget::MemoryBudget;
 use crate::record::{Book, Record, Report, Sink};
-use crate::keeper;
 use crate::service::{self, Shared};
 use crate::settings::{Current, Settings};
 use crate::store_state::{NoticeSink, OpenStore, Opening, StoreState};

@@ -119,7 +119,10 @@ impl StoreState {
         let next = self.next();
         if let Some(next) = next {
             let before = self.problem();
-            *self.standing.write().unwrap_or_else(PoisonError::into_inner) = next;
+            *self
+                .standing
+                .write()
+                .unwrap_or_else(PoisonError::into_inner) = next;
             self.tell_change(before);
         }
     }
@@ -266,12 +269,16 @@ mod tests {
 
     #[test]
     fn a_store_that_comes_back_is_used() {
-        let (there, told) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(vec![])));
+        let (there, told) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(Mutex::new(vec![])),
+        );
         let (is_there, telling) = (Arc::clone(&there), Arc::clone(&told));
         let store = Arc::new(MemoryStore::new());
-        let open = move |_| match is_there.load(Ordering::Relaxed) {
-            true => Ok(Arc::clone(&store) as Arc<dyn Store>),
-            false => Err(Error::Full),
+        let open = move |_| {
+            let is_there = is_there.load(Ordering::Relaxed);
+            let opened = is_there.then(|| Arc::clone(&store) as Arc<dyn Store>);
+            opened.ok_or(Error::Full)
         };
         let notices = move |notice: &str| telling.lock().unwrap().push(notice.to_owned());
         let state = StoreState::new(Box::new(open), Some(Box::new(notices)), budget());

@@ -11,7 +11,9 @@ pub enum Error {
     #[error("ref not found in this session")]
     NotFound,
     /// What is stored fails its check. Wrong bytes are never given out.
-    #[error("damaged: {what} fails its check\nhint: the stored bytes changed behind our back; `trimtab store check` says what is lost")]
+    #[error(
+        "damaged: {what} fails its check\nhint: the stored bytes changed behind our back; `trimtab store check` says what is lost"
+    )]
     Damaged {
         /// What was being read.
         what: String,

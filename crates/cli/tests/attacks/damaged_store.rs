@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use trimtab_model::Dialect;
 use trimtab::store::{FolderStore, Put, SessionId, Store, Stream};
+use trimtab_model::Dialect;
 use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Source, Upstream};
 
@@ -104,7 +104,11 @@ fn repaired(home: &Path, round: usize) {
         let found: Value = serde_json::from_str(&stdout)
             .unwrap_or_else(|_| panic!("round {round}: {stdout}{stderr}"));
         let sound = found["sound"].as_bool().unwrap();
-        assert_eq!(output.status.code(), Some(i32::from(!sound)), "round {round}");
+        assert_eq!(
+            output.status.code(),
+            Some(i32::from(!sound)),
+            "round {round}"
+        );
         (sound, found)
     };
     let (sound, _) = check();
@@ -136,7 +140,10 @@ async fn store_in_use_is_not_repaired() {
     let folder = served.killed();
     let repair = finished(folder.path(), &["store", "repair"]);
     let (stdout, _) = texts(&repair);
-    assert!(repair.status.success() && stdout.contains("nothing to repair"), "{stdout}");
+    assert!(
+        repair.status.success() && stdout.contains("nothing to repair"),
+        "{stdout}"
+    );
 }
 
 #[test]

@@ -49,7 +49,12 @@ impl Families {
             let Some(branches) = family.free_branches() else {
                 continue;
             };
-            sessions.extend(branches.loaded.iter().map(|(_, branch)| branch.id().clone()));
+            sessions.extend(
+                branches
+                    .loaded
+                    .iter()
+                    .map(|(_, branch)| branch.id().clone()),
+            );
         }
         sessions
     }

@@ -30,6 +30,7 @@ mod shapes;
 mod shapes_chat;
 mod shapes_messages;
 mod shapes_responses;
+mod store_state;
 mod stores;
 mod system_items;
 mod talk;

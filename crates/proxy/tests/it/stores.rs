@@ -1,13 +1,13 @@
 //! Stores that go wrong.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ThreadId;
 use std::time::Duration;
 
 use trimtab_model::Ref;
 use trimtab_store::{
     Collect, Collected, Error, Form, MemoryStore, Metadata, Naming, Put, Result, SessionId,
-    SessionInfo, Spilled, Store, Stored, Stream, Write,
+    SessionInfo, Spilled, Store, StoreStatus, Stored, Stream, Write,
 };
 
 /// How a store goes wrong.
@@ -36,6 +36,8 @@ pub(crate) struct Failing {
     /// The thread that made it, and how often that one called.
     maker: ThreadId,
     by_maker: AtomicU64,
+    read_only: AtomicBool,
+    vanished: AtomicBool,
 }
 
 impl Failing {
@@ -47,7 +49,19 @@ impl Failing {
             writes: AtomicU64::new(0),
             maker: std::thread::current().id(),
             by_maker: AtomicU64::new(0),
+            read_only: AtomicBool::new(false),
+            vanished: AtomicBool::new(false),
         }
+    }
+
+    /// Says from now on whether it can be written.
+    pub(crate) fn set_read_only(&self, read_only: bool) {
+        self.read_only.store(read_only, Ordering::Relaxed);
+    }
+
+    /// Says from now on that it is gone.
+    pub(crate) fn vanish(&self) {
+        self.vanished.store(true, Ordering::Relaxed);
     }
 
     /// How often the thread called that made it.
@@ -157,6 +171,19 @@ impl Store for Failing {
             return Err(Error::Full);
         }
         self.inner.write(session, writes)
+    }
+
+    fn status(&self) -> Result<StoreStatus> {
+        let read_only = self.read_only.load(Ordering::Relaxed);
+        let status = self.inner.status()?;
+        if self.vanished.load(Ordering::Relaxed) {
+            let path = std::path::PathBuf::from("store");
+            return Err(Error::Vanished { path });
+        }
+        Ok(StoreStatus {
+            read_only,
+            ..status
+        })
     }
 
     fn secret(&self) -> Result<[u8; 32]> {

@@ -5,6 +5,7 @@ fn session(name: &str, parent: Option<&str>, used: u64, outputs: &[(&str, u64)])
         id: id(name),
         parent: parent.map(id),
         used,
+        leased: false,
         stream_bytes: 1,
         outputs: outputs
             .iter()

@@ -1,8 +1,10 @@
 //! What belongs to the store as a whole: its secret, the count of removals, leases.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, params};
 
-use super::rows::{self, signed, unsigned};
+use super::rows::{self, signed};
 use super::schema::from_sqlite;
 use super::streams;
 use crate::refs::Secret;
@@ -135,8 +137,6 @@ fn set_value(db: &Connection, name: &str, value: &[u8]) -> Result<()> {
 }
 
 /// The time until which a lease of `time` lasts.
-pub(super) fn until(now: u64, time: std::time::Duration) -> u64 {
-    now.saturating_add(unsigned(
-        i64::try_from(time.as_millis()).unwrap_or(i64::MAX),
-    ))
+pub(super) fn until(now: u64, time: Duration) -> u64 {
+    now.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }

@@ -6,6 +6,7 @@
 mod batch;
 mod check;
 mod disk;
+mod front;
 mod image;
 mod meta;
 mod options;
@@ -232,7 +233,7 @@ impl Store for FolderStore {
     }
 
     fn sessions(&self) -> Result<Vec<SessionInfo>> {
-        self.reading(|db| sweep::session_infos(db))
+        self.reading(sweep::session_infos)
     }
 
     fn touch(&self, session: &SessionId) -> Result<()> {

@@ -114,6 +114,8 @@ impl FolderStore {
         for mut bytes in incoming {
             self.confirm(&mut bytes)?;
         }
+        // What was known already may be known to a file without a name only.
+        self.check_present()?;
         Ok(reference)
     }
 

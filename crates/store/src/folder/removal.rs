@@ -113,7 +113,9 @@ impl FolderStore {
             for session in self.gone_sessions(table)? {
                 let some = |db: &Transaction<'_>, most: usize| {
                     let mut delete = db.prepare_cached(delete).map_err(from_sqlite)?;
-                    delete.execute(params![session, signed(most as u64)]).map_err(from_sqlite)
+                    delete
+                        .execute(params![session, signed(most as u64)])
+                        .map_err(from_sqlite)
                 };
                 while steps.run(some)? > 0 {}
             }
@@ -164,7 +166,8 @@ impl FolderStore {
 
     fn remove_spills(&self, files: &[String]) -> Result<()> {
         let ours = files.iter().filter(|name| is_random_name(name));
-        ours.into_iter().try_for_each(|name| self.spills.remove(name))
+        ours.into_iter()
+            .try_for_each(|name| self.spills.remove(name))
     }
 }
 

@@ -10,6 +10,7 @@ use rusqlite::{Connection, named_params, params};
 
 use super::check::{self, StoreCheck};
 use super::disk::{Dir, FileIdentity};
+use super::front::WithNewFront;
 use super::rows::{self, BlobRow, RefRow, SessionRow, signed};
 use super::salvage::{Salvaged, SpillRow};
 use super::schema::{self, DATABASE, NewDatabase, USERS, from_sqlite};
@@ -50,9 +51,11 @@ impl FolderStore {
         let aside = move_aside(&dir)?;
         let new = NewDatabase::make(&dir)?;
         begin(&new.connection)?;
-        let mut sink = Rebuild { db: &new.connection };
+        let mut sink = Rebuild {
+            db: &new.connection,
+        };
         let found = match &aside {
-            Some(name) => check::look(&dir, name, Some(&blobs), &mut sink)?,
+            Some(name) => save(&dir, name, &blobs, &mut sink)?,
             None => found,
         };
         finish(&new.connection)?;
@@ -84,6 +87,22 @@ fn move_aside(dir: &Dir) -> Result<Option<String>> {
     dir.link(DATABASE, &name)?;
     dir.sync()?;
     Ok(Some(name))
+}
+
+/// Takes over what can be read; what is wrong with the database is told as it was found.
+fn save(dir: &Dir, name: &str, blobs: &Dir, sink: &mut Rebuild<'_>) -> Result<StoreCheck> {
+    let found = check::look(dir, name, Some(blobs), sink)?;
+    if found.sessions > 0 {
+        return Ok(found);
+    }
+    let Some(copied) = WithNewFront::make(dir, name)? else {
+        return Ok(found);
+    };
+    let again = check::look(dir, &copied.name, Some(blobs), sink)?;
+    Ok(StoreCheck {
+        faults: found.faults,
+        ..again
+    })
 }
 
 fn begin(db: &Connection) -> Result<()> {

@@ -78,10 +78,9 @@ impl<S: Salvaged> Salvage<'_, S> {
     }
 
     fn session(&mut self, mut session: SessionRow) -> Result<()> {
-        let counts = session.positions;
-        let read = |stream, count| self.entries(&session, stream, count);
-        let [log, journal] = [(Stream::Log, counts[0]), (Stream::Journal, counts[1])]
-            .map(|(stream, count)| read(stream, count));
+        let [logged, planned] = session.positions;
+        let log = self.entries(&session, Stream::Log, logged);
+        let journal = self.entries(&session, Stream::Journal, planned);
         // Neither stream is of use without the other. The outputs are.
         if let (Some(log), Some(journal)) = (&log, &journal) {
             for (place, entry) in log.iter().chain(journal) {
@@ -90,7 +89,8 @@ impl<S: Salvaged> Salvage<'_, S> {
             self.report.entries += (log.len() + journal.len()) as u64;
         } else {
             session.positions = [0, 0];
-            self.report.lose(&session.id, "its log and journal".to_owned());
+            self.report
+                .lose(&session.id, "its log and journal".to_owned());
         }
         self.sink.session(&session)?;
         self.report.sessions += 1;
@@ -123,7 +123,9 @@ impl<S: Salvaged> Salvage<'_, S> {
         let down = "SELECT id FROM refs WHERE session = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1";
         let next = |select, from: &str| {
             let values = params![session.row, from];
-            rows::one(self.db, select, values, |row| row.get::<_, String>(0).map(Some))
+            rows::one(self.db, select, values, |row| {
+                row.get::<_, String>(0).map(Some)
+            })
         };
         let mut last = String::new();
         let broken = loop {
@@ -135,7 +137,8 @@ impl<S: Salvaged> Salvage<'_, S> {
             ids.push(last.clone());
         };
         if broken {
-            self.report.lose(&session.id, "some of its outputs".to_owned());
+            self.report
+                .lose(&session.id, "some of its outputs".to_owned());
             // Behind all ids.
             let mut first = "~".to_owned();
             while let Ok(Some(id)) = next(down, &first) {

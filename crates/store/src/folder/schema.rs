@@ -118,7 +118,7 @@ pub(super) fn ensure(dir: &Arc<Dir>) -> Result<()> {
 pub(super) struct NewDatabase {
     pub(super) connection: Connection,
     name: String,
-    file: std::fs::File,
+    pub(super) file: std::fs::File,
 }
 
 impl NewDatabase {
@@ -133,6 +133,12 @@ impl NewDatabase {
             name,
             file,
         })
+    }
+
+    /// Removes it again.
+    pub(super) fn discard(self, dir: &Dir) -> Result<()> {
+        drop(self.connection);
+        dir.remove(&self.name)
     }
 
     /// Makes it durable under the name of the store's database.

@@ -60,7 +60,7 @@ impl FolderStore {
         }
         let mut free = u64::MAX;
         loop {
-            let left = match self.on_writer(|db| vacuum_step(db)) {
+            let left = match self.on_writer(vacuum_step) {
                 // Others write, or there is no room for the pages that move: the next time.
                 Err(Error::Busy | Error::Full) => break,
                 left => left?,

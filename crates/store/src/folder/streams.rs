@@ -125,17 +125,22 @@ pub(super) fn entry(db: &Connection, place: Place) -> Result<Option<Packed>> {
     let select = "SELECT byte_size, seal, bytes FROM entries
          WHERE session = ?1 AND stream = ?2 AND position = ?3";
     let (session, stream, position) = place;
-    rows::one(db, select, params![session, stream.number(), position], |row| {
-        let sealed: Vec<u8> = row.get(1)?;
-        let (byte_size, bytes): (_, Vec<u8>) = (row.get(0)?, row.get(2)?);
-        let digest = unpack(byte_size, bytes.clone()).map(|entry| digest::of(&entry));
-        let digest = digest.filter(|digest| sealed == seal(place, digest));
-        Ok(digest.map(|digest| Packed {
-            byte_size,
-            bytes,
-            digest,
-        }))
-    })
+    rows::one(
+        db,
+        select,
+        params![session, stream.number(), position],
+        |row| {
+            let sealed: Vec<u8> = row.get(1)?;
+            let (byte_size, bytes): (_, Vec<u8>) = (row.get(0)?, row.get(2)?);
+            let digest = unpack(byte_size, bytes.clone()).map(|entry| digest::of(&entry));
+            let digest = digest.filter(|digest| sealed == seal(place, digest));
+            Ok(digest.map(|digest| Packed {
+                byte_size,
+                bytes,
+                digest,
+            }))
+        },
+    )
 }
 
 pub(super) fn read(

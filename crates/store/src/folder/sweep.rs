@@ -45,9 +45,7 @@ impl FolderStore {
         let mut report = removal.report;
         self.remove_garbage()?;
         let strays = self.strays(before)?;
-        strays
-            .iter()
-            .try_for_each(|(dir, name)| dir.remove(name))?;
+        strays.iter().try_for_each(|(dir, name)| dir.remove(name))?;
         report.stray_files = strays.len() as u64;
         if !request.sessions.is_empty() {
             report.stray_files += self.remove_damaged_copies()?;
@@ -79,7 +77,9 @@ impl FolderStore {
             let in_use = self.reading(|db| rows::all(db, files, [], |row| row.get(0).map(Some)))?;
             let in_use: BTreeSet<String> = in_use.into_iter().collect();
             for name in names {
-                let ours = is_random_name(name.strip_prefix(UNFINISHED).unwrap_or(&name));
+                let stem = name.strip_suffix("-wal").or(name.strip_suffix("-shm"));
+                let stem = stem.unwrap_or(&name);
+                let ours = is_random_name(stem.strip_prefix(UNFINISHED).unwrap_or(stem));
                 // What is not a plain file is not ours to remove.
                 let entry = dir.entry(&name).ok().flatten();
                 let old = entry.is_some_and(|entry| entry.changed < before);

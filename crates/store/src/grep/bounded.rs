@@ -71,10 +71,12 @@ impl BoundedRegex {
     ) -> std::result::Result<Option<Span>, TooCostly> {
         let input = Input::new(haystack).range(at..);
         let found = self.regex.try_search(&mut self.cache.borrow_mut(), &input);
-        found.map(|found| found.map(|found| found.span())).map_err(|_| {
-            self.gave_up.set(true);
-            TooCostly
-        })
+        found
+            .map(|found| found.map(|found| found.span()))
+            .map_err(|_| {
+                self.gave_up.set(true);
+                TooCostly
+            })
     }
 }
 

@@ -142,7 +142,9 @@ impl Read for Feed<'_> {
             };
             self.given += read as u64;
             let cost = (read as u64).saturating_mul(self.work.cost);
-            self.work.left.set(self.work.left.get().saturating_sub(cost));
+            self.work
+                .left
+                .set(self.work.left.get().saturating_sub(cost));
             if read > 0 || into.is_empty() || !self.advance()? {
                 return Ok(read);
             }

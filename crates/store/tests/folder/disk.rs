@@ -100,6 +100,8 @@ fn child_on_a_read_only_disk() {
 fn read_only(folder: &Path, large: &[u8]) {
     let s = session("s");
     let store = FolderStore::open(folder).unwrap();
+    assert!(store.status().unwrap().read_only);
+    assert_ne!(store.secret().unwrap(), [0; 32]);
     let outputs = store.list(&s).unwrap();
     assert_eq!(store.get(&s, outputs[0].reference.id()).unwrap(), b"small");
     assert_eq!(store.get(&s, outputs[1].reference.id()).unwrap(), large);

@@ -124,7 +124,10 @@ fn garbage_of_a_process_that_was_killed_is_found() {
         let select = format!("SELECT count(*) FROM {table}");
         db.query_row(&select, [], |row| row.get(0)).unwrap()
     };
-    assert_eq!((count("refs"), count("blobs"), count("entries")), (10, 10, 10));
+    assert_eq!(
+        (count("refs"), count("blobs"), count("entries")),
+        (10, 10, 10)
+    );
     drop(db);
     let store = home.open();
     for output in store.list(&session("kept")).unwrap() {

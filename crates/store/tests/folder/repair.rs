@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use trimtab_store::{Error, FolderStore, Store, Stream};
+use trimtab_store::{Collect, Error, FolderStore, Store, Stream};
 
 use super::{Home, Random, files, put, rounds, session};
 
@@ -64,7 +64,10 @@ fn a_sound_store_is_left_alone() {
     let before = fs::read(filled.home.store.join("trimtab.db")).unwrap();
     let found = FolderStore::check(&filled.home.store).unwrap();
     assert!(found.is_sound(), "{found:?}");
-    assert_eq!((found.sessions, found.outputs, found.entries), (30, 120, 300));
+    assert_eq!(
+        (found.sessions, found.outputs, found.entries),
+        (30, 120, 300)
+    );
     let repaired = FolderStore::repair(&filled.home.store).unwrap();
     assert_eq!((repaired.found, repaired.moved_to), (found, None));
     let after = fs::read(filled.home.store.join("trimtab.db")).unwrap();
@@ -90,8 +93,7 @@ fn damaged_pages_cost_only_what_is_on_them() {
     let mut random = Random(22);
     for _ in 0..rounds(12, 150) {
         let mut bytes = intact.clone();
-        // Never the first page: without it nothing says what the others are.
-        let page = 1 + usize::try_from(random.below(pages as u64 - 1)).unwrap();
+        let page = usize::try_from(random.below(pages as u64)).unwrap();
         for byte in &mut bytes[page * 16_384..][..16_384] {
             *byte = random.next().to_le_bytes()[1];
         }
@@ -117,6 +119,29 @@ fn damaged_pages_cost_only_what_is_on_them() {
                 fs::remove_file(file).unwrap();
             }
         }
+    }
+}
+
+#[test]
+fn a_lost_first_page_costs_nothing_else() {
+    let filled = filled();
+    let path = filled.home.store.join("trimtab.db");
+    // Also after the database was written anew.
+    for scrub in [false, true] {
+        let request = Collect {
+            scrub,
+            ..Collect::default()
+        };
+        filled.home.open().collect(&request).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[..16_384].fill(0);
+        fs::write(&path, &bytes).unwrap();
+        assert!(!FolderStore::check(&filled.home.store).unwrap().is_sound());
+        let repaired = FolderStore::repair(&filled.home.store).unwrap();
+        assert_eq!(repaired.found.outputs, 120, "{:?}", repaired.found);
+        assert!(!repaired.found.secret_lost);
+        assert_eq!(filled.whole(), (120, 30));
+        assert_eq!(filled.home.open().secret().unwrap(), filled.secret);
     }
 }
 

@@ -43,7 +43,9 @@ fn collecting_in_an_old_store_saves_its_secret_first() {
     let home = Home::new();
     make_old(&home, Some(&[9; 32]));
     let store = home.open();
-    store.delete_session(&session("trimtab-proxy/secret")).unwrap();
+    store
+        .delete_session(&session("trimtab-proxy/secret"))
+        .unwrap();
     drop(store);
     assert_eq!(home.open().secret().unwrap(), [9; 32]);
 }
@@ -70,8 +72,11 @@ fn a_damaged_secret_is_not_replaced() {
     let store = home.open();
     drop(store);
     let db = rusqlite::Connection::open(home.store.join("trimtab.db")).unwrap();
-    db.execute("UPDATE meta SET value = zeroblob(32) WHERE name = 'secret'", [])
-        .unwrap();
+    db.execute(
+        "UPDATE meta SET value = zeroblob(32) WHERE name = 'secret'",
+        [],
+    )
+    .unwrap();
     drop(db);
     for _ in 0..2 {
         let error = home.open().secret().unwrap_err();

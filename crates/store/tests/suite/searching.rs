@@ -285,7 +285,11 @@ fn costly_text(len: usize) -> Vec<u8> {
     let mut text: Vec<u8> = noise(len);
     for (at, byte) in text.iter_mut().enumerate() {
         let newline = at % 65_536 == 65_535;
-        *byte = if newline { b'\n' } else { b"ab"[usize::from(*byte & 1)] };
+        *byte = if newline {
+            b'\n'
+        } else {
+            b"ab"[usize::from(*byte & 1)]
+        };
     }
     text
 }
@@ -298,7 +302,11 @@ pub(crate) fn a_pattern_that_costs_too_much_gives_up(world: &World) {
     let pattern = "[ab]*a[ab]{200}c|bac";
     let found = world.store.grep(&s, None, &Query::regex(pattern)).unwrap();
     assert_eq!(found.stopped, Some(Stop::Work));
-    let ids: Vec<&str> = found.matches.iter().map(|found| found.id.as_str()).collect();
+    let ids: Vec<&str> = found
+        .matches
+        .iter()
+        .map(|found| found.id.as_str())
+        .collect();
     assert_eq!(ids, [first.id()], "what was found before is told");
     // The same text is no trouble for other patterns.
     let found = world.store.grep(&s, None, &Query::regex("[ab]*c")).unwrap();

@@ -115,11 +115,13 @@ fn whole(store: &FolderStore) -> Check {
     let name = "stored outputs";
     let mut sessions = match store.sessions() {
         Ok(sessions) => sessions,
-        Err(error) => return Check::problem(
+        Err(error) => {
+            return Check::problem(
                 name,
                 error.to_string().lines().next().unwrap_or_default(),
                 "`trimtab store check` says what is lost, `trimtab store repair` saves the rest",
-            ),
+            );
+        }
     };
     sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
     let until = Instant::now() + READING;

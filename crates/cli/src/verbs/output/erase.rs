@@ -1,6 +1,7 @@
 //! `trimtab output erase`: removes sessions for good.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::io::{BufRead, IsTerminal, Write};
 
 use clap::ArgGroup;
@@ -104,7 +105,9 @@ fn choose(
         place.known(&session)?;
         family(&session, sessions)
     } else if let Some(name) = &args.tenant {
-        all.filter(|id| tenant(id.as_str()) == Some(name)).cloned().collect()
+        all.filter(|id| tenant(id.as_str()) == Some(name.as_str()))
+            .cloned()
+            .collect()
     } else {
         all.cloned().collect()
     };
@@ -201,16 +204,16 @@ fn as_json(done: &Collected) -> serde_json::Value {
 fn text(done: &Collected) -> String {
     let mut text = String::new();
     for session in &done.sessions {
-        text.push_str(&sheet::name(session.as_str()));
-        text.push('\n');
+        let _ = writeln!(text, "{}", sheet::name(session.as_str()));
     }
     let outputs = usize::try_from(done.outputs).unwrap_or(usize::MAX);
-    text.push_str(&format!(
-        "erased {} with {}: {} freed, {} kept\n",
+    let _ = writeln!(
+        text,
+        "erased {} with {}: {} freed, {} kept",
         number::counted(done.sessions.len(), "session"),
         number::counted(outputs, "output"),
         units::size(done.bytes_freed),
         units::size(done.bytes_kept),
-    ));
+    );
     text
 }

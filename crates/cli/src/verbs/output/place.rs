@@ -223,7 +223,10 @@ pub fn explain(path: &Path, error: &Error) -> Failure {
         ),
         Error::Damaged { .. } => stuck(
             at(&message),
-            Some("`trimtab store check` says what is lost, `trimtab store repair` saves the rest".to_owned()),
+            Some(
+                "`trimtab store check` says what is lost, `trimtab store repair` saves the rest"
+                    .to_owned(),
+            ),
         ),
         Error::Busy => stuck(at(&message), Some("try again in a moment".to_owned())),
         // These name the file already.

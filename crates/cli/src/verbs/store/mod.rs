@@ -81,14 +81,18 @@ fn text(found: &StoreCheck) -> String {
     }
     if found.lost_sessions > 0 {
         let count = found.lost_sessions;
-        lines.push(format!("lost: up to {count} sessions whose names are unknown"));
+        lines.push(format!(
+            "lost: up to {count} sessions whose names are unknown"
+        ));
     }
     for (session, what) in &found.lost {
-        lines.push(format!("lost: session {}: {what}", sheet::name(session.as_str())));
+        lines.push(format!(
+            "lost: session {}: {what}",
+            sheet::name(session.as_str())
+        ));
     }
-    let counted = |count: u64, what| {
-        number::counted(usize::try_from(count).unwrap_or(usize::MAX), what)
-    };
+    let counted =
+        |count: u64, what| number::counted(usize::try_from(count).unwrap_or(usize::MAX), what);
     lines.push(format!(
         "readable: {}, {}, {} of logs and journals",
         counted(found.sessions, "session"),

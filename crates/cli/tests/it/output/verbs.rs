@@ -263,7 +263,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 #[test]
 fn help_teaches() {
     let home = Home::new();
-    for verb in ["put", "read", "grep", "gc", "list"] {
+    for verb in ["put", "read", "grep", "gc", "erase", "list"] {
         let help = home.run(&["output", verb, "--help"]).stdout;
         assert!(
             help.contains("Examples:") && help.contains("--store <PATH>"),
