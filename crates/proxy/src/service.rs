@@ -16,6 +16,7 @@ use crate::body::{Body, Received, receive, rejoined};
 use crate::client::Client;
 use crate::client_body::ClientBody;
 use crate::config::Mode;
+use crate::connections::{Connection, Connections};
 use crate::family::Families;
 use crate::hashed::Hashed;
 use crate::manage::manage;
@@ -30,6 +31,8 @@ use crate::{aside, guard, headers, learned, own, tunnel};
 
 /// Bytes that caches give back beyond what is needed when memory runs short.
 const SPARE_ROOM: usize = 4 << 20;
+/// Bytes that a request takes in buffers of its connections while it is under way, about.
+const STREAM_BUFFERS: usize = 64 << 10;
 /// How many bodies are unpacked at the same time: it takes nothing but a processor.
 const UNPACKED_AT_A_TIME: usize = 4;
 
@@ -51,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) memos: Arc<Memos>,
     /// What is known of models.
     pub(crate) models: Models,
+    /// The connections of clients.
+    pub(crate) connections: Arc<Connections>,
     /// What requests and caches may take of the memory.
     pub(crate) memory: MemoryBudget,
     /// Permits to unpack a body.
@@ -81,6 +86,7 @@ impl Shared {
             families,
             memos,
             models: Models::new(catalogue, learned),
+            connections: Arc::default(),
             memory,
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
             book,
@@ -96,6 +102,7 @@ impl Shared {
     pub(crate) fn report(&self) -> Report {
         Report {
             sessions: self.families.len() as u64,
+            connections: self.connections.len() as u64,
             memory_bytes: self.memory.used() as u64,
             ..self.book.report()
         }
@@ -124,6 +131,11 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     let (mut parts, incoming) = request.into_parts();
+    let connection = parts.extensions.remove::<Arc<Connection>>();
+    let open = connection.as_ref().map(|connection| {
+        let buffers = shared.memory.always_reserve(None, STREAM_BUFFERS);
+        (connection.begin_request(parts.version), buffers)
+    });
     let websocket = tunnel::asked_for(&mut parts);
     let settings = shared.settings.get();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
@@ -138,7 +150,7 @@ pub(crate) async fn handle(
         }
     });
     let wait = settings.config.limits.body_idle_time();
-    let (body, body_fault) = ClientBody::new(incoming, wait);
+    let (body, body_fault) = ClientBody::new(incoming, wait, connection.clone());
     let asked = Asked {
         shared,
         settings,
@@ -147,6 +159,7 @@ pub(crate) async fn handle(
         headers: parts.headers,
         note,
         body_fault,
+        open,
         usage: None,
     };
     Ok(match allowed {
@@ -156,7 +169,7 @@ pub(crate) async fn handle(
             asked.refuse(StatusCode::BAD_REQUEST, "the request names no path")
         }
         Ok(()) => match websocket {
-            Some(client) => tunnel::answer(asked, client).await,
+            Some(client) => tunnel::answer(asked, (client, connection)).await,
             None => forward(asked, body).await,
         },
     })

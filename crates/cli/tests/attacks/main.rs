@@ -11,7 +11,10 @@
     reason = "helpers of tests fail and report as tests do"
 )]
 
+mod connections;
+mod memory;
 mod process;
+mod sockets;
 
 #[path = "../proxy/run.rs"]
 #[allow(dead_code, reason = "other test binaries use the rest of it")]
