@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use crate::body::{self, Body, Idle};
 use crate::client::Failed;
 use crate::client_body::BodyFault;
+use crate::connections::OpenRequest;
 use crate::headers;
 use crate::memory_budget::Reservation;
 use crate::noted::{Noted, Watch};
@@ -33,6 +34,8 @@ pub(crate) struct Asked {
     pub(crate) note: Note,
     /// What went wrong with its body, if anything did.
     pub(crate) body_fault: BodyFault,
+    /// Its place on its connection, and what its buffers take, until it is answered.
+    pub(crate) open: Option<(OpenRequest, Reservation)>,
     /// Reads the usage of an answer that passes.
     pub(crate) usage: Option<UsageWatch>,
 }
@@ -101,7 +104,7 @@ impl Asked {
         record.answer_ms = elapsed;
         set_headers(&mut parts.headers, record);
         let idle = Idle::new(body, self.settings.config.limits.idle_time()).boxed_unsync();
-        let body = Noted::new(idle, self.note, watch).boxed_unsync();
+        let body = Noted::new(idle, self.note, watch, self.open).boxed_unsync();
         Response::from_parts(parts, body)
     }
 

@@ -264,13 +264,14 @@ impl Branch {
         self.session.set_tools(self.tools.1 + self.ours);
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Bytes of memory that it takes, about: its texts count twice, for the log and for the
+    /// window.
     pub(crate) fn memory_bytes(&self) -> usize {
         let came = usize::try_from(self.came).unwrap_or(usize::MAX);
         let texts = self.body_bytes.max(came.saturating_mul(BYTES_PER_TOKEN));
         let messages = self.session.projection().log().len();
         let sent = self.carried.as_ref().map_or(0, |carried| carried.size());
-        BRANCH_BYTES + texts + messages * MESSAGE_BYTES + sent
+        BRANCH_BYTES + 2 * texts + messages * MESSAGE_BYTES + sent
     }
 
     /// Lets in what the body has beyond the messages that are known.

@@ -13,7 +13,7 @@ use crate::body::{Body, BoxError};
 use crate::config::Limits;
 
 /// How much is read from a connection at a time, at most.
-const READ_BUFFER: usize = 1 << 20;
+const READ_BUFFER: usize = 64 << 10;
 
 /// Sends requests to upstreams. Follows no redirect, and never sends a body twice.
 #[derive(Clone)]

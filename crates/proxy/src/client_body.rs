@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -13,6 +13,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use crate::body::{self, Body, BoxError, Idle, Silence};
+use crate::connections::Connection;
 
 /// What went wrong with the body of a request, if anything did.
 #[derive(Clone, Debug, Default)]
@@ -47,17 +48,47 @@ impl BodyFault {
 pub(crate) struct ClientBody {
     inner: Idle,
     fault: BodyFault,
+    connection: Option<Arc<Connection>>,
 }
 
 impl ClientBody {
     /// The body, and what will be known of its faults.
-    pub(crate) fn new(incoming: Incoming, limit: Duration) -> (Body, BodyFault) {
+    pub(crate) fn new(
+        incoming: Incoming,
+        limit: Duration,
+        connection: Option<Arc<Connection>>,
+    ) -> (Body, BodyFault) {
         let fault = BodyFault::default();
         let body = Self {
             inner: Idle::of("the client", body::passing(incoming), limit),
             fault: fault.clone(),
+            connection,
         };
         (body.boxed_unsync(), fault)
+    }
+
+    /// Tells the connection whether its client keeps up.
+    fn tell(&self, polled: &Poll<Option<Result<Frame<Bytes>, BoxError>>>) {
+        let Some(connection) = &self.connection else {
+            return;
+        };
+        let mut progress = connection.progress();
+        match polled {
+            Poll::Pending => progress.awaits_body(Instant::now()),
+            Poll::Ready(Some(Ok(_))) if self.inner.is_end_stream() => progress.body_ended(),
+            Poll::Ready(Some(Ok(frame))) => {
+                progress.body_came(frame.data_ref().map_or(0, Bytes::len));
+            }
+            Poll::Ready(Some(Err(_)) | None) => progress.body_ended(),
+        }
+    }
+}
+
+impl Drop for ClientBody {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.progress().body_ended();
+        }
     }
 }
 
@@ -70,6 +101,7 @@ impl HttpBody for ClientBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(context);
+        self.tell(&polled);
         if let Poll::Ready(Some(Err(error))) = &polled {
             self.fault.note(error);
         }

@@ -15,6 +15,7 @@ mod carried;
 mod client;
 mod client_body;
 mod config;
+mod connections;
 mod cut;
 mod decode;
 mod events;
@@ -41,6 +42,7 @@ mod own;
 mod plan;
 mod policy;
 mod prints;
+mod progress;
 mod record;
 mod renewed;
 mod retrieve;
@@ -55,6 +57,7 @@ mod tenant;
 mod tunnel;
 mod unwritten;
 mod watch;
+mod watched_stream;
 mod whole;
 
 pub use config::{

@@ -23,7 +23,7 @@ use crate::watch::UsageWatch;
 const UNPACKED_AT_ONCE: usize = 16 << 10;
 /// Bytes that planning takes for each byte of a body: its texts in the log, in what is written
 /// to the store and in the body that is sent.
-const PLANNING_PER_BYTE: usize = 4;
+const PLANNING_PER_BYTE: usize = 5;
 /// Bytes that planning takes for each object in a body, which is at most a message or a part.
 const PLANNING_PER_OBJECT: usize = 1024;
 

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::body::{Body, BoxError};
+use crate::connections::OpenRequest;
+use crate::memory_budget::Reservation;
 use crate::record::{Note, Record};
 
 /// Watches the bytes of an answer. It cannot hold one back.
@@ -18,8 +20,9 @@ pub(crate) trait Watch: Send {
     fn end(&mut self, whole: bool, record: &mut Record);
 }
 
-/// How many frames may wait to be watched.
+/// How many frames may wait to be watched, and how many bytes of them.
 const UNWATCHED: usize = 64;
+const UNWATCHED_BYTES: usize = 64 << 10;
 
 type Polled = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 
@@ -35,10 +38,17 @@ pub(crate) struct Noted {
     given: bool,
     /// An error that is about to be given: what came before it goes out first.
     error: Option<BoxError>,
+    /// The request is under way until this is dropped.
+    _open: Option<(OpenRequest, Reservation)>,
 }
 
 impl Noted {
-    pub(crate) fn new(inner: Body, note: Note, watch: Option<Box<dyn Watch>>) -> Self {
+    pub(crate) fn new(
+        inner: Body,
+        note: Note,
+        watch: Option<Box<dyn Watch>>,
+        open: Option<(OpenRequest, Reservation)>,
+    ) -> Self {
         let ended = inner.is_end_stream();
         let mut noted = Self {
             inner,
@@ -48,6 +58,7 @@ impl Noted {
             unwatched: Vec::new(),
             given: false,
             error: None,
+            _open: open,
         };
         if ended {
             noted.end(true);
@@ -119,7 +130,8 @@ impl HttpBody for Noted {
                     this.unwatched.push(data.clone());
                     this.given = false;
                 }
-                if this.unwatched.len() >= UNWATCHED {
+                let waiting = this.unwatched.iter().map(Bytes::len);
+                if this.unwatched.len() >= UNWATCHED || waiting.sum::<usize>() >= UNWATCHED_BYTES {
                     this.watch_given();
                 }
                 // A body of known length is not asked for its end.

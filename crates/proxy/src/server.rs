@@ -1,32 +1,48 @@
 //! Starting, running and stopping.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Request;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use trimtab_store::Store;
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::client::Client;
-use crate::config::{ConfigError, ProxyConfig};
+use crate::config::{ConfigError, Limits, ProxyConfig};
+use crate::connections::{Connection, Order, look_interval};
 use crate::keeper;
 use crate::memory_budget::MemoryBudget;
 use crate::record::{Book, Record, Report, Sink};
 use crate::service::{self, Shared};
 use crate::settings::{Current, Settings};
 use crate::store_state::{NoticeSink, OpenStore, Opening, StoreState};
+use crate::watched_stream::WatchedStream;
 
-/// How much is read from a connection at a time, at most.
-const READ_BUFFER: usize = 1 << 20;
-/// How long to wait before accepting again after that failed: usually too many open files.
+/// How much of a request or an answer waits in a connection at most, in each direction; it is
+/// also the longest request head.
+const BUFFER: usize = 64 << 10;
+/// The longest list of headers over HTTP/2, in bytes.
+const HEADER_LIST: u32 = 64 << 10;
+/// How many bytes a client may send ahead over HTTP/2, on one stream and in all.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 1 << 20;
+/// How long to wait before accepting again after that failed.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+/// How often a place is looked for while a client waits for one.
+const PLACE_AGAIN: Duration = Duration::from_millis(5);
+/// How long connections have to end that were told to end at once.
+const CUT_TIME: Duration = Duration::from_secs(1);
 
 /// Why a proxy did not start.
 #[derive(Debug, Error)]
@@ -127,8 +143,6 @@ impl Proxy {
         let acceptor = Acceptor {
             shared: Arc::clone(&shared),
             stopped,
-            connections: Arc::new(Semaphore::new(limits.connections)),
-            header_time: Duration::from_millis(limits.header_ms),
         };
         let task = tokio::spawn(acceptor.run(listener));
         Ok(Running {
@@ -224,23 +238,39 @@ async fn signal() -> std::io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// Accepts connections: permit, accept, spawn, drain.
+/// Accepts connections, and ends those that take too long or are too many.
 struct Acceptor {
     shared: Arc<Shared>,
     stopped: watch::Receiver<Stop>,
-    connections: Arc<Semaphore>,
-    header_time: Duration,
 }
 
 impl Acceptor {
     async fn run(mut self, listener: TcpListener) {
-        let graceful = GracefulShutdown::new();
+        // One that was accepted and has no place yet.
+        let mut waiting = None;
+        let mut next_look = Instant::now();
         let time = loop {
+            let limits = self.limits();
+            if waiting.is_some() && self.has_place(&limits) {
+                waiting
+                    .take()
+                    .into_iter()
+                    .for_each(|stream| self.place(stream));
+            }
+            let connections = &self.shared.connections;
             tokio::select! {
-                accepted = accept(&listener, &self.connections) => {
-                    if let Some((stream, permit)) = accepted {
-                        self.serve(stream, permit, &graceful);
+                accepted = listener.accept(), if waiting.is_none() => match accepted {
+                    Ok((stream, _)) => waiting = Some(stream),
+                    Err(_) => {
+                        // Usually too many open files.
+                        connections.end_least();
+                        tokio::time::sleep(ACCEPT_AGAIN).await;
                     }
+                },
+                () = tokio::time::sleep(PLACE_AGAIN), if waiting.is_some() => {}
+                () = tokio::time::sleep_until(next_look) => {
+                    connections.end_late(&limits);
+                    next_look = Instant::now() + look_interval(&limits);
                 }
                 changed = self.stopped.changed() => {
                     match (changed, *self.stopped.borrow()) {
@@ -252,68 +282,91 @@ impl Acceptor {
             }
         };
         drop(listener);
-        // What is still open after that time is cut off with its tasks.
-        tokio::time::timeout(time, graceful.shutdown())
+        self.drain(time).await;
+    }
+
+    fn limits(&self) -> Limits {
+        self.shared.settings.get().config.limits
+    }
+
+    /// True if there is a place for one more connection, or one was made.
+    fn has_place(&self, limits: &Limits) -> bool {
+        let connections = &self.shared.connections;
+        connections.len() < limits.connections || connections.end_least()
+    }
+
+    /// Lets open requests and tunnels end within `time`, then cuts them off.
+    async fn drain(&self, time: Duration) {
+        let connections = &self.shared.connections;
+        connections.tell_all(Order::Finish);
+        if tokio::time::timeout(time, connections.all_left())
             .await
-            .unwrap_or(());
-    }
-
-    fn serve(
-        &self,
-        stream: TcpStream,
-        permit: tokio::sync::OwnedSemaphorePermit,
-        graceful: &GracefulShutdown,
-    ) {
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.header_time)
-            .max_buf_size(READ_BUFFER);
-        builder.http2().timer(TokioTimer::new());
-        let shared = Arc::clone(&self.shared);
-        let service = hyper::service::service_fn(move |request| {
-            service::handle(Arc::clone(&shared), request)
-        });
-        let connection = builder
-            .serve_connection_with_upgrades(TokioIo::new(stream), service)
-            .into_owned();
-        let watched = graceful.watch(connection);
-        let mut stopped = self.stopped.clone();
-        tokio::spawn(async move {
-            let _permit = permit;
-            tokio::select! {
-                // A client that went away is no event of ours.
-                _ = watched => {}
-                () = out_of_time(&mut stopped) => {}
-            }
-        });
-    }
-}
-
-/// Waits until the time to drain is over.
-async fn out_of_time(stopped: &mut watch::Receiver<Stop>) {
-    loop {
-        let stop = *stopped.borrow_and_update();
-        if let Stop::Drain(time) = stop {
-            return tokio::time::sleep(time).await;
+            .is_err()
+        {
+            connections.tell_all(Order::Cut);
+            // They end at once; one that does not is not waited for.
+            let cut = tokio::time::timeout(CUT_TIME, connections.all_left());
+            cut.await.unwrap_or(());
         }
-        if stopped.changed().await.is_err() {
+    }
+
+    /// Serves a connection that was accepted.
+    fn place(&self, stream: TcpStream) {
+        // Without it events wait for each other; with it they only cost more packets.
+        if stream.set_nodelay(true).is_err() {
             return;
         }
+        let connection = self.shared.connections.add();
+        let stream = WatchedStream::new(stream, Arc::clone(&connection));
+        tokio::spawn(serve(Arc::clone(&self.shared), stream, connection));
     }
 }
 
-async fn accept(
-    listener: &TcpListener,
-    connections: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(connections).acquire_owned().await.ok()?;
-    let Ok((stream, _)) = listener.accept().await else {
-        tokio::time::sleep(ACCEPT_AGAIN).await;
-        return None;
-    };
-    // Without it events wait for each other; with it they only cost more packets.
-    stream.set_nodelay(true).ok()?;
-    Some((stream, permit))
+/// Serves the requests of one connection.
+async fn serve<S>(shared: Arc<Shared>, stream: S, connection: Arc<Connection>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let builder = http_builder(&shared.settings.get().config.limits);
+    let of = Arc::clone(&connection);
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&of));
+        service::handle(Arc::clone(&shared), request)
+    });
+    let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut serving = pin!(serving);
+    let mut finishing = false;
+    loop {
+        tokio::select! {
+            // A client that went away is no event of ours.
+            _ = serving.as_mut() => return,
+            () = connection.ordered(Order::Cut) => return,
+            () = connection.ordered(Order::Finish), if !finishing => {
+                finishing = true;
+                serving.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// How HTTP is spoken with clients.
+fn http_builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+    let ping = Duration::from_millis(limits.ping_ms);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        // `Connections` looks after the time, also where nothing was sent yet.
+        .header_read_timeout(None)
+        .max_buf_size(BUFFER);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(ping)
+        .keep_alive_timeout(ping)
+        .max_concurrent_streams(u32::try_from(limits.streams).unwrap_or(u32::MAX))
+        .max_header_list_size(HEADER_LIST)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(BUFFER);
+    builder
 }

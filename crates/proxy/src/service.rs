@@ -15,6 +15,7 @@ use crate::body::{Body, Received, receive, rejoined};
 use crate::client::Client;
 use crate::client_body::ClientBody;
 use crate::config::Mode;
+use crate::connections::{Connection, Connections};
 use crate::hashed::Hashed;
 use crate::manage::manage;
 use crate::memory_budget::MemoryBudget;
@@ -27,6 +28,8 @@ use crate::{aside, guard, headers, learned, own, tunnel};
 
 /// Bytes that caches give back beyond what is needed when memory runs short.
 const SPARE_ROOM: usize = 4 << 20;
+/// Bytes that a request takes in buffers of its connections while it is under way, about.
+const STREAM_BUFFERS: usize = 64 << 10;
 /// How many bodies are unpacked at the same time: it takes nothing but a processor.
 const UNPACKED_AT_A_TIME: usize = 4;
 
@@ -42,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) plans: Arc<Semaphore>,
     /// What is known of models.
     pub(crate) models: Models,
+    /// The connections of clients.
+    pub(crate) connections: Arc<Connections>,
     /// What requests and caches may take of the memory.
     pub(crate) memory: MemoryBudget,
     /// Permits to unpack a body.
@@ -69,6 +74,7 @@ impl Shared {
             client,
             plans: Arc::new(Semaphore::new(plans)),
             models: Models::new(catalogue, learned.unwrap_or_default()),
+            connections: Arc::default(),
             memory,
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
             book,
@@ -85,6 +91,7 @@ impl Shared {
         let opened = self.store_state.usable();
         Report {
             sessions: opened.map_or(0, |opened| opened.families.len() as u64),
+            connections: self.connections.len() as u64,
             memory_bytes: self.memory.used() as u64,
             store: self.store_state.problem(),
             ..self.book.report()
@@ -114,6 +121,11 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     let (mut parts, incoming) = request.into_parts();
+    let connection = parts.extensions.remove::<Arc<Connection>>();
+    let open = connection.as_ref().map(|connection| {
+        let buffers = shared.memory.always_reserve(None, STREAM_BUFFERS);
+        (connection.begin_request(parts.version), buffers)
+    });
     let websocket = tunnel::asked_for(&mut parts);
     let settings = shared.settings.get();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
@@ -128,7 +140,7 @@ pub(crate) async fn handle(
         }
     });
     let wait = settings.config.limits.body_idle_time();
-    let (body, body_fault) = ClientBody::new(incoming, wait);
+    let (body, body_fault) = ClientBody::new(incoming, wait, connection.clone());
     let asked = Asked {
         shared,
         settings,
@@ -137,6 +149,7 @@ pub(crate) async fn handle(
         headers: parts.headers,
         note,
         body_fault,
+        open,
         usage: None,
     };
     Ok(match allowed {
@@ -146,7 +159,7 @@ pub(crate) async fn handle(
             asked.refuse(StatusCode::BAD_REQUEST, "the request names no path")
         }
         Ok(()) => match websocket {
-            Some(client) => tunnel::answer(asked, client).await,
+            Some(client) => tunnel::answer(asked, (client, connection)).await,
             None => forward(asked, body).await,
         },
     })

@@ -6,6 +6,8 @@
 //! upon which clients fall back at once. Every other WebSocket is none of our business: it is
 //! connected to the upstream, and bytes pass both ways as they come.
 
+use std::sync::Arc;
+
 use http::header::{CONNECTION, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
@@ -16,6 +18,7 @@ use trimtab_wire::scan::detect;
 use crate::asked::Asked;
 use crate::body::{self, Body};
 use crate::config::Mode;
+use crate::connections::{Connection, Order};
 use crate::headers;
 use crate::route::{Route, dialect_of_client};
 
@@ -23,6 +26,9 @@ const WEBSOCKET: &str = "websocket";
 /// What a client is told that wants to converse over a WebSocket.
 const OVER_HTTP: &str = "conversations are managed over HTTP only\n\
     hint: send the same request with POST, or set mode to observe or bypass";
+
+/// The client's end of a tunnel: it counts as a connection until it ends.
+type Client = (OnUpgrade, Option<Arc<Connection>>);
 
 /// The connection of a request that asks for a WebSocket.
 pub(crate) fn asked_for(parts: &mut Parts) -> Option<OnUpgrade> {
@@ -40,10 +46,10 @@ fn names(headers: &HeaderMap, protocol: &str) -> bool {
 }
 
 /// Answers a request that asks for a WebSocket.
-pub(crate) async fn answer(mut asked: Asked, client: OnUpgrade) -> Response<Body> {
+pub(crate) async fn answer(mut asked: Asked, client: Client) -> Response<Body> {
     let by_path = detect(b"", &asked.path);
     let dialect = by_path.unwrap_or_else(|| dialect_of_client(&asked.headers));
-    let settings = std::sync::Arc::clone(&asked.settings);
+    let settings = Arc::clone(&asked.settings);
     let path = asked.path.clone();
     let Some((route, rest)) = settings.routes.choose(&path, dialect, None) else {
         return asked.refuse(StatusCode::NOT_FOUND, "no upstream is set for this path");
@@ -61,7 +67,7 @@ pub(crate) async fn answer(mut asked: Asked, client: OnUpgrade) -> Response<Body
 }
 
 /// Connects the client to the upstream, if that agrees.
-async fn connect(mut asked: Asked, route: &Route, rest: &str, client: OnUpgrade) -> Response<Body> {
+async fn connect(mut asked: Asked, route: &Route, rest: &str, client: Client) -> Response<Body> {
     let Some(mut request) = asked.to(route, rest, body::full("")) else {
         return asked.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
     };
@@ -74,7 +80,17 @@ async fn connect(mut asked: Asked, route: &Route, rest: &str, client: OnUpgrade)
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return asked.hand_on(answer.map(body::passing), None);
     }
-    tokio::spawn(pass(client, upgrade::on(&mut answer)));
+    let (client, connection) = client;
+    if let Some(connection) = connection {
+        connection.progress().becomes_tunnel();
+        let upstream = upgrade::on(&mut answer);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = pass(client, upstream) => {}
+                () = connection.ordered(Order::Cut) => {}
+            }
+        });
+    }
     let mut answer = asked.hand_on(answer.map(|_| body::full("")), None);
     ask_for_websocket(answer.headers_mut());
     answer

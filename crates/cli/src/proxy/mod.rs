@@ -28,8 +28,26 @@ pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T
     done
 }
 
+/// Lets this process open as many files as the system allows it: every request takes two, and
+/// the usual limit is lower than that of connections.
+#[cfg(unix)]
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Without it fewer clients are served at once.
+    setrlimit(Resource::Nofile, raised).unwrap_or(());
+}
+
+#[cfg(not(unix))]
+fn raise_file_limit() {}
+
 /// Starts a proxy, and gives it with what it says: records and notices.
 pub async fn start(resolved: &Resolved) -> Result<(Running, Log, Notices), Failure> {
+    raise_file_limit();
     let path = resolved.store.path()?;
     let (sink, log) = log::channel();
     let (tell, notices) = log::notices();

@@ -21,6 +21,9 @@ mod terminal_device;
 mod rewinds;
 mod two_proxies;
 mod untouched;
+mod connections;
+mod memory;
+mod sockets;
 
 #[path = "../chat/run.rs"]
 #[allow(dead_code, reason = "other test binaries use the rest of it")]

@@ -24,8 +24,11 @@ pub struct Limits {
     pub plans: usize,
     /// Sessions kept in memory; older ones are read from the store when they come back.
     pub sessions: usize,
-    /// Connections at the same time; more wait to be accepted.
+    /// Connections at the same time, WebSockets included. Above that the one that is worth
+    /// least is ended; if all are needed, others wait to be accepted.
     pub connections: usize,
+    /// Requests at the same time on one HTTP/2 connection.
+    pub streams: usize,
     /// Bytes of memory that requests and caches may take, about; a request that finds no more
     /// passes as it came. The process takes some 100 MB beside them.
     pub memory_bytes: usize,
@@ -33,13 +36,21 @@ pub struct Limits {
     pub tenant_memory_bytes: usize,
     /// Rounds of retrieval calls that are served within one answer.
     pub retrieval_rounds: usize,
-    /// Milliseconds for a client to send the head of its request.
+    /// Milliseconds for a client to send the head of its request, from when it connects or
+    /// from the first byte of a further request.
     pub header_ms: u64,
+    /// Milliseconds for which a connection without a request is kept.
+    pub keep_alive_ms: u64,
+    /// Milliseconds between two HTTP/2 pings, and for the answer to one.
+    pub ping_ms: u64,
     /// Milliseconds without a byte after which the body of a request is given up.
     pub body_idle_ms: u64,
+    /// Milliseconds for which a client may take no byte of its answer.
+    pub answer_stall_ms: u64,
     /// Milliseconds for a connection to an upstream.
     pub connect_ms: u64,
-    /// Milliseconds without a byte after which a stream is given up. There is no total.
+    /// Milliseconds without a byte after which a stream or a WebSocket is given up. There is
+    /// no total.
     pub idle_ms: u64,
     /// Milliseconds for which an unused connection to an upstream is kept.
     pub pool_idle_ms: u64,
@@ -57,17 +68,21 @@ impl Default for Limits {
         Self {
             body_bytes: 32 << 20,
             decoded_bytes: 64 << 20,
-            decode_ratio: 100,
+            decode_ratio: 32,
             session_bytes: 8 << 10,
             plan_ms: 1_000,
             plans: 64,
             sessions: 5_000,
             connections: 1_024,
+            streams: 100,
             memory_bytes: 256 << 20,
             tenant_memory_bytes: 128 << 20,
             retrieval_rounds: 8,
             header_ms: 30_000,
+            keep_alive_ms: 300_000,
+            ping_ms: 30_000,
             body_idle_ms: 60_000,
+            answer_stall_ms: 300_000,
             connect_ms: 10_000,
             idle_ms: 600_000,
             pool_idle_ms: 20_000,
@@ -80,7 +95,7 @@ impl Default for Limits {
 
 impl Limits {
     /// The names of all limits with their values and what is allowed.
-    pub(super) fn ranges(&self) -> [(&'static str, u64, u64, u64); 19] {
+    pub(super) fn ranges(&self) -> [(&'static str, u64, u64, u64); 23] {
         const MIB: u64 = 1 << 20;
         const DAY: u64 = 86_400_000;
         let wide = |size: usize| size as u64;
@@ -93,6 +108,7 @@ impl Limits {
             ("plans", wide(self.plans), 0, 4_096),
             ("sessions", wide(self.sessions), 1, 1_000_000),
             ("connections", wide(self.connections), 1, 1_000_000),
+            ("streams", wide(self.streams), 1, 10_000),
             ("memory_bytes", wide(self.memory_bytes), MIB, MIB * MIB),
             (
                 "tenant_memory_bytes",
@@ -102,7 +118,10 @@ impl Limits {
             ),
             ("retrieval_rounds", wide(self.retrieval_rounds), 1, 100),
             ("header_ms", self.header_ms, 1, DAY),
+            ("keep_alive_ms", self.keep_alive_ms, 1, DAY),
+            ("ping_ms", self.ping_ms, 1, DAY),
             ("body_idle_ms", self.body_idle_ms, 1, DAY),
+            ("answer_stall_ms", self.answer_stall_ms, 1, DAY),
             ("connect_ms", self.connect_ms, 1, DAY),
             ("idle_ms", self.idle_ms, 1, DAY),
             ("pool_idle_ms", self.pool_idle_ms, 1, DAY),
