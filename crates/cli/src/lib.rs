@@ -23,6 +23,9 @@ use crate::ui::Terminal;
 pub fn main() -> ExitCode {
     let mut cli = Cli::parse();
     let found = find_store(&mut cli);
+    if reads_settings(&cli.verb) {
+        settings::warn_of_skipped(&cli.common, &mut Terminal::new(&cli.common));
+    }
     if let Verb::Mcp(args) = &cli.verb {
         // Before the terminal, which takes standard output for itself.
         let done = found.and_then(|()| verbs::mcp::run(args, &cli.common));
@@ -31,6 +34,11 @@ pub fn main() -> ExitCode {
     let mut terminal = Terminal::new(&cli.common);
     let done = found.and_then(|()| run(&cli, &mut terminal));
     exit::code(done, &mut terminal)
+}
+
+/// False for the verbs that do without settings.
+fn reads_settings(verb: &Verb) -> bool {
+    !matches!(verb, Verb::Demo(_) | Verb::Inspect(_) | Verb::Models(_))
 }
 
 /// Asks the settings where the store is, for a verb that uses it and was not told.

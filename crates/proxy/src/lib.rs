@@ -46,6 +46,7 @@ mod server;
 mod service;
 mod settings;
 mod spare;
+mod spoken;
 mod summary;
 mod tenant;
 

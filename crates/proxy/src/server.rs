@@ -11,6 +11,7 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
+use trimtab::network::Outgoing;
 use trimtab_store::Store;
 use trimtab_wire::catalogue::Catalogue;
 
@@ -50,6 +51,7 @@ pub struct Proxy {
     store: Arc<dyn Store>,
     sink: Option<Sink>,
     catalogue: Option<Catalogue>,
+    outgoing: Outgoing,
 }
 
 impl Proxy {
@@ -60,6 +62,7 @@ impl Proxy {
             store,
             sink: None,
             catalogue: None,
+            outgoing: Outgoing::default(),
         }
     }
 
@@ -74,6 +77,13 @@ impl Proxy {
     #[must_use]
     pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
         self.catalogue = Some(catalogue);
+        self
+    }
+
+    /// The same, with connections to upstreams that `outgoing` makes.
+    #[must_use]
+    pub fn network(mut self, outgoing: Outgoing) -> Self {
+        self.outgoing = outgoing;
         self
     }
 
@@ -96,7 +106,7 @@ impl Proxy {
         let shared = Arc::new(Shared::new(
             Current::new(Settings::new(self.config)),
             self.store,
-            Client::new(&limits),
+            Client::new(&limits, self.outgoing),
             self.catalogue.unwrap_or_else(Catalogue::embedded),
             Arc::new(Book::new(self.sink)),
         ));

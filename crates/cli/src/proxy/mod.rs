@@ -1,5 +1,6 @@
 //! What the verbs that run the proxy share: its settings, its log, what it saved.
 
+pub mod destinations;
 pub mod http;
 pub mod log;
 pub mod savings;
@@ -33,6 +34,7 @@ pub async fn start(resolved: &Resolved) -> Result<(Running, Log), Failure> {
     let (sink, log) = log::channel();
     let proxy = Proxy::new(resolved.proxy.clone(), Arc::new(store))
         .log(sink)
+        .network(resolved.outgoing.clone())
         .catalogue(catalogue::load()?);
     let running = proxy.run().await.map_err(|error| match error {
         StartError::Config(error) => refused(&error),

@@ -11,6 +11,7 @@ pub mod units;
 use std::io::{self, IsTerminal, Stderr, StdoutLock, Write};
 
 use anstream::{AutoStream, ColorChoice};
+use trimtab::redact::redact_urls;
 
 use crate::args::{Color, Common};
 
@@ -57,6 +58,8 @@ impl Terminal {
     /// Says that something went wrong, and the way out.
     pub fn error(&mut self, message: &str, hint: Option<&str>) {
         let (bad, dim) = (style::BAD, style::DIM);
+        // An address in it may have come with a password.
+        let message = redact_urls(message);
         // There is nowhere left to say that even this failed.
         let _ = writeln!(self.err, "{bad}error:{bad:#} {message}");
         if let Some(hint) = hint {
@@ -79,7 +82,7 @@ impl Terminal {
     /// Says what was passed over, unless nobody wants to know.
     pub fn warn(&mut self, message: &str) {
         if !self.quiet {
-            let warn = style::WARN;
+            let (warn, message) = (style::WARN, redact_urls(message));
             let _ = writeln!(self.err, "{warn}warning:{warn:#} {message}");
         }
     }

@@ -11,7 +11,12 @@
     reason = "helpers of tests fail and report as tests do"
 )]
 
+mod config_trust;
+mod key_routing;
+mod network;
 mod process;
+mod recorder;
+mod repository;
 
 #[path = "../proxy/run.rs"]
 #[allow(dead_code, reason = "other test binaries use the rest of it")]

@@ -17,6 +17,7 @@ use thiserror::Error;
 pub use limits::Limits;
 pub use secret::Secret;
 pub use trimtab_engine::policy::BadSetting;
+pub(crate) use upstream::address;
 pub use upstream::{ModelRule, Summariser, Upstream};
 
 /// The port that is listened on unless set.
