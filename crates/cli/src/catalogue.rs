@@ -1,9 +1,8 @@
 //! The model catalogue that every verb asks: the user's own if there is one, else the embedded.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
+use trimtab::config::{NotRead, config_folder, read_own_file};
 use trimtab_wire::catalogue::{Catalogue, Found};
 
 use crate::exit::Failure;
@@ -13,13 +12,12 @@ const VARIABLE: &str = "TRIMTAB_MODELS";
 
 /// Where the user's catalogue is kept, whether it is there or not.
 pub fn path() -> Option<PathBuf> {
-    let folder = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty());
-    if let Some(named) = folder(VARIABLE) {
+    let named = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
+    if let Some(named) = named {
         return Some(named.into());
     }
-    let config = folder("XDG_CONFIG_HOME").map(PathBuf::from);
-    let config = config.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".config")))?;
-    Some(config.join("trimtab").join("models.tsv"))
+    let folder = config_folder(|name| std::env::var(name).ok())?;
+    Some(folder.join("models.tsv"))
 }
 
 /// Loads the catalogue.
@@ -27,10 +25,14 @@ pub fn load() -> Result<Catalogue, Failure> {
     let Some(path) = path() else {
         return Ok(Catalogue::embedded());
     };
-    match fs::read_to_string(&path) {
+    match read_own_file(&path) {
         Ok(text) => Catalogue::from_snapshot(text).map_err(|error| broken(&path, &error)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Catalogue::embedded()),
-        Err(error) => Err(broken(&path, &error)),
+        Err(NotRead::Missing) => Ok(Catalogue::embedded()),
+        Err(NotRead::Untrusted(file)) => {
+            let hint = format!("trimtab models update makes it anew; or {}", file.hint);
+            Err(Failure::input(file.to_string(), hint))
+        }
+        Err(NotRead::Failed(_, error)) => Err(broken(&path, &error)),
     }
 }
 

@@ -27,6 +27,9 @@ pub fn main() -> ExitCode {
         Err(error) => return exit::usage(&error),
     };
     let found = find_store(&mut cli);
+    if reads_settings(&cli.verb) {
+        settings::warn_of_skipped(&cli.common, &mut Terminal::new(&cli.common));
+    }
     if let Verb::Mcp(args) = &cli.verb {
         // Before the terminal, which takes standard output for itself.
         let done = found.and_then(|()| verbs::mcp::run(args, &cli.common));
@@ -35,6 +38,11 @@ pub fn main() -> ExitCode {
     let mut terminal = Terminal::new(&cli.common);
     let done = found.and_then(|()| run(&cli, &mut terminal));
     exit::code(done, &mut terminal)
+}
+
+/// False for the verbs that do without settings.
+fn reads_settings(verb: &Verb) -> bool {
+    !matches!(verb, Verb::Demo(_) | Verb::Inspect(_) | Verb::Models(_))
 }
 
 /// Asks the settings where the store is, for a verb that uses it and was not told.

@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use trimtab_agent::model::{Client, Endpoint, Key, Model, Scripted};
+use trimtab::network::Outgoing;
+use trimtab::provider::Provider;
+use trimtab_agent::model::{Client, Endpoint, Http, Key, Model, Scripted};
 use trimtab_model::Dialect;
 use trimtab_wire::catalogue::Catalogue;
 
@@ -45,13 +47,18 @@ pub struct Wanted<'a> {
     pub dialect: Option<Dialect>,
 }
 
-/// The model that is wanted, over HTTP.
-pub fn find(wanted: &Wanted<'_>, catalogue: &Catalogue) -> Result<Model, Failure> {
+/// The model that is wanted, over connections that `outgoing` makes.
+pub fn find(
+    wanted: &Wanted<'_>,
+    catalogue: &Catalogue,
+    outgoing: Outgoing,
+) -> Result<Model, Failure> {
     let (said, name) = named(wanted.name);
     let dialect = wanted.dialect.or(said);
     let dialect = dialect.unwrap_or_else(|| guess(name, wanted.base_url, catalogue));
     let endpoint = endpoint(name, wanted.base_url, dialect)?;
-    Ok(Model::new(Client::http(dialect, endpoint), name))
+    let http = Http::new(dialect, endpoint).network(outgoing);
+    Ok(Model::new(Client::new(http), name))
 }
 
 /// The script that answers, if `name` names one.
@@ -94,38 +101,56 @@ fn guess(name: &str, base_url: Option<&str>, catalogue: &Catalogue) -> Dialect {
     }
 }
 
+/// Where a model is served, with the key of the provider whose dialect is spoken there: no
+/// other key is ever sent.
 fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endpoint, Failure> {
-    let prefix = match dialect {
-        Dialect::Messages => "ANTHROPIC",
-        Dialect::Chat | Dialect::Responses => "OPENAI",
-    };
-    let (variable, address) = (format!("{prefix}_API_KEY"), format!("{prefix}_BASE_URL"));
+    let provider = Provider::of_dialect(dialect);
+    let (variable, address) = (provider.key_variable(), provider.base_variable());
     let bad = |from: &str, error: &dyn std::error::Error| {
         let (message, hint) = with_hint(&error.to_string());
         let message = format!("{from}{message}");
         Failure::Input { message, hint }
     };
-    let key = handover::key(&variable).map(Key::new);
-    if let Some(base) = base_url {
-        let endpoint = Endpoint::new(base).map_err(|error| bad("", &error))?;
-        return Ok(match key {
-            Some(key) => endpoint.key(key),
-            None => endpoint,
-        });
-    }
-    // A server of one's own may not want a key; the provider does.
-    let own = std::env::var_os(&address).is_some_and(|base| !base.is_empty());
-    if key.is_none() && !own {
+    let endpoint = match base_url {
+        Some(base) => Endpoint::new(base).map_err(|error| bad("", &error))?,
+        None => {
+            let found = Endpoint::from_env(dialect);
+            found.map_err(|error| bad(&format!("{address}: "), &error))?
+        }
+    };
+    let Some(key) = handover::key(variable) else {
+        // A server of one's own may not want a key; the provider does.
+        if base_url.is_none() && host_of(&endpoint) == Some(provider) {
+            return Err(Failure::input(
+                format!("no key for model '{name}': {variable} is not set"),
+                format!("set {variable}; for a server that needs none, --base-url or {address}"),
+            ));
+        }
+        return Ok(endpoint);
+    };
+    if !may_see(&endpoint, provider, key.trim()) {
+        let base = endpoint.base();
         return Err(Failure::input(
-            format!("no key for model '{name}': {variable} is not set"),
-            format!("set {variable}; for a server that needs none, --base-url or {address}"),
+            format!("the key of {variable} is not one for {base}, so it is not sent there"),
+            "set the key of that provider, give another --base-url, or choose its own dialect \
+             with --dialect",
         ));
     }
-    let endpoint = Endpoint::from_env(dialect);
-    let endpoint = endpoint.map_err(|error| bad(&format!("{address}: "), &error))?;
-    Ok(match key {
-        Some(key) => endpoint.key(key),
-        None => endpoint,
+    Ok(endpoint.key(Key::new(key)))
+}
+
+/// The provider whose own address it is.
+fn host_of(endpoint: &Endpoint) -> Option<Provider> {
+    let base: http::Uri = endpoint.base().parse().ok()?;
+    Provider::of_host(base.host()?)
+}
+
+/// False for a provider's own address and a key that is not its own. `usual` issues the keys of
+/// the variable that the key comes from.
+fn may_see(endpoint: &Endpoint, usual: Provider, key: &str) -> bool {
+    host_of(endpoint).is_none_or(|host| {
+        let is_usual = host == usual || !usual.may_issue(key);
+        host.may_issue(key) && is_usual
     })
 }
 
@@ -158,5 +183,22 @@ mod tests {
         assert_eq!(named("responses:gpt-x"), responses);
         assert_eq!(named("chat:claude"), (Some(Dialect::Chat), "claude"));
         assert_eq!(named("qwen3:8b"), (None, "qwen3:8b"));
+    }
+
+    #[test]
+    fn a_key_is_for_its_own_provider_or_a_server_of_the_users() {
+        let may = |base: &str, usual: Provider, key: &str| {
+            may_see(&Endpoint::new(base).unwrap(), usual, key)
+        };
+        let (anthropic, openai) = (Provider::Anthropic, Provider::OpenAi);
+        assert!(may("http://127.0.0.1:1/v1", openai, "sk-proj-1"));
+        assert!(may("https://api.openai.com/v1", openai, "sk-proj-1"));
+        assert!(may("https://api.anthropic.com", anthropic, "sk-ant-1"));
+        // Its endpoint for clients of the other provider takes its own keys.
+        assert!(may("https://api.anthropic.com/v1", openai, "sk-ant-1"));
+        assert!(!may("https://api.anthropic.com/v1", openai, "sk-proj-1"));
+        assert!(!may("https://api.anthropic.com/v1", openai, "plain"));
+        assert!(!may("https://api.openai.com", anthropic, "sk-ant-1"));
+        assert!(!may("https://api.openai.com", openai, "sk-ant-1"));
     }
 }

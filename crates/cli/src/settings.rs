@@ -1,10 +1,14 @@
 //! The settings of a run: flags, environment, files and preset.
 
-use trimtab::config::{Config, ConfigError, Inputs};
+use toml::{Table, Value};
+use trimtab::config::{Config, ConfigError, Inputs, KEYS, Key};
+use trimtab::network::Outgoing;
+use trimtab_proxy::ProxyConfig;
 
 use crate::args::Common;
-use crate::exit::Failure;
+use crate::exit::{Failure, with_hint};
 use crate::proxy;
+use crate::ui::Terminal;
 use crate::verbs::chat;
 
 /// Resolves the settings; `named` are flags of the verb itself: setting, value, flag.
@@ -18,6 +22,7 @@ pub fn inputs(common: &Common, named: &[(&str, String, &str)]) -> Inputs {
     inputs.file.clone_from(&common.config);
     // Every verb reads the same files.
     inputs.more = [proxy::settings::KEYS, chat::KEYS].concat();
+    inputs.defaults = defaults();
     for setting in &common.set {
         inputs.set(setting, "--set");
     }
@@ -27,6 +32,32 @@ pub fn inputs(common: &Common, named: &[(&str, String, &str)]) -> Inputs {
         inputs.flags.push(flag);
     }
     inputs
+}
+
+/// Every setting there is.
+pub fn keys() -> Vec<Key> {
+    KEYS.iter().chain(proxy::settings::KEYS).copied().collect()
+}
+
+/// What the settings of the proxy are where nobody says anything.
+pub fn defaults() -> Table {
+    let proxy = Table::try_from(ProxyConfig::default()).unwrap_or_default();
+    Table::from_iter([("proxy".to_owned(), Value::Table(proxy))])
+}
+
+/// Who makes connections to other machines, by the settings.
+pub fn outgoing(config: &Config) -> Result<Outgoing, Failure> {
+    Outgoing::new(&config.network).map_err(|error| {
+        let (message, hint) = with_hint(&error.to_string());
+        Failure::Input { message, hint }
+    })
+}
+
+/// Tells of a project's file that is there and is not read.
+pub fn warn_of_skipped(common: &Common, terminal: &mut Terminal) {
+    if let Some(file) = inputs(common, &[]).skipped_file() {
+        terminal.warn(&format!("{file}\nhint: {}", file.hint));
+    }
 }
 
 /// What to tell of settings that cannot be used.

@@ -17,6 +17,7 @@ use crate::record::{Action, Note};
 use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
+use crate::spoken::{NoRoute, Spoken};
 use crate::tenant::Tenant;
 use crate::watch::UsageWatch;
 
@@ -148,6 +149,14 @@ impl Asked {
     pub(crate) fn refuse(mut self, status: StatusCode, why: &str) -> Response<Body> {
         self.note.record.action = Action::Refused;
         self.answer(status, &error("refused_by_proxy", why))
+    }
+
+    /// The answer to a request that no upstream is for.
+    pub(crate) fn misdirected(mut self, why: NoRoute, spoken: Spoken) -> Response<Body> {
+        self.note.because("no-upstream");
+        self.note.record.action = Action::Refused;
+        let error = why.error(spoken, &self.path);
+        self.answer(NoRoute::STATUS, &error)
     }
 
     /// An answer of ours.

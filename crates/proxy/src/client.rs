@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use http::header::PROXY_AUTHORIZATION;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client as Pool, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use trimtab::network::{Connector, Outgoing, Versions};
 
 use crate::body::{Body, BoxError};
 use crate::config::Limits;
@@ -18,29 +18,19 @@ const READ_BUFFER: usize = 64 << 10;
 /// Sends requests to upstreams. Follows no redirect, and never sends a body twice.
 #[derive(Clone)]
 pub(crate) struct Client {
-    pool: Pool<HttpsConnector<HttpConnector>, Body>,
+    pool: Pool<Connector, Body>,
     /// For connections that become something else: HTTP/2 has no such thing.
-    upgrades: Pool<HttpsConnector<HttpConnector>, Body>,
+    upgrades: Pool<Connector, Body>,
+    outgoing: Outgoing,
     answer_time: Duration,
 }
 
 impl Client {
-    /// A client with no connections yet.
-    pub(crate) fn new(limits: &Limits) -> Self {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(Duration::from_millis(limits.connect_ms)));
-        let connector = HttpsConnectorBuilder::new()
-            .with_webpki_roots()
-            .https_or_http()
-            .enable_all_versions()
-            .wrap_connector(tcp.clone());
-        let first_version = HttpsConnectorBuilder::new()
-            .with_webpki_roots()
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
+    /// A client with no connections yet, which `outgoing` will make.
+    pub(crate) fn new(limits: &Limits, outgoing: Outgoing) -> Self {
+        let wait = Duration::from_millis(limits.connect_ms);
+        let connector = outgoing.connector(wait, Versions::All);
+        let first_version = outgoing.connector(wait, Versions::First);
         let pool = Pool::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
@@ -50,6 +40,7 @@ impl Client {
         Self {
             pool,
             upgrades: Pool::builder(TokioExecutor::new()).build(first_version),
+            outgoing,
             answer_time: limits.idle_time(),
         }
     }
@@ -69,9 +60,13 @@ impl Client {
 
     async fn send_by(
         &self,
-        pool: &Pool<HttpsConnector<HttpConnector>, Body>,
-        request: Request<Body>,
+        pool: &Pool<Connector, Body>,
+        mut request: Request<Body>,
     ) -> Result<Response<Incoming>, Failed> {
+        if let Some(credentials) = self.outgoing.credentials(request.uri()) {
+            let headers = request.headers_mut();
+            headers.insert(PROXY_AUTHORIZATION, credentials);
+        }
         match tokio::time::timeout(self.answer_time, pool.request(request)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(Failed::new(&error)),

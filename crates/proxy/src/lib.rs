@@ -50,6 +50,7 @@ mod route;
 mod server;
 mod service;
 mod settings;
+mod spoken;
 mod store_state;
 mod summary;
 mod tenant;

@@ -146,8 +146,8 @@ impl Work {
         let settings = Arc::clone(&self.settings);
         let chosen = settings
             .routes
-            .choose(&self.path, self.dialect, Some(&model));
-        let Some((route, rest)) = chosen else {
+            .choose(&self.path, self.dialect, Some(&model), &self.headers);
+        let Ok((route, rest)) = chosen else {
             return pass("no-upstream", Some(model));
         };
         let rest = rest.to_owned();

@@ -3,31 +3,29 @@
 use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobMatcher};
-use http::uri::{Authority, PathAndQuery, Scheme};
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, Uri};
-use trimtab_model::Dialect;
+use trimtab::provider::Provider;
 
 use crate::config::{Mode, ModelRule, ProxyConfig, Upstream};
+use crate::spoken::{API_KEY, NoRoute, Spoken};
 
 /// An upstream, ready to be sent to.
 #[derive(Debug)]
 pub(crate) struct Route {
     /// Its settings.
     pub(crate) upstream: Upstream,
-    scheme: Scheme,
-    authority: Authority,
-    base: String,
+    /// The provider whose own address it is.
+    provider: Option<Provider>,
     models: Vec<GlobMatcher>,
 }
 
 impl Route {
     fn new(upstream: Upstream) -> Option<Self> {
-        let uri: Uri = upstream.url.parse().ok()?;
+        let host = upstream.address("/")?.host()?.to_owned();
         let models = upstream.models.iter().filter_map(|glob| matcher(glob));
         Some(Self {
-            scheme: uri.scheme()?.clone(),
-            authority: uri.authority()?.clone(),
-            base: uri.path().trim_end_matches('/').to_owned(),
+            provider: Provider::of_host(&host),
             models: models.collect(),
             upstream,
         })
@@ -35,14 +33,7 @@ impl Route {
 
     /// The address of `path`, which may have a query, at this upstream.
     pub(crate) fn address(&self, path: &str) -> Option<Uri> {
-        let path = if path.starts_with('/') { path } else { "/" };
-        let path = format!("{}{path}", self.base);
-        Uri::builder()
-            .scheme(self.scheme.clone())
-            .authority(self.authority.clone())
-            .path_and_query(path.parse::<PathAndQuery>().ok()?)
-            .build()
-            .ok()
+        self.upstream.address(path)
     }
 
     /// The part of `path` that is sent, if it is one of ours.
@@ -52,13 +43,34 @@ impl Route {
         ends.then_some(rest)
     }
 
-    fn takes(&self, dialect: Dialect) -> bool {
-        self.upstream.dialects.is_empty() || self.upstream.dialects.contains(&dialect)
+    fn takes(&self, spoken: Spoken) -> bool {
+        let is_open = self.upstream.dialects.is_empty();
+        is_open
+            || spoken
+                .dialects()
+                .iter()
+                .any(|one| self.upstream.takes(*one))
     }
 
     fn serves(&self, model: Option<&str>) -> bool {
         self.models.is_empty()
             || model.is_some_and(|model| self.models.iter().any(|glob| glob.is_match(model)))
+    }
+
+    /// False for a provider's own address and a credential that is plainly another's.
+    fn may_see(&self, headers: &HeaderMap) -> bool {
+        let Some(provider) = self.provider else {
+            return true;
+        };
+        if provider == Provider::OpenAi && headers.contains_key(API_KEY) {
+            return false;
+        }
+        let values = headers.get_all(AUTHORIZATION).iter();
+        let mut keys = values.chain(headers.get_all(API_KEY)).map(|value| {
+            let text = value.to_str().unwrap_or_default();
+            text.strip_prefix("Bearer ").unwrap_or(text).trim()
+        });
+        keys.all(|key| provider.may_issue(key))
     }
 }
 
@@ -99,23 +111,32 @@ impl Routes {
         }
     }
 
-    /// The upstream for a request, and the part of its path that is sent there.
+    /// The upstream for a request, and the part of its path that is sent there. One that does
+    /// not take the dialect is never chosen: the request carries a key for somebody else.
     pub(crate) fn choose<'p>(
         &self,
         path: &'p str,
-        dialect: Dialect,
+        spoken: impl Into<Spoken>,
         model: Option<&str>,
-    ) -> Option<(Arc<Route>, &'p str)> {
-        let fitting = self
-            .routes
-            .iter()
-            .filter_map(|route| Some((route, route.rest(path)?)));
-        let best = fitting
-            .clone()
-            .find(|(route, _)| route.takes(dialect) && route.serves(model));
-        let any = || fitting.clone().find(|(route, _)| route.takes(dialect));
-        let (route, rest) = best.or_else(any).or_else(|| fitting.clone().next())?;
-        Some((Arc::clone(route), rest))
+        headers: &HeaderMap,
+    ) -> Result<(Arc<Route>, &'p str), NoRoute> {
+        let spoken = spoken.into();
+        let all = self.routes.iter();
+        let fitting = all.filter_map(|route| Some((route, route.rest(path)?)));
+        let taking = fitting.clone().filter(|(route, _)| route.takes(spoken));
+        let best = taking.clone().find(|(route, _)| route.serves(model));
+        let Some((route, rest)) = best.or_else(|| taking.clone().next()) else {
+            let is_known = fitting.clone().next().is_some();
+            return Err(if is_known {
+                NoRoute::Dialect
+            } else {
+                NoRoute::Path
+            });
+        };
+        match route.provider {
+            Some(provider) if !route.may_see(headers) => Err(NoRoute::Key(provider)),
+            _ => Ok((Arc::clone(route), rest)),
+        }
     }
 
     /// What holds for a model.
@@ -133,19 +154,10 @@ impl Routes {
     }
 }
 
-/// The dialect of the client, where the path does not tell.
-pub(crate) fn dialect_of_client(headers: &HeaderMap) -> Dialect {
-    let anthropic = headers.contains_key("anthropic-version") || headers.contains_key("x-api-key");
-    if anthropic {
-        Dialect::Messages
-    } else {
-        Dialect::Chat
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trimtab_model::Dialect;
 
     fn routes() -> Routes {
         let text = r#"
@@ -170,7 +182,8 @@ mod tests {
 
     fn sent(path: &str, dialect: Dialect, model: Option<&str>) -> String {
         let routes = routes();
-        let (route, rest) = routes.choose(path, dialect, model).unwrap();
+        let none = HeaderMap::new();
+        let (route, rest) = routes.choose(path, dialect, model, &none).unwrap();
         route.address(rest).unwrap().to_string()
     }
 
@@ -211,12 +224,85 @@ mod tests {
             "",
         ] {
             let routes = routes();
-            let Some((route, rest)) = routes.choose(path, Dialect::Chat, None) else {
+            let none = HeaderMap::new();
+            let Ok((route, rest)) = routes.choose(path, Dialect::Chat, None, &none) else {
                 continue;
             };
             if let Some(uri) = route.address(rest) {
                 assert_eq!(uri.host(), Some("rest.test"), "{path}");
             }
         }
+    }
+
+    fn headers(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())])
+    }
+
+    #[test]
+    fn a_dialect_without_an_upstream_goes_nowhere() {
+        let only = Upstream::new("m", "http://m.test").for_dialects([Dialect::Messages]);
+        let config = ProxyConfig {
+            upstreams: vec![only],
+            ..ProxyConfig::default()
+        };
+        let routes = Routes::new(&config);
+        let chosen = |path: &str, spoken: Spoken, headers: &HeaderMap| {
+            let chosen = routes.choose(path, spoken, None, headers);
+            chosen.map(|_| ())
+        };
+        let none = HeaderMap::new();
+        let chat = Dialect::Chat.into();
+        let refused = chosen("/v1/chat/completions", chat, &none);
+        assert_eq!(refused, Err(NoRoute::Dialect));
+        let bearer = headers("authorization", "Bearer k");
+        let models = chosen("/v1/models", Spoken::by_client(&bearer), &bearer);
+        assert_eq!(models, Err(NoRoute::Dialect));
+        let key = headers("x-api-key", "k");
+        assert_eq!(chosen("/v1/models", Spoken::by_client(&key), &key), Ok(()));
+    }
+
+    #[test]
+    fn a_provider_gets_no_key_of_another() {
+        let routes = Routes::new(&ProxyConfig::default());
+        let sees = |dialect: Dialect, headers: &HeaderMap| {
+            let chosen = routes.choose("/v1/x", dialect, None, headers);
+            chosen.map(|(route, _)| route.upstream.name.clone())
+        };
+        let openai = headers("authorization", "Bearer sk-proj-1");
+        let anthropic = headers("x-api-key", "sk-ant-1");
+        let login = headers("authorization", "Bearer sk-ant-oat-1");
+        assert_eq!(sees(Dialect::Chat, &openai).as_deref(), Ok("openai"));
+        assert_eq!(
+            sees(Dialect::Messages, &anthropic).as_deref(),
+            Ok("anthropic")
+        );
+        assert_eq!(sees(Dialect::Messages, &login).as_deref(), Ok("anthropic"));
+        let foreign = |provider| Err(NoRoute::Key(provider));
+        assert_eq!(
+            sees(Dialect::Messages, &openai),
+            foreign(Provider::Anthropic)
+        );
+        assert_eq!(sees(Dialect::Chat, &anthropic), foreign(Provider::OpenAi));
+        assert_eq!(sees(Dialect::Chat, &login), foreign(Provider::OpenAi));
+    }
+
+    #[test]
+    fn a_version_is_not_repeated() {
+        let at = |url: &str, path: &str| Upstream::new("u", url).address(path).unwrap().to_string();
+        let chat = "/v1/chat/completions?a=b";
+        for (url, expected) in [
+            ("http://h", "http://h/v1/chat/completions?a=b"),
+            ("http://h/", "http://h/v1/chat/completions?a=b"),
+            ("http://h/v1", "http://h/v1/chat/completions?a=b"),
+            ("http://h/v1/", "http://h/v1/chat/completions?a=b"),
+            ("http://h/api/v1", "http://h/api/v1/chat/completions?a=b"),
+            ("http://h/paas/v4", "http://h/paas/v4/chat/completions?a=b"),
+            ("http://h/api", "http://h/api/v1/chat/completions?a=b"),
+            ("http://h/vendor", "http://h/vendor/v1/chat/completions?a=b"),
+        ] {
+            assert_eq!(at(url, chat), expected);
+        }
+        assert_eq!(at("http://h/v1", "/v1beta/x"), "http://h/v1/v1beta/x");
+        assert_eq!(at("http://h/v1", "/models"), "http://h/v1/models");
     }
 }

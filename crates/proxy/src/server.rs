@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use trimtab::network::Outgoing;
 use trimtab_store::Store;
 use trimtab_wire::catalogue::Catalogue;
 
@@ -70,6 +71,7 @@ pub struct Proxy {
     sink: Option<Sink>,
     notices: Option<NoticeSink>,
     catalogue: Option<Catalogue>,
+    outgoing: Outgoing,
 }
 
 impl Proxy {
@@ -90,6 +92,7 @@ impl Proxy {
             sink: None,
             notices: None,
             catalogue: None,
+            outgoing: Outgoing::default(),
         }
     }
 
@@ -115,6 +118,13 @@ impl Proxy {
         self
     }
 
+    /// The same, with connections to upstreams that `outgoing` makes.
+    #[must_use]
+    pub fn network(mut self, outgoing: Outgoing) -> Self {
+        self.outgoing = outgoing;
+        self
+    }
+
     /// Starts a proxy on the runtime that this is called from.
     pub async fn start(config: ProxyConfig, store: Arc<dyn Store>) -> Result<Running, StartError> {
         Self::new(config, store).run().await
@@ -134,7 +144,7 @@ impl Proxy {
         let shared = Arc::new(Shared::new(
             Current::new(Settings::new(self.config)),
             StoreState::new(self.open, self.notices, MemoryBudget::new(&limits)),
-            Client::new(&limits),
+            Client::new(&limits, self.outgoing),
             self.catalogue.unwrap_or_else(Catalogue::embedded),
             Arc::new(Book::new(self.sink)),
         ));

@@ -21,8 +21,8 @@ use crate::manage::manage;
 use crate::memory_budget::MemoryBudget;
 use crate::models::Models;
 use crate::record::{Book, Note, Report};
-use crate::route::dialect_of_client;
 use crate::settings::Current;
+use crate::spoken::Spoken;
 use crate::store_state::{OpenedStore, StoreState};
 use crate::{aside, guard, headers, learned, own, tunnel};
 
@@ -168,19 +168,20 @@ pub(crate) async fn handle(
 /// Sends a request on, managed or as it came.
 async fn forward(mut asked: Asked, body: Body) -> Response<Body> {
     let by_path = detect(b"", &asked.path).filter(|_| asked.method == Method::POST);
-    let dialect = by_path.unwrap_or_else(|| dialect_of_client(&asked.headers));
+    let by_client = || Spoken::by_client(&asked.headers);
+    let spoken = by_path.map_or_else(by_client, Spoken::from);
     let bypass = headers::mode(&asked.headers) == Some(Mode::Bypass);
     let reason = match by_path {
         None => "endpoint",
         Some(_) if aside::is_count(&asked.path) => "count",
         Some(_) if bypass => "bypass",
-        Some(_) => match asked.shared.store_state.usable() {
+        Some(dialect) => match asked.shared.store_state.usable() {
             Some(opened) => return look_into(asked, opened, dialect, body).await,
             None => "store",
         },
     };
     asked.note.because(reason);
-    pass(asked, dialect, None, body).await
+    pass(asked, spoken, None, body).await
 }
 
 /// Reads the body of a request that may be managed.
@@ -207,14 +208,14 @@ async fn look_into(
 /// Sends a request on as it came.
 pub(crate) async fn pass(
     asked: Asked,
-    dialect: Dialect,
+    spoken: impl Into<Spoken>,
     model: Option<&str>,
     body: Body,
 ) -> Response<Body> {
-    let settings = Arc::clone(&asked.settings);
+    let (settings, spoken) = (Arc::clone(&asked.settings), spoken.into());
     let path = asked.path.clone();
-    match settings.routes.choose(&path, dialect, model) {
-        Some((route, rest)) => asked.pass(&route, rest, body).await,
-        None => asked.refuse(StatusCode::NOT_FOUND, "no upstream is set for this path"),
+    match settings.routes.choose(&path, spoken, model, &asked.headers) {
+        Ok((route, rest)) => asked.pass(&route, rest, body).await,
+        Err(why) => asked.misdirected(why, spoken),
     }
 }

@@ -14,7 +14,7 @@ use trimtab_wire::scan::{LimitName, Scan};
 use trimtab_wire::{chat, messages, responses};
 
 use crate::body::{self, Body, Collected, collect};
-use crate::config::{Compaction, Mode, Summariser};
+use crate::config::{Compaction, Mode, Summariser, address};
 use crate::headers;
 use crate::plan::Managed;
 use crate::record::{Action, Note, Record};
@@ -163,8 +163,7 @@ fn by_settings(summariser: &Summariser, wanted: &SummaryRequest) -> Option<Write
     };
     let mut request = Request::new(body::full(body));
     *request.method_mut() = Method::POST;
-    let url = summariser.url.trim_end_matches('/');
-    *request.uri_mut() = format!("{url}{path}").parse().ok()?;
+    *request.uri_mut() = address(&summariser.url, path)?;
     *request.headers_mut() = credentials(summariser)?;
     Some(Writer {
         dialect,

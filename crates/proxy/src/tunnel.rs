@@ -20,7 +20,8 @@ use crate::body::{self, Body};
 use crate::config::Mode;
 use crate::connections::{Connection, Order};
 use crate::headers;
-use crate::route::{Route, dialect_of_client};
+use crate::route::Route;
+use crate::spoken::Spoken;
 
 const WEBSOCKET: &str = "websocket";
 /// What a client is told that wants to converse over a WebSocket.
@@ -48,11 +49,14 @@ fn names(headers: &HeaderMap, protocol: &str) -> bool {
 /// Answers a request that asks for a WebSocket.
 pub(crate) async fn answer(mut asked: Asked, client: Client) -> Response<Body> {
     let by_path = detect(b"", &asked.path);
-    let dialect = by_path.unwrap_or_else(|| dialect_of_client(&asked.headers));
+    let by_client = || Spoken::by_client(&asked.headers);
+    let spoken = by_path.map_or_else(by_client, Spoken::from);
     let settings = Arc::clone(&asked.settings);
     let path = asked.path.clone();
-    let Some((route, rest)) = settings.routes.choose(&path, dialect, None) else {
-        return asked.refuse(StatusCode::NOT_FOUND, "no upstream is set for this path");
+    let chosen = settings.routes.choose(&path, spoken, None, &asked.headers);
+    let (route, rest) = match chosen {
+        Ok(chosen) => chosen,
+        Err(why) => return asked.misdirected(why, spoken),
     };
     let mode = headers::mode(&asked.headers)
         .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, None));

@@ -44,11 +44,17 @@
 //! | [`retrieval`] | the two tools with which a model gets an output back |
 //! | [`request`] | what changes in a provider's request body for a window |
 //! | [`replay`] | recorded sessions through a policy, measured |
+//! | [`network`] | connections to other machines: certificate authorities, egress proxy |
+//! | [`provider`] | the providers whose addresses and keys we know |
+//! | [`redact`] | texts without the passwords of addresses |
 //!
 //! The parts below it are re-exported: [`model`], [`engine`], [`wire`], [`store`].
 
 pub mod admission;
 pub mod config;
+pub mod network;
+pub mod provider;
+pub mod redact;
 pub mod replay;
 pub mod request;
 pub mod retrieval;

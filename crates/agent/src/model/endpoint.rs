@@ -4,6 +4,8 @@ use std::fmt;
 
 use http::Uri;
 use thiserror::Error;
+use trimtab::provider::Provider;
+use trimtab::redact::redact_address;
 use trimtab_model::Dialect;
 
 /// A key. It is never printed: not by `Debug`, not in an error.
@@ -63,7 +65,7 @@ pub struct Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("bad base URL `{base}`: {why}\nhint: give it as https://host/v1")]
 pub struct BadBase {
-    /// What was given.
+    /// What was given, without a password.
     pub base: String,
     /// What is wrong with it.
     pub why: String,
@@ -73,7 +75,7 @@ impl Endpoint {
     /// The endpoint under a base URL such as `https://api.openai.com/v1`.
     pub fn new(base: &str) -> Result<Self, BadBase> {
         let bad = |why: &str| BadBase {
-            base: base.to_owned(),
+            base: redact_address(base),
             why: why.to_owned(),
         };
         let uri: Uri = base
@@ -99,14 +101,11 @@ impl Endpoint {
     /// the key from the environment: `OPENAI_BASE_URL` and `OPENAI_API_KEY`, or
     /// `ANTHROPIC_BASE_URL` and `ANTHROPIC_API_KEY`.
     pub fn from_env(dialect: Dialect) -> Result<Self, BadBase> {
-        let (prefix, usual) = match dialect {
-            Dialect::Messages => ("ANTHROPIC", "https://api.anthropic.com"),
-            Dialect::Chat | Dialect::Responses => ("OPENAI", "https://api.openai.com/v1"),
-        };
-        let set = std::env::var(format!("{prefix}_BASE_URL")).ok();
+        let provider = Provider::of_dialect(dialect);
+        let set = std::env::var(provider.base_variable()).ok();
         let base = set.filter(|base| !base.trim().is_empty());
-        let mut endpoint = Self::new(base.as_deref().unwrap_or(usual))?;
-        endpoint.key = Key::from_env(&format!("{prefix}_API_KEY"));
+        let mut endpoint = Self::new(base.as_deref().unwrap_or(provider.url()))?;
+        endpoint.key = Key::from_env(provider.key_variable());
         Ok(endpoint)
     }
 

@@ -11,13 +11,13 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{sleep, timeout};
+use trimtab::network::{Connector, Outgoing, Versions};
 use trimtab_model::{Dialect, RawJson};
 
 use super::body::Writer;
 use super::failure::{Failed, Place};
 use super::quirks::{Quirks, refused_field};
 use super::reply::Sink;
-use super::route::{Route, Secured};
 use super::sent::Sent;
 use super::stream::{self, Reader};
 use super::unpack::Unpacker;
@@ -53,8 +53,9 @@ impl Default for Timeouts {
 
 /// A model over HTTP, in any of the three dialects.
 ///
-/// The proxies of the environment are used: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and, for
-/// those that need none, `NO_PROXY`. This machine itself is always reached straight.
+/// Unless [`network`](Self::network) says otherwise, the proxies of the environment are used:
+/// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and, for those that need none, `NO_PROXY`. This
+/// machine itself is always reached straight.
 #[derive(Clone)]
 pub struct Http(Arc<Shared>);
 
@@ -62,7 +63,7 @@ pub struct Http(Arc<Shared>);
 struct Shared {
     dialect: Dialect,
     endpoint: Endpoint,
-    route: Route,
+    outgoing: Outgoing,
     client: HttpClient,
     timeouts: Timeouts,
     retries: Retries,
@@ -76,12 +77,12 @@ impl Http {
     /// A model that speaks `dialect` at `endpoint`.
     pub fn new(dialect: Dialect, endpoint: Endpoint) -> Self {
         let timeouts = Timeouts::default();
-        let route = Route::from_env(timeouts.connect);
+        let outgoing = Outgoing::default();
         Self(Arc::new(Shared {
             dialect,
             endpoint,
-            client: client(&route),
-            route,
+            client: client(&outgoing, timeouts),
+            outgoing,
             timeouts,
             retries: Retries::default(),
             stream: true,
@@ -94,20 +95,18 @@ impl Http {
     /// The same with other time limits.
     #[must_use]
     pub fn timeouts(self, timeouts: Timeouts) -> Self {
-        let route = Route::from_env(timeouts.connect);
         self.with(|shared| {
-            shared.client = client(&route);
-            shared.route = route;
+            shared.client = client(&shared.outgoing, timeouts);
             shared.timeouts = timeouts;
         })
     }
 
-    #[cfg(test)]
-    pub(super) fn proxies(self, proxies: hyper_util::client::proxy::matcher::Matcher) -> Self {
-        let route = Route::new(self.0.timeouts.connect, proxies);
+    /// The same with connections that `outgoing` makes.
+    #[must_use]
+    pub fn network(self, outgoing: Outgoing) -> Self {
         self.with(|shared| {
-            shared.client = client(&route);
-            shared.route = route;
+            shared.client = client(&outgoing, shared.timeouts);
+            shared.outgoing = outgoing;
         })
     }
 
@@ -148,12 +147,12 @@ impl Backend for Http {
     }
 }
 
-type HttpClient = legacy::Client<Secured, Full<Bytes>>;
+type HttpClient = legacy::Client<Connector, Full<Bytes>>;
 
-fn client(route: &Route) -> HttpClient {
+fn client(outgoing: &Outgoing, timeouts: Timeouts) -> HttpClient {
     legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .build(route.secured())
+        .build(outgoing.connector(timeouts.connect, Versions::All))
 }
 
 impl Shared {
@@ -237,7 +236,9 @@ impl Shared {
         for (name, value) in self.endpoint.headers() {
             request = request.header(name, value);
         }
-        let shown = request.uri_ref().and_then(|to| self.route.credentials(to));
+        let shown = request
+            .uri_ref()
+            .and_then(|to| self.outgoing.credentials(to));
         if let Some(credentials) = shown {
             request = request.header(PROXY_AUTHORIZATION, credentials);
         }
@@ -413,7 +414,7 @@ fn is_cut(bytes: &[u8]) -> bool {
 }
 
 /// What lies at the bottom of an error: the words of the system or of the TLS library.
-pub(super) fn innermost(error: &dyn std::error::Error) -> String {
+fn innermost(error: &dyn std::error::Error) -> String {
     let mut deepest = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {

@@ -14,7 +14,6 @@ mod marks;
 mod quirks;
 mod reply;
 mod retry;
-mod route;
 mod scripted;
 mod sent;
 mod stream;

@@ -10,6 +10,7 @@
 mod background;
 mod bad_input;
 mod common;
+mod egress;
 mod faults;
 mod kill;
 mod models;

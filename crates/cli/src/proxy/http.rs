@@ -3,19 +3,25 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use trimtab::network::{Connector, Outgoing, Versions};
 
 /// The largest answer that is read.
 const LARGEST: usize = 32 << 20;
 
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
 /// A client that keeps its connections.
 #[derive(Clone, Debug)]
-pub struct Http(Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
+pub struct Http {
+    client: Client<Connector, Full<Bytes>>,
+    outgoing: Outgoing,
+}
 
 /// An answer, whole.
 #[derive(Clone, Debug)]
@@ -40,16 +46,20 @@ impl Answer {
 
 impl Default for Http {
     fn default() -> Self {
-        let connector = HttpsConnectorBuilder::new()
-            .with_webpki_roots()
-            .https_or_http()
-            .enable_http1()
-            .build();
-        Self(Client::builder(TokioExecutor::new()).build(connector))
+        Self::new(Outgoing::default())
     }
 }
 
 impl Http {
+    /// A client whose connections `outgoing` makes.
+    pub fn new(outgoing: Outgoing) -> Self {
+        let connector = outgoing.connector(CONNECT, Versions::First);
+        Self {
+            client: Client::builder(TokioExecutor::new()).build(connector),
+            outgoing,
+        }
+    }
+
     /// Sends a request and reads the answer, within `time`. The error is for people.
     pub async fn send(
         &self,
@@ -63,6 +73,10 @@ impl Http {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
+        let shown = request.uri_ref();
+        if let Some(credentials) = shown.and_then(|to| self.outgoing.credentials(to)) {
+            request = request.header(PROXY_AUTHORIZATION, credentials);
+        }
         // A header that cannot be sent may be a key: it is not named.
         let request = request
             .body(Full::new(Bytes::from(body)))
@@ -74,11 +88,8 @@ impl Http {
     }
 
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, String> {
-        let answer = self
-            .0
-            .request(request)
-            .await
-            .map_err(|error| cause(&error))?;
+        let answer = self.client.request(request).await;
+        let answer = answer.map_err(|error| cause(&error))?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, LARGEST).collect().await;
         let body = body.map_err(|error| format!("the answer broke off: {error}"))?;

@@ -1,5 +1,6 @@
 //! What the verbs that run the proxy share: its settings, its log, what it saved.
 
+pub mod destinations;
 pub mod http;
 pub mod log;
 pub mod savings;
@@ -61,6 +62,7 @@ pub async fn start(resolved: &Resolved) -> Result<(Running, Log, Notices), Failu
     let proxy = Proxy::opening(resolved.proxy.clone(), open)
         .log(sink)
         .notices(tell)
+        .network(resolved.outgoing.clone())
         .catalogue(catalogue::load()?);
     let running = proxy.run().await.map_err(|error| match error {
         StartError::Config(error) => refused(&error),

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use toml::{Table, Value};
-use trimtab::config::{Config, Key, Kind};
+use trimtab::config::{Config, InProject, Key, Kind, Source};
+use trimtab::network::Outgoing;
 use trimtab_engine::policy::Policy;
 use trimtab_model::Dialect;
 use trimtab_proxy::{Mode, ModelRule, ProxyConfig, Upstream};
@@ -23,14 +24,14 @@ pub const KEYS: &[Key] = &[
     Key::new("proxy.token", Kind::Text, "what every request must carry in the header x-trimtab-token"),
     Key::new("proxy.hosts", Kind::Texts, "further host names under which the proxy is called"),
     Key::new("proxy.mode", Kind::Choice(&["on", "observe", "bypass"]), "manage windows, only report what would be done, or pass everything"),
-    Key::new("proxy.preset", Kind::Text, "the preset or policy of the proxy, where it is not the one above"),
-    Key::new("proxy.policies", Kind::Table, "policies by name, each a preset and what is different"),
+    Key::new("proxy.preset", Kind::Text, "the preset or policy of the proxy, where it is not the one above").in_project(InProject::Allowed),
+    Key::new("proxy.policies", Kind::Table, "policies by name, each a preset and what is different").in_project(InProject::Policies),
     Key::new("proxy.holdout", Kind::Share, "share of sessions that is left unmanaged, to compare with"),
     Key::new("proxy.retrieval", Kind::Switch, "offer the model the retrieval tools where its window contains a ref"),
     Key::new("proxy.compaction", Kind::Choice(&["background", "wait", "off"]), "ask a model for summaries in the background, wait for them, or ask none"),
     Key::new("proxy.summariser", Kind::Table, "another model for summaries: url, dialect, model, key"),
     Key::new("proxy.upstreams", Kind::Table, "where requests go: a list of name, url, and optionally prefix, dialects, models, preset, mode"),
-    Key::new("proxy.models", Kind::Table, "what holds for some models: a list of model, and optionally window, max_output, preset, mode"),
+    Key::new("proxy.models", Kind::Table, "what holds for some models: a list of model, and optionally window, max_output, preset, mode").in_project(InProject::Fields(&["model", "window", "max_output", "preset"])),
     Key::new("proxy.limits", Kind::Table, "sizes and times, such as plan_ms or body_bytes"),
     Key::new("proxy.retention", Kind::Table, "what is removed from the store: max_age_days since the last use, max_bytes in all"),
 ];
@@ -42,7 +43,8 @@ const OWN_POLICY: &str = "settings";
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Proxy options")]
 pub struct ProxyArgs {
-    /// Where requests go; DIALECT (chat, responses, messages) sends only those there
+    /// Where requests go, in place of proxy.upstreams; DIALECT (chat, responses, messages) sends
+    /// only those there. May be given several times
     #[arg(long, value_name = "[DIALECT=]URL")]
     pub upstream: Vec<String>,
     /// The preset that decides what goes into the window
@@ -65,6 +67,10 @@ pub struct Resolved {
     pub store: StoreArgs,
     /// All settings, with where they come from.
     pub config: Config,
+    /// Who said where requests go; the name of each upstream if unset.
+    pub upstreams_from: Option<String>,
+    /// Who makes connections to other machines.
+    pub outgoing: Outgoing,
 }
 
 /// Resolves settings: flags, environment, project file, user file, defaults.
@@ -83,9 +89,12 @@ pub fn resolve(
     named.extend(store.map(|path| ("store", path.display().to_string(), "--store")));
     let config = settings::load(common, &named)?;
     let mut proxy = of_config(&config, args.preset.is_some())?;
-    for upstream in &args.upstream {
-        let at = proxy.upstreams.len();
-        proxy.upstreams.push(parse_upstream(upstream, at)?);
+    let mut from = config.source("proxy.upstreams").to_string();
+    if !args.upstream.is_empty() {
+        let given = args.upstream.iter().enumerate();
+        let given = given.map(|(at, text)| parse_upstream(text, at));
+        proxy.upstreams = given.collect::<Result<_, _>>()?;
+        "--upstream".clone_into(&mut from);
     }
     if let Some(window) = args.window {
         proxy.models.insert(0, rule(window));
@@ -95,7 +104,9 @@ pub fn resolve(
     Ok(Resolved {
         proxy,
         store: StoreArgs { store: path },
+        outgoing: settings::outgoing(&config)?,
         config,
+        upstreams_from: Some(from),
     })
 }
 
@@ -114,7 +125,7 @@ pub fn rule(window: u64) -> ModelRule {
 fn of_config(config: &Config, asked: bool) -> Result<ProxyConfig, Failure> {
     let table = config.get("proxy").and_then(Value::as_table);
     let mut table = table.cloned().unwrap_or_default();
-    if asked || !table.contains_key("preset") {
+    if asked || config.source("proxy.preset") == Source::Default {
         let name = policy_name(config, &mut table);
         table.insert("preset".to_owned(), Value::String(name));
     }

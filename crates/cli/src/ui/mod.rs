@@ -18,6 +18,7 @@ pub mod visible;
 use std::io::{self, IsTerminal, Stderr, StdoutLock, Write};
 
 use anstream::{AutoStream, ColorChoice};
+use trimtab::redact::redact_urls;
 
 use self::visible::{VisibleWriter, visible_json};
 use crate::args::{Color, Common};
@@ -82,8 +83,10 @@ impl Terminal {
     /// Says that something went wrong, and the way out.
     pub fn error(&mut self, message: &str, hint: Option<&str>) {
         let (bad, dim) = (style::BAD, style::DIM);
+        // An address in it may have come with a password.
+        let message = redact_urls(message);
         // There is nowhere left to say that even this failed.
-        let _ = writeln!(self.err, "{bad}error:{bad:#} {}", indented(message));
+        let _ = writeln!(self.err, "{bad}error:{bad:#} {}", indented(&message));
         if let Some(hint) = hint {
             let _ = writeln!(self.err, "{dim}hint:{dim:#} {}", indented(hint));
         }
@@ -104,8 +107,8 @@ impl Terminal {
     /// Says what was passed over, unless nobody wants to know.
     pub fn warn(&mut self, message: &str) {
         if !self.quiet {
-            let warn = style::WARN;
-            let _ = writeln!(self.err, "{warn}warning:{warn:#} {}", indented(message));
+            let (warn, message) = (style::WARN, redact_urls(message));
+            let _ = writeln!(self.err, "{warn}warning:{warn:#} {}", indented(&message));
         }
     }
 }

@@ -24,6 +24,11 @@ mod untouched;
 mod connections;
 mod memory;
 mod sockets;
+mod config_trust;
+mod key_routing;
+mod network;
+mod recorder;
+mod repository;
 
 #[path = "../chat/run.rs"]
 #[allow(dead_code, reason = "other test binaries use the rest of it")]

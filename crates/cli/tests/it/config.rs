@@ -38,11 +38,11 @@ fn every_setting_is_shown_with_where_it_comes_from() {
     };
     assert_eq!(
         of("preset"),
-        (Value::from("refs"), "project".to_owned(), file.clone())
+        (Value::from("refs"), "named".to_owned(), file.clone())
     );
     assert_eq!(
         of("recovery.retries"),
-        (Value::from(1), "project".to_owned(), file)
+        (Value::from(1), "named".to_owned(), file)
     );
     assert_eq!(
         of("window"),
@@ -62,6 +62,7 @@ fn a_project_file_is_begun_once_and_found_from_below() {
     let home = Home::new();
     let below = home.path().join("a/b");
     std::fs::create_dir_all(&below).unwrap();
+    std::fs::create_dir(home.path().join(".git")).unwrap();
     let run = |args: &[&str], folder: &std::path::Path| {
         let mut command = home.command();
         crate::run::finish(command.args(args).current_dir(folder), b"")

@@ -12,7 +12,8 @@ use tempfile::TempDir;
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Variables that would change what the command does.
-const CLEARED: [&str; 8] = [
+const CLEARED: [&str; 18] = [
+    "ANTHROPIC_API_BASE",
     "ANTHROPIC_BASE_URL",
     "ANTHROPIC_API_KEY",
     "OPENAI_BASE_URL",
@@ -21,6 +22,15 @@ const CLEARED: [&str; 8] = [
     "TRIMTAB_CONFIG",
     "TRIMTAB_STORE",
     "TRIMTAB_MODELS",
+    "SSL_CERT_FILE",
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "all_proxy",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
 ];
 
 /// The command in `folder`, with its store and its settings there.
@@ -153,6 +163,15 @@ pub(crate) fn kill(id: u32, name: &str) {
         .args(["-s", name, &id.to_string()])
         .status();
     assert!(sent.unwrap().success());
+}
+
+/// Makes a program of `text`.
+pub(crate) fn program(folder: &Path, name: &str, text: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
 }
 
 /// Where things are kept that can be made again.

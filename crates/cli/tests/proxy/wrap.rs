@@ -1,14 +1,12 @@
 //! `trimtab wrap`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Stdio;
 
 use trimtab_model::Dialect;
 
 use crate::model::upstream;
-use crate::run::{finished, kill, texts, trimtab};
+use crate::run::{finished, kill, program, texts, trimtab};
 use crate::talk::with_output;
 
 /// A client that sends what is in `body.json` and keeps the answer.
@@ -21,14 +19,6 @@ cat <&3 > answer.txt
 echo "said: $*"
 exit 7
 "#;
-
-/// Makes a program of `text`.
-fn program(folder: &Path, name: &str, text: &str) -> String {
-    let path = folder.join(name);
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    path.display().to_string()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_runs_through_the_proxy_and_keeps_its_exit_code() {
@@ -56,9 +46,12 @@ async fn a_client_runs_through_the_proxy_and_keeps_its_exit_code() {
         answer.contains("hello") && answer.contains("x-trimtab-action: edited"),
         "{answer}"
     );
-    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    // Where requests went, and what was saved.
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{stderr}");
+    assert!(lines[0].ends_with("set by --upstream"), "{stderr}");
     assert!(
-        stderr.starts_with("trimtab: 1 call, ") && stderr.contains("tokens saved"),
+        lines[1].starts_with("trimtab: 1 call, ") && stderr.contains("tokens saved"),
         "{stderr}"
     );
     assert!(stderr.contains('$'), "{stderr}");

@@ -4,6 +4,7 @@ use std::fmt;
 
 use globset::Glob;
 use http::Uri;
+use trimtab::redact::redact_address;
 use trimtab_engine::policy::BadSetting;
 
 use super::{ModelRule, ProxyConfig, Upstream};
@@ -104,7 +105,7 @@ impl Bad {
         });
         if !is_good {
             let allowed = "an http or https address without user, query and fragment";
-            self.add(setting, &url, allowed);
+            self.add(setting, &redact_address(url), allowed);
         }
     }
 

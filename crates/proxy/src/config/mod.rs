@@ -19,6 +19,7 @@ pub use limits::Limits;
 pub use retention::Retention;
 pub use secret::Secret;
 pub use trimtab_engine::policy::BadSetting;
+pub(crate) use upstream::address;
 pub use upstream::{ModelRule, Summariser, Upstream};
 
 /// The port that is listened on unless set.

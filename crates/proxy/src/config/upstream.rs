@@ -1,6 +1,9 @@
 //! Where requests go, and what holds for some models.
 
+use http::Uri;
+use http::uri::PathAndQuery;
 use serde::{Deserialize, Serialize};
+use trimtab::provider::Provider;
 use trimtab_model::Dialect;
 
 use super::{Mode, Secret};
@@ -53,12 +56,57 @@ impl Upstream {
 
     /// The providers whose own clients speak the three dialects.
     pub(super) fn providers() -> Vec<Self> {
-        vec![
-            Self::new("anthropic", "https://api.anthropic.com").for_dialects([Dialect::Messages]),
-            Self::new("openai", "https://api.openai.com")
-                .for_dialects([Dialect::Chat, Dialect::Responses]),
-        ]
+        Provider::ALL.into_iter().map(Self::of_provider).collect()
     }
+
+    /// A provider's own address.
+    pub fn of_provider(provider: Provider) -> Self {
+        Self::new(provider.name(), provider.url()).for_dialects(provider.dialects().iter().copied())
+    }
+
+    /// True if requests of `dialect` go here.
+    pub fn takes(&self, dialect: Dialect) -> bool {
+        self.dialects.is_empty() || self.dialects.contains(&dialect)
+    }
+
+    /// The address of `path`, which may have a query, at this server.
+    pub fn address(&self, path: &str) -> Option<Uri> {
+        address(&self.url, path)
+    }
+}
+
+/// The address of `path`, which may have a query, under the address `base`.
+///
+/// A base may end with a version, as in `http://host/v1`: then that of the path is not
+/// repeated.
+pub(crate) fn address(base: &str, path: &str) -> Option<Uri> {
+    let uri: Uri = base.parse().ok()?;
+    let under = uri.path().trim_end_matches('/');
+    let path = if path.starts_with('/') { path } else { "/" };
+    let path = without_version(under, path);
+    let path = format!("{under}{path}").parse::<PathAndQuery>().ok()?;
+    Uri::builder()
+        .scheme(uri.scheme()?.clone())
+        .authority(uri.authority()?.clone())
+        .path_and_query(path)
+        .build()
+        .ok()
+}
+
+/// `path` without the version that it begins with, if `base` ends with one.
+fn without_version<'p>(base: &str, path: &'p str) -> &'p str {
+    let last = base.rsplit('/').next().unwrap_or_default();
+    let number = last.strip_prefix('v').unwrap_or_default();
+    if !number.starts_with(|first: char| first.is_ascii_digit()) {
+        return path;
+    }
+    // Clients of all three dialects begin their paths with v1.
+    let versions = [last, "v1"].into_iter();
+    let mut rests = versions.filter_map(|version| {
+        let rest = path.strip_prefix('/')?.strip_prefix(version)?;
+        rest.starts_with('/').then_some(rest)
+    });
+    rests.next().unwrap_or(path)
 }
 
 /// What holds for some models.

@@ -107,6 +107,7 @@ fn of(variable: &str, name: &str, value: Value) -> Set {
         name: name.to_owned(),
         value,
         source: Source::Environment(variable.to_owned()),
+        behind: false,
     }
 }
 

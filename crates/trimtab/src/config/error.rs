@@ -1,11 +1,11 @@
 //! What can be wrong with settings.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use trimtab_engine::policy::BadSetting;
 
-use super::Source;
+use super::{Source, UntrustedFile};
 
 /// Settings that cannot be used.
 #[derive(Debug)]
@@ -17,6 +17,17 @@ pub enum ConfigError {
         path: PathBuf,
         /// Why.
         why: String,
+    },
+    /// A file that somebody else may have written.
+    Untrusted(UntrustedFile),
+    /// A project's file makes settings that are not for projects.
+    Project {
+        /// The file.
+        path: PathBuf,
+        /// The settings.
+        keys: Vec<String>,
+        /// The user's own file, where they may stand.
+        user: Option<PathBuf>,
     },
     /// There is no such setting.
     Unknown {
@@ -47,6 +58,16 @@ impl ConfigError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::File { .. } | Self::Bad(_) => None,
+            Self::Untrusted(file) => Some(file.hint.clone()),
+            Self::Project { path, user, .. } => {
+                let user = user.as_deref().map(Path::display);
+                let user = user.map_or(String::new(), |user| format!(" {user}"));
+                let path = path.display();
+                Some(format!(
+                    "put them into the user's file{user}, or trust this file as a whole with \
+                     --config {path}"
+                ))
+            }
             Self::Unknown { nearest, .. } => Some(match nearest {
                 Some(nearest) => format!("did you mean {nearest}?"),
                 None => "`trimtab config schema` lists every setting".to_owned(),
@@ -60,6 +81,11 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::Untrusted(file) => write!(f, "{file}"),
+            Self::Project { path, keys, .. } => {
+                let keys = keys.join(", ");
+                write!(f, "{}: a project's file may not set {keys}", path.display())
+            }
             Self::Unknown { key, source, .. } => write!(f, "{source}: no setting {key}"),
             Self::Value {
                 key, value, source, ..

@@ -3,35 +3,79 @@
 use std::path::{Path, PathBuf};
 
 use super::ConfigError;
+use super::trust::{self, Links, NotRead, UntrustedFile};
 
 /// What a project's file is called.
 pub const PROJECT_FILE: &str = "trimtab.toml";
 
-/// The project's file for `folder`: in it, or in the nearest folder above it.
-pub(super) fn project(folder: &Path) -> Option<PathBuf> {
-    let folders = folder.ancestors();
-    folders
-        .map(|folder| folder.join(PROJECT_FILE))
-        .find(|path| path.is_file())
+/// The project's file for `folder`: in it or above it, up to the root of the repository, which
+/// is the first folder with a `.git` in it. Without a repository only `folder` itself counts.
+pub(super) fn project(folder: &Path) -> Result<(PathBuf, String), NotRead> {
+    let folder = folder.canonicalize().map_err(|_| NotRead::Missing)?;
+    let is_root = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
+    let root = folder.ancestors().find(is_root).unwrap_or(&folder);
+    let mut between = Vec::new();
+    for folder in folder.ancestors() {
+        between.push(folder);
+        let path = folder.join(PROJECT_FILE);
+        match trust::read(&path, Links::Refuse) {
+            Err(NotRead::Missing) if folder != root => {}
+            Ok(text) => {
+                let checked = between.iter().try_for_each(|one| trust::check_folder(one));
+                return match checked {
+                    Ok(()) => Ok((path, text)),
+                    Err((why, hint)) => Err(NotRead::Untrusted(UntrustedFile { path, why, hint })),
+                };
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Err(NotRead::Missing)
 }
 
-/// The user's file, whether it is there or not: `trimtab/config.toml` in the configuration
-/// folder that `variable` names.
+/// The user's configuration folder, as `variable` names it.
+///
+/// A relative path is ignored, as the specification of the variable asks for: it would be
+/// another one in every folder.
+pub fn config_folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let value = variable(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from).filter(|path| path.is_absolute())
+    };
+    let config = folder("XDG_CONFIG_HOME");
+    let config = config.or_else(|| Some(folder("HOME")?.join(".config")))?;
+    Some(config.join("trimtab"))
+}
+
+/// The user's file, whether it is there or not.
 pub(super) fn user(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let folder = |name: &str| variable(name).filter(|value| !value.is_empty());
-    // A relative path in this variable is to be ignored, says its specification.
-    let config = folder("XDG_CONFIG_HOME").map(PathBuf::from);
-    let config = config.filter(|path| path.is_absolute());
-    let config = config.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".config")))?;
-    Some(config.join("trimtab").join("config.toml"))
+    config_folder(variable).map(|folder| folder.join("config.toml"))
 }
 
-/// Reads a file.
-pub(super) fn read(path: &Path) -> Result<toml::Table, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|error| ConfigError::File {
+/// Reads the user's file, if there is one.
+pub(super) fn read_user(path: &Path) -> Result<Option<toml::Table>, ConfigError> {
+    match trust::read_own_file(path) {
+        Ok(text) => parse(path, &text).map(Some),
+        Err(NotRead::Missing) => Ok(None),
+        Err(NotRead::Untrusted(file)) => Err(ConfigError::Untrusted(file)),
+        Err(NotRead::Failed(path, error)) => Err(unreadable(&path, &error)),
+    }
+}
+
+/// Reads a file that the user named.
+pub(super) fn read_named(path: &Path) -> Result<toml::Table, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    parse(path, &text)
+}
+
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> ConfigError {
+    ConfigError::File {
         path: path.to_owned(),
         why: format!("cannot read: {error}"),
-    })?;
+    }
+}
+
+pub(super) fn parse(path: &Path, text: &str) -> Result<toml::Table, ConfigError> {
     text.parse().map_err(|error: toml::de::Error| {
         let start = error.span().map_or(0, |span| span.start);
         let before = text.get(..start).unwrap_or_default();

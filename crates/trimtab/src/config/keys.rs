@@ -27,6 +27,20 @@ pub enum Kind {
     Table,
 }
 
+/// What a project's file may say of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InProject {
+    /// Nothing: it decides where bytes or keys go, what is protected, or what a model is told.
+    Refused,
+    /// Any value.
+    Allowed,
+    /// A list of tables with these fields only. They stand behind the user's own.
+    Fields(&'static [&'static str]),
+    /// Policies by name, made of settings that are allowed themselves.
+    Policies,
+}
+
 /// One setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
@@ -36,12 +50,26 @@ pub struct Key {
     pub kind: Kind,
     /// What it means.
     pub about: &'static str,
+    /// What a project's file may say of it.
+    pub in_project: InProject,
 }
 
 impl Key {
-    /// A setting.
+    /// A setting that no project's file may make.
     pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
-        Self { name, kind, about }
+        Self {
+            name,
+            kind,
+            about,
+            in_project: InProject::Refused,
+        }
+    }
+
+    /// The same, open to projects.
+    #[must_use]
+    pub const fn in_project(mut self, what: InProject) -> Self {
+        self.in_project = what;
+        self
     }
 
     /// The environment variable that sets it.
@@ -70,79 +98,86 @@ const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
     Key::new(name, kind, about)
 }
 
+/// A setting that a project's file may make: it decides only what goes into a window.
+const fn open(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key::new(name, kind, about).in_project(InProject::Allowed)
+}
+
 /// The settings of the library, in the order in which they are shown.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
-    key("preset", Kind::Choice(&["steady", "refs", "checkpoint", "turns", "archive", "retention", "none"]), "the preset that every other setting starts from"),
+    open("preset", Kind::Choice(&["steady", "refs", "checkpoint", "turns", "archive", "retention", "none"]), "the preset that every other setting starts from"),
     key("store", Kind::Text, "folder of the store; empty for the user's data folder"),
     key("model", Kind::Text, "the model that the agent uses; its window and prices are looked up"),
-    key("window", Kind::Number, "the model's window in tokens; 0 to look it up"),
-    key("max_output", Kind::Number, "how long an answer may be, in tokens; 0 to look it up"),
-    key("fit", Kind::Switch, "make every window fit its budget, whatever else is said"),
-    key("repair", Kind::Choice(&["synthesise", "strip", "drop_round"]), "what to do with a call that has no output: put one in, take the call out, take the round out"),
-    key("estimate", Kind::Choice(&["ours", "refs", "checkpoint", "turns", "archive"]), "whose estimate of tokens triggers and budgets go by"),
-    key("ladder", Kind::Choices(RUNGS), "what to do before a call where the window would not fit, in this order"),
-    key("views.default", Kind::Table, "how outputs are shortened when they come in: a shape and its numbers"),
-    key("views.tools", Kind::Table, "shapes of their own for some tools: a list of tables with `tool`, a glob, and a shape"),
-    key("views.protected", Kind::Texts, "tools whose outputs are never shortened, as globs"),
-    key("ageing.placeholder.enabled", Kind::Switch, "the oldest outputs become placeholders until all outputs fit a budget"),
-    key("ageing.placeholder.budget.tokens", Kind::Number, "that budget in tokens, in place of a share of the window"),
-    key("ageing.placeholder.budget.window_percent", Kind::Number, "that budget as a share of the window, in percent"),
-    key("ageing.placeholder.budget.min", Kind::Number, "the least that the share may come to, in tokens"),
-    key("ageing.placeholder.budget.max", Kind::Number, "the most that the share may come to, in tokens"),
-    key("ageing.prefix.enabled", Kind::Switch, "all outputs but the newest batch keep their first chars only"),
-    key("ageing.prefix.input_budget", Kind::Number, "above this many input tokens of the last call, cached ones included"),
-    key("ageing.prefix.chars", Kind::Number, "how many chars stay"),
-    key("ageing.archive.enabled", Kind::Switch, "the oldest visible outputs are archived and a summary stands for them"),
-    key("ageing.archive.cutoff", Kind::Number, "how many outputs stay visible"),
-    key("ageing.archive.summaries", Kind::Choice(&["llm", "heuristic", "off"]), "who writes what stands for them"),
-    key("ageing.cards.enabled", Kind::Switch, "outputs are cut as they come in and become index cards at switch points"),
-    key("ageing.cards.high_percent", Kind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent"),
-    key("ageing.cards.cold_percent", Kind::Number, "where the prompt cache is cold anyway, a window above this share of that room is rewritten; 100 for never"),
-    key("ageing.cards.low_percent", Kind::Number, "the low-water mark: what a rewrite brings the window down to, in percent of that room"),
-    key("ageing.cards.tail_percent", Kind::Number, "what the newest rounds may take that a rewrite leaves as they are, in percent of that room"),
-    key("ageing.cards.cap_percent", Kind::Number, "the most one output may take when it comes in, in percent of that room"),
-    key("ageing.cards.near_percent", Kind::Number, "the same where the window is at its high-water mark"),
-    key("ageing.cards.cap_tokens", Kind::Number, "the most one output may take, in tokens"),
-    key("ageing.cards.names_percent", Kind::Number, "what the names in the part that was cut off may take of that, in percent"),
-    key("ageing.cards.block_percent", Kind::Number, "the most the block of facts about the oldest rounds may take, in percent of the room"),
-    key("ageing.cards.block_tokens", Kind::Number, "the same in tokens"),
-    key("ageing.cards.card_percent", Kind::Number, "what the names on an index card may take of the output, in percent"),
-    key("ageing.cards.card_bytes", Kind::Number, "the most they may take, in bytes"),
-    key("ageing.cards.line_bytes", Kind::Number, "the most the names of one hidden output may take in the block, in bytes"),
-    key("ageing.cards.small_bytes", Kind::Number, "outputs of fewer bytes stay as they are"),
-    key("ageing.cards.user_percent", Kind::Number, "what the user's messages before the block may take, in percent of the room"),
-    key("ageing.cards.user_tokens", Kind::Number, "the same in tokens"),
-    key("compaction.enabled", Kind::Switch, "false: never compact, not even by hand"),
-    key("compaction.auto", Kind::Switch, "false: only by hand, also not on overflow"),
-    key("compaction.moments", Kind::Choices(&["before_call", "after_answer", "after_outputs", "before_final", "after_turn", "by_hand"]), "when it is asked whether it is time"),
-    key("compaction.when", Kind::Conditions, "conditions that say it is time"),
-    key("compaction.rule", Kind::Choice(&["any", "first_known"]), "any condition is enough, or the first that can be judged decides"),
-    key("compaction.background", Kind::Switch, "write summaries while the agent goes on, where the moment allows it"),
+    open("window", Kind::Number, "the model's window in tokens; 0 to look it up"),
+    open("max_output", Kind::Number, "how long an answer may be, in tokens; 0 to look it up"),
+    open("fit", Kind::Switch, "make every window fit its budget, whatever else is said"),
+    open("repair", Kind::Choice(&["synthesise", "strip", "drop_round"]), "what to do with a call that has no output: put one in, take the call out, take the round out"),
+    open("estimate", Kind::Choice(&["ours", "refs", "checkpoint", "turns", "archive"]), "whose estimate of tokens triggers and budgets go by"),
+    open("ladder", Kind::Choices(RUNGS), "what to do before a call where the window would not fit, in this order"),
+    open("views.default", Kind::Table, "how outputs are shortened when they come in: a shape and its numbers"),
+    open("views.tools", Kind::Table, "shapes of their own for some tools: a list of tables with `tool`, a glob, and a shape"),
+    open("views.protected", Kind::Texts, "tools whose outputs are never shortened, as globs"),
+    open("ageing.placeholder.enabled", Kind::Switch, "the oldest outputs become placeholders until all outputs fit a budget"),
+    open("ageing.placeholder.budget.tokens", Kind::Number, "that budget in tokens, in place of a share of the window"),
+    open("ageing.placeholder.budget.window_percent", Kind::Number, "that budget as a share of the window, in percent"),
+    open("ageing.placeholder.budget.min", Kind::Number, "the least that the share may come to, in tokens"),
+    open("ageing.placeholder.budget.max", Kind::Number, "the most that the share may come to, in tokens"),
+    open("ageing.prefix.enabled", Kind::Switch, "all outputs but the newest batch keep their first chars only"),
+    open("ageing.prefix.input_budget", Kind::Number, "above this many input tokens of the last call, cached ones included"),
+    open("ageing.prefix.chars", Kind::Number, "how many chars stay"),
+    open("ageing.archive.enabled", Kind::Switch, "the oldest visible outputs are archived and a summary stands for them"),
+    open("ageing.archive.cutoff", Kind::Number, "how many outputs stay visible"),
+    open("ageing.archive.summaries", Kind::Choice(&["llm", "heuristic", "off"]), "who writes what stands for them"),
+    open("ageing.cards.enabled", Kind::Switch, "outputs are cut as they come in and become index cards at switch points"),
+    open("ageing.cards.high_percent", Kind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent"),
+    open("ageing.cards.cold_percent", Kind::Number, "where the prompt cache is cold anyway, a window above this share of that room is rewritten; 100 for never"),
+    open("ageing.cards.low_percent", Kind::Number, "the low-water mark: what a rewrite brings the window down to, in percent of that room"),
+    open("ageing.cards.tail_percent", Kind::Number, "what the newest rounds may take that a rewrite leaves as they are, in percent of that room"),
+    open("ageing.cards.cap_percent", Kind::Number, "the most one output may take when it comes in, in percent of that room"),
+    open("ageing.cards.near_percent", Kind::Number, "the same where the window is at its high-water mark"),
+    open("ageing.cards.cap_tokens", Kind::Number, "the most one output may take, in tokens"),
+    open("ageing.cards.names_percent", Kind::Number, "what the names in the part that was cut off may take of that, in percent"),
+    open("ageing.cards.block_percent", Kind::Number, "the most the block of facts about the oldest rounds may take, in percent of the room"),
+    open("ageing.cards.block_tokens", Kind::Number, "the same in tokens"),
+    open("ageing.cards.card_percent", Kind::Number, "what the names on an index card may take of the output, in percent"),
+    open("ageing.cards.card_bytes", Kind::Number, "the most they may take, in bytes"),
+    open("ageing.cards.line_bytes", Kind::Number, "the most the names of one hidden output may take in the block, in bytes"),
+    open("ageing.cards.small_bytes", Kind::Number, "outputs of fewer bytes stay as they are"),
+    open("ageing.cards.user_percent", Kind::Number, "what the user's messages before the block may take, in percent of the room"),
+    open("ageing.cards.user_tokens", Kind::Number, "the same in tokens"),
+    open("compaction.enabled", Kind::Switch, "false: never compact, not even by hand"),
+    open("compaction.auto", Kind::Switch, "false: only by hand, also not on overflow"),
+    open("compaction.moments", Kind::Choices(&["before_call", "after_answer", "after_outputs", "before_final", "after_turn", "by_hand"]), "when it is asked whether it is time"),
+    open("compaction.when", Kind::Conditions, "conditions that say it is time"),
+    open("compaction.rule", Kind::Choice(&["any", "first_known"]), "any condition is enough, or the first that can be judged decides"),
+    open("compaction.background", Kind::Switch, "write summaries while the agent goes on, where the moment allows it"),
     key("compaction.model", Kind::Text, "the model that writes summaries; empty for the agent's own"),
-    key("compaction.model_window", Kind::Number, "the window of that model in tokens; 0 for that of the agent's model"),
-    key("compaction.summary_tokens", Kind::Number, "the most a summary may take, in tokens"),
-    key("compaction.strategy", Kind::Choice(&["summary", "deletion", "sliding_window", "selective", "automatic"]), "what a compaction leaves"),
-    key("compaction.form", Kind::Choice(&["messages", "text", "turns"]), "how the summariser is asked"),
+    open("compaction.model_window", Kind::Number, "the window of that model in tokens; 0 for that of the agent's model"),
+    open("compaction.summary_tokens", Kind::Number, "the most a summary may take, in tokens"),
+    open("compaction.strategy", Kind::Choice(&["summary", "deletion", "sliding_window", "selective", "automatic"]), "what a compaction leaves"),
+    open("compaction.form", Kind::Choice(&["messages", "text", "turns"]), "how the summariser is asked"),
     key("compaction.prompt.summary", Kind::Text, "what the summariser is asked to write"),
     key("compaction.prompt.summary_directives", Kind::Texts, "further wishes for the summary"),
     key("compaction.prompt.retain", Kind::Text, "what must survive word for word; empty to ask for no such part"),
     key("compaction.prompt.retain_directives", Kind::Texts, "further wishes for what is kept"),
-    key("compaction.keep", Kind::Table, "what survives besides the system part and the newest user message: a list of tables with `keep`"),
-    key("compaction.keep_percent", Kind::Number, "the most that what is kept may take of the window, in percent"),
+    open("compaction.keep", Kind::Table, "what survives besides the system part and the newest user message: a list of tables with `keep`"),
+    open("compaction.keep_percent", Kind::Number, "the most that what is kept may take of the window, in percent"),
     key("compaction.placement", Kind::Table, "where the summary goes, `message` or `system`, and what it begins with"),
     key("compaction.summary_prefixes", Kind::Texts, "first words by which summaries of other tools are known"),
-    key("compaction.digest.enabled", Kind::Switch, "archive the oldest outputs of the recent part and put a digest at the end"),
-    key("compaction.digest.cutoff", Kind::Number, "how many of them stay visible"),
-    key("compaction.show_ref", Kind::Switch, "name in the window the ref of what was replaced"),
-    key("compaction.audit.enabled", Kind::Switch, "look up in the summary the facts of what it replaces, and report how many it has"),
-    key("compaction.audit.block_tokens", Kind::Number, "the most that a block of lost facts may take, in tokens; 0 for no block"),
-    key("compaction.thrash.passes", Kind::Number, "so many compactions in a row without enough gain stop automatic compaction; 0 to go on"),
-    key("compaction.thrash.gain_percent", Kind::Number, "enough is this share of the window before, in percent"),
-    key("compaction.thrash.warn_after", Kind::Number, "after so many compactions a warning goes with every further one; 0 for never"),
-    key("compaction.bound_reasoning", Kind::Choice(&["strip", "keep"]), "what happens to signed reasoning behind a change"),
-    key("recovery.ladder", Kind::Choices(RUNGS), "what to do when the provider says that the window was too large, in this order"),
-    key("recovery.retries", Kind::Number, "how many further calls are made then"),
+    open("compaction.digest.enabled", Kind::Switch, "archive the oldest outputs of the recent part and put a digest at the end"),
+    open("compaction.digest.cutoff", Kind::Number, "how many of them stay visible"),
+    open("compaction.show_ref", Kind::Switch, "name in the window the ref of what was replaced"),
+    open("compaction.audit.enabled", Kind::Switch, "look up in the summary the facts of what it replaces, and report how many it has"),
+    open("compaction.audit.block_tokens", Kind::Number, "the most that a block of lost facts may take, in tokens; 0 for no block"),
+    open("compaction.thrash.passes", Kind::Number, "so many compactions in a row without enough gain stop automatic compaction; 0 to go on"),
+    open("compaction.thrash.gain_percent", Kind::Number, "enough is this share of the window before, in percent"),
+    open("compaction.thrash.warn_after", Kind::Number, "after so many compactions a warning goes with every further one; 0 for never"),
+    open("compaction.bound_reasoning", Kind::Choice(&["strip", "keep"]), "what happens to signed reasoning behind a change"),
+    open("recovery.ladder", Kind::Choices(RUNGS), "what to do when the provider says that the window was too large, in this order"),
+    open("recovery.retries", Kind::Number, "how many further calls are made then"),
+    key("network.ca_file", Kind::Text, "PEM file with further certificate authorities, besides those built in; SSL_CERT_FILE where unset"),
+    key("network.proxy", Kind::Text, "the egress proxy, as http://host:port; HTTPS_PROXY, HTTP_PROXY and ALL_PROXY where unset; NO_PROXY names what needs none"),
 ];
 
 impl Kind {

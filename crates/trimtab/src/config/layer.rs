@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::keys::{Key, Kind, nearest};
+use super::keys::{InProject, Key, Kind, nearest};
+use super::shown::shown;
 use super::{ConfigError, Source};
 
 /// Fields that name the shape of a table: another shape takes nothing over.
@@ -68,6 +69,7 @@ impl<'k> Known<'k> {
                         name,
                         value: value.clone(),
                         source: source.clone(),
+                        behind: false,
                     });
                 }
                 (None, Value::Table(inner)) if self.has_section(&name) => {
@@ -98,7 +100,75 @@ impl<'k> Known<'k> {
             name: name.to_owned(),
             value,
             source: source.clone(),
+            behind: false,
         })
+    }
+
+    /// Every setting in the `table` of a project's file, or the names of those that are not
+    /// for projects.
+    pub(super) fn of_project(
+        &self,
+        table: &Table,
+        source: &Source,
+    ) -> Result<Result<Vec<Set>, Vec<String>>, ConfigError> {
+        let mut all = self.flat(table, source)?;
+        let mut refused = Vec::new();
+        for set in &mut all {
+            let Some(key) = self.find(&set.name) else {
+                continue;
+            };
+            set.behind = matches!(key.in_project, InProject::Fields(_));
+            self.refuse(key, &set.name, &set.value, &mut refused);
+        }
+        Ok(if refused.is_empty() {
+            Ok(all)
+        } else {
+            Err(refused)
+        })
+    }
+
+    /// Adds to `refused` what a project may not say of `key`.
+    fn refuse(&self, key: &Key, name: &str, value: &Value, refused: &mut Vec<String>) {
+        match key.in_project {
+            InProject::Allowed => {}
+            InProject::Refused => refused.push(name.to_owned()),
+            InProject::Fields(fields) => {
+                let tables = match value {
+                    Value::Array(list) => list.iter().filter_map(Value::as_table).collect(),
+                    other => Vec::from_iter(other.as_table()),
+                };
+                let names = tables.into_iter().flat_map(Table::keys);
+                let others = names.filter(|field| !fields.contains(&field.as_str()));
+                refused.extend(others.map(|field| format!("{name}.{field}")));
+            }
+            InProject::Policies => {
+                let policies = value.as_table().into_iter().flatten();
+                for (policy, value) in policies {
+                    let Some(table) = value.as_table() else {
+                        continue;
+                    };
+                    self.refuse_inside(&format!("{name}.{policy}"), "", table, refused);
+                }
+            }
+        }
+    }
+
+    /// The same for the settings of a policy, which is called `policy`.
+    fn refuse_inside(&self, policy: &str, section: &str, table: &Table, refused: &mut Vec<String>) {
+        for (name, value) in table {
+            let name = format!("{section}{name}");
+            match (self.find(&name), value) {
+                (Some(key), value) => {
+                    let shown = format!("{policy}.{name}");
+                    self.refuse(key, &shown, value, refused);
+                }
+                (None, Value::Table(inner)) => {
+                    self.refuse_inside(policy, &format!("{name}."), inner, refused);
+                }
+                // No setting at all: whoever reads the policy says so.
+                _ => {}
+            }
+        }
     }
 }
 
@@ -122,7 +192,7 @@ fn check(key: &Key, name: &str, value: &Value, source: &Source) -> Result<(), Co
             format!("'{text}'"),
             format!("{expected}; {}", key.kind.allowed()),
         ),
-        None => (value.to_string(), key.kind.allowed()),
+        None => (shown(name, value).to_string(), key.kind.allowed()),
     };
     Err(ConfigError::Value {
         key: name.to_owned(),
@@ -138,6 +208,8 @@ pub(super) struct Set {
     pub(super) name: String,
     pub(super) value: Value,
     pub(super) source: Source,
+    /// True if a list goes behind the one that is there, in place of replacing it.
+    pub(super) behind: bool,
 }
 
 /// Settings, each with who made it.
@@ -154,7 +226,12 @@ impl Laid {
         let mut path = set.name.split('.').peekable();
         while let Some(name) = path.next() {
             if path.peek().is_none() {
-                merge(table, name, &set.value);
+                match (table.get_mut(name), &set.value) {
+                    (Some(Value::Array(there)), Value::Array(more)) if set.behind => {
+                        there.extend(more.iter().cloned());
+                    }
+                    _ => merge(table, name, &set.value),
+                }
                 break;
             }
             let inner = table

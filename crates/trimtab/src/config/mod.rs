@@ -1,7 +1,8 @@
 //! Settings from files, the environment and flags, each with where it comes from.
 //!
 //! The order, the strongest first: flags, environment, the project's `trimtab.toml`, the
-//! user's file, the preset.
+//! user's file, the preset. A project's file may have been written by anybody: it may choose
+//! what goes into a window ([`InProject`]), and nothing else.
 //!
 //! ```
 //! use trimtab::config::{Config, Inputs};
@@ -19,10 +20,14 @@
 mod designs;
 mod error;
 mod files;
+mod inputs;
 mod keys;
 mod layer;
+mod said;
 mod schema;
+mod shown;
 mod source;
+mod trust;
 
 #[cfg(test)]
 mod tests;
@@ -30,61 +35,32 @@ mod tests;
 use std::path::PathBuf;
 
 use toml::{Table, Value};
-use trimtab_engine::policy::{PRESETS, Policy, UnknownPreset};
+use trimtab_engine::policy::Policy;
+
+use crate::network::Network;
 
 pub use designs::{ALIASES, Alias};
 pub use error::ConfigError;
-pub use files::PROJECT_FILE;
-pub use keys::{KEYS, Key, Kind};
+pub use files::{PROJECT_FILE, config_folder};
+pub use inputs::Inputs;
+pub use keys::{InProject, KEYS, Key, Kind};
 pub use schema::{commented, inline, schema};
 pub use source::Source;
+pub use trust::{NotRead, UntrustedFile, read_own_file};
 
-use layer::{Known, Laid, Set};
+use layer::{Known, Laid};
+use said::{preset, said};
+use shown::shown;
 
 /// Settings of the library itself, not of its policy.
-const OWN: [&str; 4] = ["store", "model", "window", "max_output"];
-
-/// Where settings are looked for. Everything comes in as a value.
-#[derive(Clone, Debug, Default)]
-pub struct Inputs {
-    /// Flags: key, value as typed, the flag's name.
-    pub flags: Vec<(String, String, String)>,
-    /// The environment.
-    pub environment: Vec<(String, String)>,
-    /// The folder from which the project's file is looked for, upward; none for no search.
-    pub folder: Option<PathBuf>,
-    /// The file to use in place of the project's.
-    pub file: Option<PathBuf>,
-    /// Settings of callers, besides those of the library.
-    pub more: Vec<Key>,
-}
-
-impl Inputs {
-    /// The environment of this process and its working folder.
-    pub fn of_process() -> Self {
-        let text = |value: std::ffi::OsString| value.into_string().ok();
-        let environment = std::env::vars_os();
-        Self {
-            environment: environment
-                .filter_map(|(name, value)| Some((text(name)?, text(value)?)))
-                .collect(),
-            folder: std::env::current_dir().ok(),
-            ..Self::default()
-        }
-    }
-
-    /// Adds a setting as `key=value`, said by `flag`; without `=` it is a switch.
-    pub fn set(&mut self, setting: &str, flag: &str) {
-        let (key, value) = setting.split_once('=').unwrap_or((setting, "true"));
-        let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
-        self.flags.push((key, value, flag.to_owned()));
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        let found = self.environment.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.clone())
-    }
-}
+const OWN: [&str; 6] = [
+    "store",
+    "model",
+    "window",
+    "max_output",
+    "network.ca_file",
+    "network.proxy",
+];
 
 /// One resolved setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,6 +86,8 @@ pub struct Config {
     pub window: Option<u64>,
     /// How long an answer may be, where somebody says it.
     pub max_output: Option<u64>,
+    /// How other machines are reached.
+    pub network: Network,
     laid: Laid,
     keys: Vec<Key>,
 }
@@ -124,6 +102,7 @@ impl Config {
         let said = said(inputs, &known)?;
         let preset = preset(&said)?;
         let mut laid = base(&preset);
+        laid.table.extend(inputs.defaults.clone());
         for set in &said.files {
             laid.lay(set);
         }
@@ -150,6 +129,7 @@ impl Config {
             model: text("model"),
             window: number("window"),
             max_output: number("max_output"),
+            network: network(inputs, &laid),
             laid,
             keys,
         };
@@ -201,111 +181,17 @@ impl Config {
     }
 }
 
-/// Fields that hold what nobody may see.
-const SECRETS: [&str; 2] = ["key", "token"];
-
-/// A value as it may be shown.
-fn shown(name: &str, value: &Value) -> Value {
-    let last = name.rsplit('.').next().unwrap_or_default();
-    match value {
-        Value::String(_) if SECRETS.contains(&last) => Value::from("***"),
-        Value::Array(values) => Value::Array(values.iter().map(|one| shown(name, one)).collect()),
-        Value::Table(fields) => {
-            let fields = fields.iter();
-            Value::Table(
-                fields
-                    .map(|(field, value)| (field.clone(), shown(field, value)))
-                    .collect(),
-            )
-        }
-        other => other.clone(),
-    }
-}
-
-/// What was said, by whom, the weaker before the stronger in each list.
-struct Said {
-    files: Vec<Set>,
-    environment: Vec<Set>,
-    flags: Vec<Set>,
-}
-
-fn said(inputs: &Inputs, known: &Known<'_>) -> Result<Said, ConfigError> {
-    let mut files = Vec::new();
-    let user = files::user(|name| inputs.variable(name)).filter(|path| path.is_file());
-    if let Some(path) = user {
-        files.extend(known.flat(&files::read(&path)?, &Source::User(path))?);
-    }
-    let named = || {
-        inputs
-            .variable("TRIMTAB_CONFIG")
-            .filter(|path| !path.is_empty())
+/// How other machines are reached, as the settings and the environment say it.
+fn network(inputs: &Inputs, laid: &Laid) -> Network {
+    let set = |name: &str| {
+        let value = laid.get(name).and_then(Value::as_str);
+        value.filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let file = inputs.file.clone().or_else(|| named().map(PathBuf::from));
-    let found = || inputs.folder.as_deref().and_then(files::project);
-    if let Some(path) = file.or_else(found) {
-        files.extend(known.flat(&files::read(&path)?, &Source::Project(path))?);
+    let ca_file = set("network.ca_file").or_else(|| inputs.variable("SSL_CERT_FILE"));
+    Network {
+        ca_file: ca_file.map(PathBuf::from),
+        proxy: set("network.proxy"),
     }
-    let mut flags = Vec::new();
-    for (key, text, flag) in &inputs.flags {
-        flags.push(known.typed(key, text, &Source::Flag(flag.clone()))?);
-    }
-    Ok(Said {
-        files,
-        environment: environment(inputs, known)?,
-        flags,
-    })
-}
-
-/// Settings from variables. One that looks like a setting of a section and is none is an
-/// error; other names are not ours to judge.
-fn environment(inputs: &Inputs, known: &Known<'_>) -> Result<Vec<Set>, ConfigError> {
-    let mut all = Vec::new();
-    for (variable, text) in &inputs.environment {
-        let Some(name) = variable.strip_prefix("TRIMTAB_") else {
-            continue;
-        };
-        let source = Source::Environment(variable.clone());
-        let is = |key: &&&Key| key.variable() == *variable;
-        if let Some(key) = known.keys.iter().find(is) {
-            if !text.is_empty() {
-                all.push(known.typed(key.name, text, &source)?);
-            }
-            continue;
-        }
-        let name = name.to_lowercase();
-        let sections = known.keys.iter().filter_map(|key| key.name.split_once('.'));
-        let mut sections = sections.map(|(section, _)| section);
-        if let Some(section) = sections.find(|section| name.starts_with(&format!("{section}_"))) {
-            let key = name.replacen(&format!("{section}_"), &format!("{section}."), 1);
-            known.typed(&key, text, &source)?;
-        }
-    }
-    Ok(all)
-}
-
-/// The preset that the strongest source names.
-fn preset(said: &Said) -> Result<String, ConfigError> {
-    let all = said
-        .files
-        .iter()
-        .chain(&said.environment)
-        .chain(&said.flags);
-    let named = all.rev().find(|set| set.name == "preset");
-    let default = PRESETS.first().map_or("", |preset| preset.name);
-    let Some(set) = named else {
-        return Ok(default.to_owned());
-    };
-    let name = set.value.as_str().unwrap_or_default();
-    Policy::preset(name).map_err(|UnknownPreset(value)| ConfigError::Value {
-        key: "preset".to_owned(),
-        value: format!("'{value}'"),
-        source: set.source.clone(),
-        allowed: KEYS
-            .first()
-            .map(|key| key.kind.allowed())
-            .unwrap_or_default(),
-    })?;
-    Ok(name.to_owned())
 }
 
 /// The settings of a preset, said by it or not.
@@ -330,10 +216,7 @@ fn base(preset: &str) -> Laid {
 /// Lays what the names of design `checkpoint` say over its preset.
 fn lay_aliases(laid: &mut Laid, inputs: &Inputs) -> Result<(), ConfigError> {
     for alias in ALIASES {
-        let Some(text) = inputs
-            .variable(alias.variable)
-            .filter(|text| !text.is_empty())
-        else {
+        let Some(text) = inputs.variable(alias.variable) else {
             continue;
         };
         match designs::set(laid, alias.variable, &text) {

@@ -6,12 +6,12 @@ use serde_json::{Map, Value as Json, json};
 use toml::{Table, Value};
 use trimtab_engine::policy::{Policy, UnknownPreset};
 
-use super::keys::{Key, Kind};
+use super::keys::{InProject, Key, Kind};
 use super::layer::Laid;
 
-/// A JSON schema of all settings, with what each is by default in `preset`.
-pub fn schema(keys: &[Key], preset: &str) -> Result<Json, UnknownPreset> {
-    let defaults = defaults(preset)?;
+/// A JSON schema of all settings, with what each is by default: in `preset`, or in `more`.
+pub fn schema(keys: &[Key], preset: &str, more: &Table) -> Result<Json, UnknownPreset> {
+    let defaults = defaults(preset, more)?;
     let mut root = section("Settings of Trimtab: trimtab.toml");
     for key in keys {
         let mut at = &mut root;
@@ -65,6 +65,8 @@ fn property(key: &Key, defaults: &Laid) -> Json {
     if let Some(map) = map.as_object_mut() {
         map.insert("description".to_owned(), json!(key.about));
         map.insert("x-environment".to_owned(), json!(key.variable()));
+        let in_project = key.in_project != InProject::Refused;
+        map.insert("x-in-project".to_owned(), json!(in_project));
         let default = defaults
             .get(key.name)
             .and_then(|value| serde_json::to_value(value).ok());
@@ -73,26 +75,38 @@ fn property(key: &Key, defaults: &Laid) -> Json {
     map
 }
 
-fn defaults(preset: &str) -> Result<Laid, UnknownPreset> {
+fn defaults(preset: &str, more: &Table) -> Result<Laid, UnknownPreset> {
     let policy = Policy::preset(preset)?;
+    let mut table = Table::try_from(&policy).unwrap_or_default();
+    table.extend(more.clone());
     Ok(Laid {
-        table: Table::try_from(&policy).unwrap_or_default(),
+        table,
         ..Laid::default()
     })
 }
 
-/// A file to begin with: every setting with its meaning and its value in `preset`, all but the
-/// preset commented out.
-pub fn commented(keys: &[Key], preset: &str) -> Result<String, UnknownPreset> {
-    let defaults = defaults(preset)?;
+/// What a setting means, and whether it is for projects.
+fn about(key: &Key) -> String {
+    match key.in_project {
+        InProject::Refused => format!("{} (not for a project's file)", key.about),
+        _ => key.about.to_owned(),
+    }
+}
+
+/// A file to begin with: every setting with its meaning and its value in `preset` or in `more`,
+/// all but the preset commented out.
+pub fn commented(keys: &[Key], preset: &str, more: &Table) -> Result<String, UnknownPreset> {
+    let defaults = defaults(preset, more)?;
     let mut text = String::from(
         "# Settings of Trimtab for this project. What is commented out is what the preset says.\n\
-         # Order, the strongest first: flags, environment, this file, the user's file, the preset.\n",
+         # Order, the strongest first: flags, environment, this file, the user's file, the preset.\n\
+         # Settings that are not for a project's file stand in the user's file, or in one that\n\
+         # --config or TRIMTAB_CONFIG names.\n",
     );
     // A file's own keys stand before its first section.
     let plain = keys.iter().filter(|key| !key.name.contains('.'));
     for key in plain {
-        let _ = writeln!(text, "\n# {}", key.about);
+        let _ = writeln!(text, "\n# {}", about(key));
         let is_preset = key.name == "preset";
         let mark = if is_preset { "" } else { "# " };
         let value = if is_preset {
@@ -112,7 +126,7 @@ pub fn commented(keys: &[Key], preset: &str) -> Result<String, UnknownPreset> {
             };
             let value = defaults.get(key.name).cloned();
             let value = inline(&value.unwrap_or_else(|| nothing(key.kind)));
-            let _ = write!(text, "# {}\n# {name} = {value}\n", key.about);
+            let _ = write!(text, "# {}\n# {name} = {value}\n", about(key));
         }
     }
     Ok(text)

@@ -11,7 +11,9 @@ pub enum Source {
     Flag(String),
     /// An environment variable.
     Environment(String),
-    /// The project's file, or the one that was named.
+    /// The file that the user named, by `--config` or `TRIMTAB_CONFIG`.
+    Named(PathBuf),
+    /// The project's file, which somebody else may have written.
     Project(PathBuf),
     /// The user's file.
     User(PathBuf),
@@ -27,6 +29,7 @@ impl Source {
         match self {
             Self::Flag(_) => "flag",
             Self::Environment(_) => "environment",
+            Self::Named(_) => "named",
             Self::Project(_) => "project",
             Self::User(_) => "user",
             Self::Preset(_) => "preset",
@@ -38,7 +41,9 @@ impl Source {
     pub fn name(&self) -> String {
         match self {
             Self::Flag(name) | Self::Environment(name) | Self::Preset(name) => name.clone(),
-            Self::Project(path) | Self::User(path) => path.display().to_string(),
+            Self::Named(path) | Self::Project(path) | Self::User(path) => {
+                path.display().to_string()
+            }
             Self::Default => String::new(),
         }
     }

@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use trimtab_engine::policy::PRESETS;
+
 use super::*;
 
 fn with(flags: &[&str], environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
@@ -74,6 +76,7 @@ fn the_stronger_source_wins() {
     let folder = tempfile::tempdir().unwrap();
     let deep = folder.path().join("a/b");
     fs::create_dir_all(&deep).unwrap();
+    fs::create_dir(folder.path().join(".git")).unwrap();
     fs::create_dir_all(folder.path().join("config/trimtab")).unwrap();
     let user = folder.path().join("config/trimtab/config.toml");
     let project = folder.path().join("trimtab.toml");
@@ -287,7 +290,7 @@ fn the_names_of_the_second_design_mean_what_they_say() {
 #[test]
 fn the_file_to_begin_with_is_read_as_the_preset() {
     for preset in PRESETS {
-        let text = commented(KEYS, preset.name).unwrap();
+        let text = commented(KEYS, preset.name, &Table::new()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trimtab.toml");
         fs::write(&path, &text).unwrap();
@@ -319,7 +322,7 @@ fn the_file_to_begin_with_is_read_as_the_preset() {
 
 #[test]
 fn the_schema_names_every_setting() {
-    let schema = schema(KEYS, "refs").unwrap();
+    let schema = schema(KEYS, "refs", &Table::new()).unwrap();
     for key in KEYS {
         let path: Vec<String> = key
             .name
@@ -330,4 +333,113 @@ fn the_schema_names_every_setting() {
         assert_eq!(found["description"], key.about);
     }
     assert_eq!(schema["properties"]["repair"]["default"], "strip");
+}
+
+/// What a project's file with this text is refused for.
+fn refused_in_project(text: &str, more: &[Key]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(PROJECT_FILE), text).unwrap();
+    let inputs = Inputs {
+        folder: Some(folder.path().to_owned()),
+        more: more.to_vec(),
+        ..Inputs::default()
+    };
+    match Config::load(&inputs) {
+        Err(ConfigError::Project { keys, .. }) => keys,
+        Err(other) => panic!("{other}"),
+        Ok(_) => Vec::new(),
+    }
+}
+
+#[test]
+fn a_project_may_decide_about_windows_and_nothing_else() {
+    let allowed = "preset = 'refs'\nwindow = 1000\n[views]\nprotected = ['x']\n";
+    assert!(refused_in_project(allowed, &[]).is_empty());
+    let keys = refused_in_project(
+        "store = '/x'\nmodel = 'scripted:x'\n[compaction]\nmodel = 'm'\nauto = false\n\
+         [compaction.prompt]\nsummary = 'x'\n[network]\nproxy = 'http://x'\n",
+        &[],
+    );
+    let expected = [
+        "compaction.model",
+        "compaction.prompt.summary",
+        "model",
+        "network.proxy",
+        "store",
+    ];
+    assert_eq!(
+        BTreeSet::from_iter(keys),
+        expected.map(str::to_owned).into()
+    );
+}
+
+#[test]
+fn a_project_may_not_hide_a_setting_in_a_table() {
+    const MORE: &[Key] = &[
+        Key::new("own.new", Kind::Number, ""),
+        Key::new("own.policies", Kind::Table, "").in_project(InProject::Policies),
+        Key::new("own.rules", Kind::Table, "").in_project(InProject::Fields(&["name", "window"])),
+    ];
+    let refused = |text: &str| refused_in_project(text, MORE);
+    assert_eq!(refused("[own]\nnew = 1\n"), ["own.new"]);
+    assert!(refused("[own.policies.a]\npreset = 'refs'\nwindow = 1\n").is_empty());
+    let nested = "[own.policies.a.compaction]\nmodel = 'm'\nauto = true\n";
+    assert_eq!(refused(nested), ["own.policies.a.compaction.model"]);
+    let deep = "[own.policies.a.compaction.prompt]\nsummary = 'x'\n";
+    assert_eq!(refused(deep), ["own.policies.a.compaction.prompt.summary"]);
+    assert!(refused("[[own.rules]]\nname = 'a'\nwindow = 1\n").is_empty());
+    assert_eq!(
+        refused("[[own.rules]]\nname = 'a'\nmode = 'x'\n"),
+        ["own.rules.mode"]
+    );
+}
+
+#[test]
+fn the_rules_of_a_project_stand_behind_those_of_the_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let user = folder.path().join("config/trimtab/config.toml");
+    fs::create_dir_all(user.parent().unwrap()).unwrap();
+    fs::write(&user, "[[own.rules]]\nname = 'user'\n").unwrap();
+    let project = folder.path().join(PROJECT_FILE);
+    fs::write(&project, "[[own.rules]]\nname = 'project'\n").unwrap();
+    let rules = Key::new("own.rules", Kind::Table, "").in_project(InProject::Fields(&["name"]));
+    let config = folder.path().join("config").display().to_string();
+    let inputs = Inputs {
+        folder: Some(folder.path().to_owned()),
+        environment: vec![("XDG_CONFIG_HOME".into(), config)],
+        more: vec![rules],
+        ..Inputs::default()
+    };
+    let rules = Config::load(&inputs).unwrap();
+    let rules = rules.get("own.rules").unwrap().as_array().unwrap();
+    let names: Vec<_> = rules
+        .iter()
+        .filter_map(|rule| rule["name"].as_str())
+        .collect();
+    assert_eq!(names, ["user", "project"]);
+}
+
+#[test]
+fn keys_and_passwords_are_not_shown() {
+    let more = [
+        Key::new("own.token", Kind::Text, ""),
+        Key::new("own.list", Kind::Table, ""),
+    ];
+    let mut inputs = Inputs {
+        more: more.to_vec(),
+        ..Inputs::default()
+    };
+    inputs.set("network.proxy=me:hidden@proxy:3128", "--set");
+    inputs.set("own.token=hidden", "--set");
+    inputs.set(
+        "own.list=[{url = 'http://me:hidden@host', key = 'hidden', n = 1}]",
+        "--set",
+    );
+    let config = Config::load(&inputs).unwrap();
+    let shown = format!("{:?} {:?}", config.settings(), config.network);
+    assert!(shown.contains("***@proxy:3128") && shown.contains("http://***@host"));
+    assert!(!shown.contains("hidden"), "{shown}");
+    inputs.set("own.list=http://me:hidden@host", "--set");
+    let told = Config::load(&inputs).unwrap_err().to_string();
+    assert!(!told.contains("hidden"), "{told}");
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use trimtab::config::{ALIASES, Config, Inputs, KEYS, Key, Kind, inline};
+use trimtab::config::{ALIASES, Config, InProject, Inputs, KEYS, Key, Kind, inline};
 use trimtab::engine::policy::{Designs, PRESETS, Preset};
 
 /// What stands around the part of a document that is made.
@@ -120,11 +120,20 @@ fn type_of(key: &Key) -> String {
     }
 }
 
+fn in_project(key: &Key) -> &'static str {
+    if key.in_project == InProject::Refused {
+        "no"
+    } else {
+        "yes"
+    }
+}
+
 #[test]
 fn the_page_of_the_settings_is_made_from_their_list() {
     let config = settings_of(&PRESETS[0]);
-    let mut text =
-        String::from("| setting | what it may be | default | meaning |\n|---|---|---|---|\n");
+    let mut text = String::from(
+        "| setting | what it may be | default | in a project's file | meaning |\n|---|---|---|---|---|\n",
+    );
     for key in KEYS {
         let default = config.get(key.name).map(inline);
         let default = default.map(|value| {
@@ -136,6 +145,7 @@ fn the_page_of_the_settings_is_made_from_their_list() {
             format!("`{}`", key.name),
             type_of(key),
             default.unwrap_or_default(),
+            in_project(key).to_owned(),
             cell(key.about),
         ];
         let _ = writeln!(text, "| {} |", cells.join(" | "));

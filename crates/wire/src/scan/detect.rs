@@ -15,6 +15,8 @@ use crate::json::pick;
 /// assert_eq!(detect(b"{}", "/v1/messages?beta=true"), Some(Dialect::Messages));
 /// assert_eq!(detect(br#"{"input": "hi"}"#, "/"), Some(Dialect::Responses));
 /// assert_eq!(detect(b"{}", "/v1/models"), None);
+/// // Another interface, which only ends alike.
+/// assert_eq!(detect(b"{}", "/v1/threads/t1/messages"), None);
 /// ```
 pub fn detect(body: &[u8], path: &str) -> Option<Dialect> {
     by_path(path).or_else(|| by_body(std::str::from_utf8(body).ok()?))
@@ -23,7 +25,9 @@ pub fn detect(body: &[u8], path: &str) -> Option<Dialect> {
 fn by_path(path: &str) -> Option<Dialect> {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let path = path.trim_end_matches('/');
-    if path.ends_with("/chat/completions") {
+    if path.contains("/threads/") {
+        None
+    } else if path.ends_with("/chat/completions") {
         Some(Dialect::Chat)
     } else if path.ends_with("/messages") || path.ends_with("/messages/count_tokens") {
         Some(Dialect::Messages)

@@ -79,7 +79,7 @@ impl Opened {
         let config = around.config(chosen.preset.as_deref())?;
         let choice = chosen.or(of_config(&config));
         let answered = || sessions::answers(&*store, &id);
-        let model = open_model(&choice, &around.catalogue, answered)?;
+        let model = open_model(&choice, &around.catalogue, &config, answered)?;
         let (settings, choice) = around.settings(model, choice, config)?;
         let opened = Agent::open(Arc::clone(&store), id.clone(), settings);
         let (agent, events) = opened.map_err(|error| failed(&error))?;
@@ -98,12 +98,12 @@ impl Opened {
     /// Goes on with other choices. What the session decided stays.
     pub(super) fn change(&mut self, choice: Choice) -> Result<(), Failure> {
         let around = &self.around;
+        let config = around.config(choice.preset.as_deref())?;
         let model = if choice.model == self.choice.model {
             self.agent.settings().model.clone()
         } else {
-            open_model(&choice, &around.catalogue, || Ok(0))?
+            open_model(&choice, &around.catalogue, &config, || Ok(0))?
         };
-        let config = around.config(choice.preset.as_deref())?;
         let (settings, choice) = around.settings(model, choice, config)?;
         let changed = self.agent.change(settings);
         changed.map_err(|error| failed(&error))?;
@@ -148,6 +148,7 @@ impl Opened {
 fn open_model(
     choice: &Choice,
     catalogue: &Catalogue,
+    config: &Config,
     answered: impl FnOnce() -> Result<usize, Error>,
 ) -> Result<Model, Failure> {
     let name = choice.model.as_deref().map(str::trim).unwrap_or_default();
@@ -167,7 +168,7 @@ fn open_model(
         base_url: choice.base_url.as_deref(),
         dialect: choice.dialect.map(Into::into),
     };
-    model::find(&wanted, catalogue)
+    model::find(&wanted, catalogue, settings::outgoing(config)?)
 }
 
 /// What is told of an error of the agent.

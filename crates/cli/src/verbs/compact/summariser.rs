@@ -12,7 +12,7 @@ use trimtab_wire::transcript::Conversation;
 
 use crate::exit::Failure;
 use crate::model::Wanted;
-use crate::{catalogue, model};
+use crate::{catalogue, model, settings};
 
 /// Who writes the summary: a model, or nobody.
 pub(super) struct Summariser(Option<Model>);
@@ -21,7 +21,8 @@ impl Summariser {
     /// The model that was named, by flag or in the settings.
     pub(super) fn new(named: Option<&str>, config: &Config) -> Result<Self, Failure> {
         let set = Some(config.policy.compaction.model.as_str()).filter(|name| !name.is_empty());
-        named.or(set).map(open).transpose().map(Self)
+        let opened = named.or(set).map(|name| open(name, config));
+        opened.transpose().map(Self)
     }
 
     /// The plan with its answers. Without a model there are none, and the plan has something
@@ -45,7 +46,7 @@ impl Summariser {
     }
 }
 
-fn open(name: &str) -> Result<Model, Failure> {
+fn open(name: &str, config: &Config) -> Result<Model, Failure> {
     if let Some(script) = model::script(name)? {
         return Ok(Model::new(Client::new(script.writes_summaries()), name));
     }
@@ -53,7 +54,7 @@ fn open(name: &str) -> Result<Model, Failure> {
         name,
         ..Wanted::default()
     };
-    model::find(&wanted, &catalogue::load()?)
+    model::find(&wanted, &catalogue::load()?, settings::outgoing(config)?)
 }
 
 /// The tools that were called: some providers refuse calls of tools that are not listed.

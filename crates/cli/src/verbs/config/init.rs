@@ -4,10 +4,11 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
-use trimtab::config::{KEYS, commented};
+use trimtab::config::commented;
 use trimtab::engine::policy::PRESETS;
 
 use crate::exit::Failure;
+use crate::settings;
 use crate::ui::Terminal;
 use crate::ui::visible::visible;
 
@@ -19,7 +20,8 @@ pub(super) fn run(
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let default = PRESETS.first().map_or("", |preset| preset.name);
-    let text = commented(KEYS, preset.unwrap_or(default)).map_err(|unknown| {
+    let (keys, defaults) = (settings::keys(), settings::defaults());
+    let text = commented(&keys, preset.unwrap_or(default), &defaults).map_err(|unknown| {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
         Failure::input(
             format!("--preset: preset = '{}' cannot be used", unknown.0),

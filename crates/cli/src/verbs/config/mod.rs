@@ -6,7 +6,7 @@ mod show;
 use std::io::Write;
 use std::path::PathBuf;
 
-use trimtab::config::{KEYS, schema};
+use trimtab::config::schema;
 
 use crate::args::Common;
 use crate::exit::Failure;
@@ -51,9 +51,12 @@ pub const ABOUT: &str = "\
 Show, document and begin the settings.
 
 A setting comes from, the strongest first: a flag of the verb or --set KEY=VALUE; the environment, \
-TRIMTAB_ and its name in capitals with _ for every dot; the project's trimtab.toml, found upward \
-from the working folder, or the file that --config or TRIMTAB_CONFIG names; the user's \
-trimtab/config.toml in the configuration folder; the preset.";
+TRIMTAB_ and its name in capitals with _ for every dot; the project's trimtab.toml, in the working \
+folder or above it up to the root of its repository, or the file that --config or TRIMTAB_CONFIG \
+names; the user's trimtab/config.toml in the configuration folder; the preset.
+
+A project's file may decide what goes into a window, and nothing else: not where requests, keys \
+and outputs go, and not what is protected. It is read only if nobody else can write to it.";
 
 /// What it says last.
 pub const EXAMPLES: &str = "\
@@ -79,7 +82,8 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         Verb::Show { filter } => show::run(filter, common, terminal),
         Verb::Schema => {
             let preset = settings::load(common, &[])?.policy.preset;
-            let schema = schema(KEYS, &preset).unwrap_or_default();
+            let (keys, defaults) = (settings::keys(), settings::defaults());
+            let schema = schema(&keys, &preset, &defaults).unwrap_or_default();
             writeln!(terminal.out(), "{schema:#}")?;
             Ok(())
         }

@@ -112,9 +112,9 @@ fn parse_window(text: &str) -> Result<u64, String> {
 
 fn serving(address: SocketAddr) -> String {
     format!(
-        "still serving on http://{address} with the scripted model; Ctrl-C ends it\n{}\n  \
+        "still serving on http://{address} with the scripted model; Ctrl-C ends it{}\n  \
          with a real model:  trimtab serve, or trimtab wrap claude",
-        pointing(address)
+        pointing(address, &ProxyConfig::default().upstreams())
     )
 }
 

@@ -1,6 +1,7 @@
 //! One thing that was looked at.
 
 use serde::Serialize;
+use trimtab::redact::redact_urls;
 
 use crate::exit::Failure;
 
@@ -44,7 +45,7 @@ impl Check {
         Self {
             name: name.into(),
             state: State::Ok,
-            message: message.into(),
+            message: redact_urls(&message.into()).into_owned(),
             hint: None,
         }
     }

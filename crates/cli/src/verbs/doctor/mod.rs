@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod check;
+mod network;
 mod port;
 mod store;
 mod upstream;
@@ -10,11 +11,13 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use serde_json::json;
+use trimtab::config::Source;
 
 use self::check::{Check, State};
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::proxy::block_on;
+use crate::proxy::destinations::destinations;
 use crate::proxy::http::Http;
 use crate::proxy::settings::{ProxyArgs, Resolved, mode_name, resolve};
 use crate::ui::visible::visible;
@@ -41,13 +44,15 @@ Check settings, store, upstreams and keys, and say what to do.
 One line for each check: ok, warning or problem, what was found, and the way out.
 
   settings    every file, variable and flag is understood
+  network     further certificate authorities and the egress proxy
   store       can be written and read back, has room, holds no damaged output
   catalogue   windows and prices are there
   port        is free, or a trimtab listens there already
   upstream    answers; takes the key of ANTHROPIC_API_KEY or OPENAI_API_KEY, where one is set;
               and its clock agrees with ours
 
-A key is sent to the upstream of its own kind only, and is never printed.";
+Where requests go is told first, if it is not the provider's own address. A key is sent to the \
+upstream of its own kind only, and is never printed.";
 
 /// What it says last.
 pub const EXAMPLES: &str = "\
@@ -63,7 +68,11 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     let mut checks = Vec::new();
     match resolve(&args.proxy, args.listen, common) {
         Ok(resolved) => {
+            for line in destinations(&resolved) {
+                terminal.note(&line);
+            }
             checks.push(settings(&resolved));
+            checks.push(network::check(&resolved));
             checks.extend(store::check(&resolved));
             checks.push(catalogue::check());
             checks.extend(block_on(async { Ok(outside(args, &resolved).await) })?);
@@ -85,7 +94,7 @@ fn settings(resolved: &Resolved) -> Check {
     let said = resolved.config.settings().into_iter();
     let mut sources: Vec<String> = said
         .map(|setting| setting.source)
-        .filter(|source| matches!(source.as_str(), "flag" | "environment" | "project" | "user"))
+        .filter(|source| !matches!(source, Source::Preset(_) | Source::Default))
         .map(|source| source.name())
         .collect();
     sources.sort_unstable();
@@ -103,7 +112,7 @@ fn settings(resolved: &Resolved) -> Check {
 
 /// What has to do with the network.
 async fn outside(args: &Args, resolved: &Resolved) -> Vec<Check> {
-    let http = Http::default();
+    let http = Http::new(resolved.outgoing.clone());
     let mut checks = vec![port::check(&http, resolved.proxy.listen).await];
     for one in resolved.proxy.upstreams() {
         let name = format!("upstream {}", one.name);

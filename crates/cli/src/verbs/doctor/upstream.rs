@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::{Method, StatusCode};
+use trimtab::provider::Provider;
 use trimtab_model::Dialect;
 use trimtab_proxy::Upstream;
 
@@ -23,18 +24,17 @@ pub(super) async fn check(
     key: impl Fn(&str) -> Option<String>,
 ) -> Vec<Check> {
     let name = format!("upstream {}", upstream.name);
-    let variable = variable(upstream);
-    let key = variable.and_then(key);
+    let variable = provider(upstream).map(Provider::key_variable);
+    let key = variable.and_then(key).filter(|key| may_see(upstream, key));
     let headers = headers(upstream, key.as_deref());
     let headers: Vec<(&str, &str)> = headers
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
-    let url = format!("{}/v1/models", upstream.url.trim_end_matches('/'));
-    match http
-        .send(Method::GET, &url, &headers, Vec::new(), PATIENCE)
-        .await
-    {
+    let url = upstream.address("/v1/models").unwrap_or_default();
+    let url = url.to_string();
+    let asked = http.send(Method::GET, &url, &headers, Vec::new(), PATIENCE);
+    match asked.await {
         Ok(answer) => {
             let mut checks = vec![judge(
                 &name,
@@ -53,14 +53,18 @@ pub(super) async fn check(
     }
 }
 
-/// The variable that holds the key for an upstream of one kind.
-fn variable(upstream: &Upstream) -> Option<&'static str> {
-    match upstream.dialects.as_slice() {
-        [] => None,
-        [Dialect::Messages] => Some("ANTHROPIC_API_KEY"),
-        dialects if !dialects.contains(&Dialect::Messages) => Some("OPENAI_API_KEY"),
-        _ => None,
-    }
+/// The provider whose key is for an upstream: it is set for dialects of that provider only.
+fn provider(upstream: &Upstream) -> Option<Provider> {
+    let mut kinds = upstream.dialects.iter().copied().map(Provider::of_dialect);
+    let first = kinds.next()?;
+    kinds.all(|kind| kind == first).then_some(first)
+}
+
+/// False for a provider's own address and a key that is plainly another's.
+fn may_see(upstream: &Upstream, key: &str) -> bool {
+    let address = upstream.address("/");
+    let provider = address.and_then(|uri| Provider::of_host(uri.host()?));
+    provider.is_none_or(|provider| provider.may_issue(key))
 }
 
 fn headers(upstream: &Upstream, key: Option<&str>) -> Vec<(&'static str, String)> {
@@ -144,13 +148,11 @@ mod tests {
     #[test]
     fn keys_go_to_their_own_kind_only() {
         let kind = |dialects: &[Dialect]| {
-            variable(&Upstream::new("u", "http://h").for_dialects(dialects.iter().copied()))
+            provider(&Upstream::new("u", "http://h").for_dialects(dialects.iter().copied()))
         };
-        assert_eq!(kind(&[Dialect::Messages]), Some("ANTHROPIC_API_KEY"));
-        assert_eq!(
-            kind(&[Dialect::Chat, Dialect::Responses]),
-            Some("OPENAI_API_KEY")
-        );
+        assert_eq!(kind(&[Dialect::Messages]), Some(Provider::Anthropic));
+        let openai = kind(&[Dialect::Chat, Dialect::Responses]);
+        assert_eq!(openai, Some(Provider::OpenAi));
         assert_eq!(kind(&[]), None);
         assert_eq!(kind(&Dialect::ALL), None);
     }

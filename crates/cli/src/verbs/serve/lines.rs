@@ -1,7 +1,12 @@
 //! What is said when the proxy starts.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use trimtab::provider::Provider;
+use trimtab_proxy::Upstream;
+
+use crate::proxy::destinations::destinations;
 use crate::proxy::settings::{Resolved, mode_name};
 use crate::ui::visible::visible;
 
@@ -10,23 +15,41 @@ pub(super) fn started(address: SocketAddr, resolved: &Resolved) -> String {
     let proxy = &resolved.proxy;
     let upstreams: Vec<String> = proxy.upstreams().iter().map(upstream).collect();
     let mode = mode_name(proxy.mode);
-    format!(
-        "trimtab: listening on http://{address} (preset {}, {mode}), upstreams: {}\n{}",
+    let mut text = format!(
+        "trimtab: listening on http://{address} (preset {}, {mode}), upstreams: {}",
         visible(&proxy.preset),
         upstreams.join(", "),
-        pointing(address)
-    )
+    );
+    for line in destinations(resolved) {
+        let _ = write!(text, "\n{line}");
+    }
+    text + &pointing(address, &proxy.upstreams())
 }
 
-/// How to point clients at the proxy.
-pub fn pointing(address: SocketAddr) -> String {
-    format!(
-        "  Anthropic clients:  ANTHROPIC_BASE_URL=http://{address}\n  \
-         OpenAI clients:     OPENAI_BASE_URL=http://{address}/v1"
-    )
+/// How to point clients at the proxy: those whose dialect an upstream takes.
+pub fn pointing(address: SocketAddr, upstreams: &[Upstream]) -> String {
+    let mut text = String::new();
+    for provider in Provider::ALL {
+        let dialects = provider.dialects();
+        let takes = |upstream: &&Upstream| dialects.iter().any(|one| upstream.takes(*one));
+        let taking = upstreams.iter().filter(takes);
+        let Some(upstream) = taking.min_by_key(|upstream| upstream.prefix.len()) else {
+            continue;
+        };
+        let (clients, path) = match provider {
+            Provider::Anthropic => ("Anthropic clients:", ""),
+            Provider::OpenAi => ("OpenAI clients:   ", "/v1"),
+        };
+        let (variable, prefix) = (provider.base_variable(), &upstream.prefix);
+        let _ = write!(
+            text,
+            "\n  {clients}  {variable}=http://{address}{prefix}{path}"
+        );
+    }
+    text
 }
 
-fn upstream(upstream: &trimtab_proxy::Upstream) -> String {
+fn upstream(upstream: &Upstream) -> String {
     let dialects: Vec<String> = upstream.dialects.iter().map(ToString::to_string).collect();
     let mut about = dialects;
     about.extend((!upstream.prefix.is_empty()).then(|| format!("under {}", upstream.prefix)));

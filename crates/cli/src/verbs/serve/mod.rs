@@ -10,11 +10,13 @@ use trimtab_proxy::{Record, Running};
 use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
+use crate::proxy::destinations::destinations;
 use crate::proxy::log::{Log, Notices, is_traffic};
 use crate::proxy::savings::Savings;
 use crate::proxy::settings::{ProxyArgs, Resolved, resolve};
 use crate::proxy::signals::{Order, Orders};
 use crate::proxy::{block_on, start};
+use crate::settings;
 use crate::ui::Terminal;
 
 /// What `trimtab serve` takes.
@@ -38,14 +40,16 @@ before the window overflows, and an overflow is recovered from. Whatever it does
 understand, and whatever goes wrong on its side, passes as it came.
 
 Without --upstream, Messages go to api.anthropic.com and the others to api.openai.com, with the \
-key that the client sends; the proxy needs none of its own.
+key that the client sends; the proxy needs none of its own. A request goes only to an upstream \
+that takes its dialect; one without such an upstream is refused.
 
 Each request is told in a line on standard error, or with --json as an object on standard \
 output. SIGHUP reads the settings again without dropping a stream. SIGTERM and Ctrl-C let open \
 streams end, a second one ends them.
 
-Settings are the table [proxy] of trimtab.toml, TRIMTAB_PROXY_<KEY> and the flags here, the \
-strongest last; docs/proxy.md has them all. The token for an address that others can reach is \
+Settings are the table [proxy] of the user's file or of the file that --config names, \
+TRIMTAB_PROXY_<KEY> and the flags here, the strongest last; docs/proxy.md has them all, and which \
+of them a project's trimtab.toml may make. The token for an address that others can reach is \
 TRIMTAB_PROXY_TOKEN or proxy.token, never a flag.";
 
 /// What it says last.
@@ -54,7 +58,7 @@ Examples:
   trimtab serve                                          then: ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
   trimtab serve --observe                                only report what would be done
   trimtab serve --upstream http://127.0.0.1:11434        a local model server
-  trimtab serve --upstream messages=https://gw.example   one dialect elsewhere
+  trimtab serve --upstream messages=https://gw.example   Messages only, and only there
   trimtab serve --listen 127.0.0.1:0 --preset refs       any free port, another policy
 
 Exit codes: 0 ended by a signal, 1 it failed, 2 the settings or the arguments are wrong.";
@@ -137,6 +141,10 @@ impl Server<'_> {
                 let moved = moved(self.running.address(), &resolved);
                 self.terminal
                     .say(&format!("trimtab: settings read again{moved}"));
+                settings::warn_of_skipped(self.common, self.terminal);
+                for line in destinations(&resolved) {
+                    self.terminal.say(&line);
+                }
             }
             Err(failure) => {
                 let message = format!("the old settings stay: {failure}");

@@ -3,22 +3,25 @@
 use std::path::Path;
 
 use serde_json::json;
-use trimtab_model::Dialect;
-use trimtab_proxy::{ProxyConfig, Upstream};
+use trimtab::provider::Provider;
+use trimtab_proxy::Upstream;
 
 use crate::exit::Failure;
+use crate::proxy::destinations::GEMINI;
 
 /// What stands for the proxy's address.
 const URL: &str = "{url}";
-/// Where Gemini's own interface is; it passes through, because we do not speak it.
-const GEMINI: &str = "https://generativelanguage.googleapis.com";
-/// The path under which it is reached.
+/// The path under which Gemini's own interface is reached; it passes through, because we do not
+/// speak it.
 const GEMINI_PATH: &str = "/gemini";
-/// Variables that say where a client sends its requests, and what it sends there.
-const BASES: [(&str, &[Dialect]); 3] = [
-    ("ANTHROPIC_BASE_URL", &[Dialect::Messages]),
-    ("OPENAI_BASE_URL", &[Dialect::Chat, Dialect::Responses]),
-    ("OPENAI_API_BASE", &[Dialect::Chat, Dialect::Responses]),
+/// The variable that names another address for it.
+const GEMINI_VARIABLE: &str = "GOOGLE_GEMINI_BASE_URL";
+/// Variables that say where a client sends its requests, the strongest first.
+const BASES: [(&str, Provider); 4] = [
+    ("ANTHROPIC_BASE_URL", Provider::Anthropic),
+    ("ANTHROPIC_API_BASE", Provider::Anthropic),
+    ("OPENAI_BASE_URL", Provider::OpenAi),
+    ("OPENAI_API_BASE", Provider::OpenAi),
 ];
 
 /// How a client is run.
@@ -28,7 +31,7 @@ pub(super) struct Setup {
     pub(super) env: Vec<(String, String)>,
     /// Arguments to put before the user's own.
     pub(super) args: Vec<String>,
-    /// Where the proxy sends requests, where nothing else says so; none for the providers.
+    /// Where the proxy sends requests, where nothing else says so.
     pub(super) upstreams: Vec<Upstream>,
 }
 
@@ -72,21 +75,15 @@ fn known(name: &str, variable: &impl Fn(&str) -> Option<String>) -> Setup {
             ..Setup::default()
         },
         "opencode" => env(&[("OPENCODE_CONFIG_CONTENT", &opencode(&openai))]),
-        "aider" => env(&[
-            ("OPENAI_API_BASE", &openai),
-            ("ANTHROPIC_API_BASE", URL),
-            ("ANTHROPIC_BASE_URL", URL),
-        ]),
         "gemini" => Setup {
-            upstreams: gemini(),
-            ..env(&[("GOOGLE_GEMINI_BASE_URL", &format!("{URL}{GEMINI_PATH}"))])
+            upstreams: vec![gemini(variable)],
+            ..env(&[(GEMINI_VARIABLE, &format!("{URL}{GEMINI_PATH}"))])
         },
-        // The names that the official libraries read.
-        _ => env(&[
-            ("ANTHROPIC_BASE_URL", URL),
-            ("OPENAI_BASE_URL", &openai),
-            ("OPENAI_API_BASE", &openai),
-        ]),
+        // A client reads whichever it knows: all of them must lead to us.
+        _ => env(&BASES.map(|(name, provider)| match provider {
+            Provider::Anthropic => (name, URL),
+            Provider::OpenAi => (name, openai.as_str()),
+        })),
     }
 }
 
@@ -115,40 +112,33 @@ fn opencode(openai: &str) -> String {
     json!({"provider": {"anthropic": at(openai), "openai": at(openai)}}).to_string()
 }
 
-/// Gemini under its path; everything else where it goes anyway.
-fn gemini() -> Vec<Upstream> {
-    let mut all = vec![Upstream {
+/// Gemini under its path.
+fn gemini(variable: &impl Fn(&str) -> Option<String>) -> Upstream {
+    let set = variable(GEMINI_VARIABLE).filter(|url| !url.is_empty());
+    let (name, url) = match &set {
+        Some(url) => (GEMINI_VARIABLE, url.as_str()),
+        None => ("gemini", GEMINI),
+    };
+    Upstream {
         prefix: GEMINI_PATH.to_owned(),
-        ..Upstream::new("gemini", GEMINI)
-    }];
-    all.extend(ProxyConfig::default().upstreams());
-    all
+        ..Upstream::new(name, url)
+    }
 }
 
 /// Where the environment sends requests now: there the proxy sends them, too.
 fn upstreams(variable: &impl Fn(&str) -> Option<String>) -> Vec<Upstream> {
-    let mut found: Vec<Upstream> = Vec::new();
-    for (name, dialects) in BASES {
-        let taken = |upstream: &Upstream| upstream.dialects == dialects;
-        let Some(url) = variable(name).filter(|url| !url.is_empty()) else {
-            continue;
-        };
-        if !found.iter().any(taken) {
-            let url = url.trim_end_matches('/');
-            // Paths that reach us have the version already.
-            let url = url.strip_suffix("/v1").unwrap_or(url);
-            found.push(Upstream::new(name, url).for_dialects(dialects.iter().copied()));
-        }
-    }
-    if found.is_empty() {
-        return found;
-    }
-    let missing = ProxyConfig::default().upstreams().into_iter();
-    let missing: Vec<_> = missing
-        .filter(|provider| !found.iter().any(|set| set.dialects == provider.dialects))
-        .collect();
-    found.extend(missing);
-    found
+    let set = |provider: Provider| {
+        let names = BASES.into_iter().filter(|(_, of)| *of == provider);
+        let mut urls = names.filter_map(|(name, _)| {
+            let url = variable(name).filter(|url| !url.is_empty())?;
+            Some(Upstream::new(name, url).for_dialects(provider.dialects().iter().copied()))
+        });
+        urls.next()
+    };
+    Provider::ALL
+        .into_iter()
+        .map(|provider| set(provider).unwrap_or_else(|| Upstream::of_provider(provider)))
+        .collect()
 }
 
 fn parse(text: &str) -> Result<(String, String), Failure> {
@@ -197,7 +187,11 @@ mod tests {
                 "http://127.0.0.1:9".to_owned(),
             );
             assert_eq!(setup.env, [expected], "{command}");
-            assert!(setup.upstreams.is_empty());
+            let urls: Vec<&str> = setup.upstreams.iter().map(|one| one.url.as_str()).collect();
+            assert_eq!(
+                urls,
+                ["https://api.anthropic.com", "https://api.openai.com"]
+            );
         }
         let codex = of("codex", &[("OPENAI_API_KEY", "k")]);
         assert!(
@@ -222,10 +216,7 @@ mod tests {
             .into_iter()
             .map(|(name, _)| name)
             .collect();
-        assert_eq!(
-            names,
-            ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"]
-        );
+        assert_eq!(names, BASES.map(|(name, _)| name));
         let asked = ["MY_URL={url}/x".to_owned()];
         let setup = setup("python3", &asked, |_| None).unwrap().at("http://h");
         assert_eq!(setup.env, [("MY_URL".to_owned(), "http://h/x".to_owned())]);
@@ -234,20 +225,31 @@ mod tests {
 
     #[test]
     fn an_address_that_is_set_becomes_the_upstream() {
-        let setup = of(
-            "claude",
-            &[("ANTHROPIC_BASE_URL", "https://gw.example/anthropic/")],
-        );
-        let urls: Vec<&str> = setup.upstreams.iter().map(|one| one.url.as_str()).collect();
+        let urls = |command: &str, set: &[(&str, &str)]| {
+            let upstreams = of(command, set).upstreams.into_iter();
+            upstreams.map(|one| one.url).collect::<Vec<_>>()
+        };
+        let anthropic = Provider::Anthropic.url();
+        let gateway = [("ANTHROPIC_BASE_URL", "https://gw.example/anthropic/")];
         assert_eq!(
-            urls,
-            ["https://gw.example/anthropic", "https://api.openai.com"]
+            urls("claude", &gateway),
+            ["https://gw.example/anthropic/", Provider::OpenAi.url()]
         );
-        let setup = of("aider", &[("OPENAI_API_BASE", "http://127.0.0.1:11434/v1")]);
-        let urls: Vec<&str> = setup.upstreams.iter().map(|one| one.url.as_str()).collect();
+        for name in ["OPENAI_API_BASE", "OPENAI_BASE_URL"] {
+            let local = [(name, "http://127.0.0.1:11434/v1")];
+            assert_eq!(
+                urls("aider", &local),
+                [anthropic, "http://127.0.0.1:11434/v1"]
+            );
+        }
+        let google = [("GOOGLE_GEMINI_BASE_URL", "https://gw.example/google")];
         assert_eq!(
-            urls,
-            ["http://127.0.0.1:11434", "https://api.anthropic.com"]
+            urls("gemini", &google),
+            [
+                "https://gw.example/google",
+                anthropic,
+                Provider::OpenAi.url()
+            ]
         );
     }
 }

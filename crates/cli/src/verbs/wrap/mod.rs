@@ -12,6 +12,7 @@ use self::clients::{Setup, setup};
 use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
+use crate::proxy::destinations::destinations;
 use crate::proxy::savings::Savings;
 use crate::proxy::settings::{ProxyArgs, resolve};
 use crate::proxy::{block_on, start};
@@ -45,12 +46,13 @@ Starts a proxy on a free port of this machine, points the client at it by enviro
 runs it in the foreground with its terminal, and tells at the end in one line what was saved. \
 No file of the client is changed, and the proxy ends with it. The exit code is the client's.
 
-Known are claude, codex, opencode, aider and gemini. Any other command gets \
-ANTHROPIC_BASE_URL, OPENAI_BASE_URL and OPENAI_API_BASE, which the official libraries read; or \
-what --env says, and nothing else.
+Known are claude, codex, opencode and gemini. Any other command, such as aider, gets \
+ANTHROPIC_BASE_URL, ANTHROPIC_API_BASE, OPENAI_BASE_URL and OPENAI_API_BASE, which the libraries \
+read; or what --env says, and nothing else.
 
-If ANTHROPIC_BASE_URL, OPENAI_BASE_URL or OPENAI_API_BASE is set already, the proxy sends \
-requests there, unless --upstream or the settings say otherwise.
+If ANTHROPIC_BASE_URL, OPENAI_BASE_URL, or another variable that the client reads is set already, \
+the proxy sends requests there, unless --upstream or the settings say otherwise. Where they go is \
+told at the start if it is not the provider's own address.
 
 Options for trimtab stand before the client; all that follows it belongs to the client.";
 
@@ -77,6 +79,10 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         let plan = setup(&client, &args.env, |name| std::env::var(name).ok())?;
         if resolved.proxy.upstreams.is_empty() {
             resolved.proxy.upstreams.clone_from(&plan.upstreams);
+            resolved.upstreams_from = None;
+        }
+        for line in destinations(&resolved) {
+            terminal.note(&line);
         }
         let (running, mut log, mut notices) = start(&resolved).await?;
         if let Ok(notice) = notices.try_recv() {

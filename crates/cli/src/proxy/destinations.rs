@@ -1,0 +1,75 @@
+//! Where requests go, told to whoever started the proxy.
+
+use trimtab::provider::Provider;
+use trimtab::redact::redact_address;
+use trimtab_model::Dialect;
+use trimtab_proxy::Upstream;
+
+use super::settings::Resolved;
+
+/// Where Gemini's own interface is.
+pub const GEMINI: &str = "https://generativelanguage.googleapis.com";
+
+/// A line for every upstream that is not the own address of the provider it stands for.
+pub fn destinations(resolved: &Resolved) -> Vec<String> {
+    let upstreams = resolved.proxy.upstreams();
+    let others = upstreams.iter().filter(|upstream| !is_own(upstream));
+    let line = |upstream: &Upstream| {
+        let from = resolved.upstreams_from.as_ref().unwrap_or(&upstream.name);
+        let (url, prefix) = (redact_address(&upstream.url), &upstream.prefix);
+        let under = if prefix.is_empty() {
+            String::new()
+        } else {
+            format!(" under {prefix}")
+        };
+        let what = names(&upstream.dialects);
+        format!("trimtab: {what}{under} go to {url}, set by {from}")
+    };
+    others.map(line).collect()
+}
+
+/// The dialects, for people.
+fn names(dialects: &[Dialect]) -> String {
+    let names: Vec<String> = dialects.iter().map(ToString::to_string).collect();
+    match names.as_slice() {
+        [] => "all requests".to_owned(),
+        names => names.join(" and "),
+    }
+}
+
+/// True for the own address of the provider whose dialects the upstream takes.
+fn is_own(upstream: &Upstream) -> bool {
+    if upstream.url == GEMINI {
+        return true;
+    }
+    let address = upstream.address("/");
+    let provider = address
+        .as_ref()
+        .and_then(|uri| Provider::of_host(uri.host()?));
+    let is_https = address
+        .as_ref()
+        .is_some_and(|uri| uri.scheme_str() == Some("https"));
+    let is_for = |provider: Provider| {
+        let takes = |dialect| provider.dialects().contains(dialect);
+        !upstream.dialects.is_empty() && upstream.dialects.iter().all(takes)
+    };
+    is_https && provider.is_some_and(is_for)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_provider_with_its_own_dialect_is_its_own_address() {
+        let at = |url: &str, dialects: &[Dialect]| {
+            is_own(&Upstream::new("u", url).for_dialects(dialects.iter().copied()))
+        };
+        assert!(at("https://api.anthropic.com", &[Dialect::Messages]));
+        assert!(at("https://api.openai.com/v1", &[Dialect::Chat]));
+        assert!(!at("http://api.openai.com", &[Dialect::Chat]));
+        assert!(!at("https://api.openai.com", &[Dialect::Messages]));
+        assert!(!at("https://api.openai.com", &[]));
+        assert!(!at("https://api.openai.com.evil.test", &[Dialect::Chat]));
+    }
+}

@@ -1,0 +1,25 @@
+//! How are other machines reached?
+
+use super::check::Check;
+use crate::proxy::settings::Resolved;
+
+/// Says which certificates are believed and which proxy leads out. Settings that cannot be used
+/// were refused before.
+pub(super) fn check(resolved: &Resolved) -> Check {
+    let mut found = Vec::new();
+    if let Some(path) = &resolved.config.network.ca_file {
+        found.push(format!("certificate authorities of {}", path.display()));
+    }
+    let upstreams = resolved.proxy.upstreams().into_iter();
+    let addresses = upstreams.filter_map(|upstream| upstream.address("/"));
+    let mut proxies: Vec<String> = addresses
+        .filter_map(|address| resolved.outgoing.proxy_of(&address))
+        .collect();
+    proxies.dedup();
+    found.extend(proxies.iter().map(|proxy| format!("egress proxy {proxy}")));
+    let found = match found.as_slice() {
+        [] => "no egress proxy, built-in certificate authorities".to_owned(),
+        found => found.join(", "),
+    };
+    Check::ok("network", found)
+}

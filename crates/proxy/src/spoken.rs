@@ -1,0 +1,122 @@
+//! What a request speaks, and what is said if no upstream takes it.
+
+use http::{HeaderMap, StatusCode};
+use serde_json::json;
+use trimtab::provider::Provider;
+use trimtab_model::Dialect;
+
+/// The header in which Messages carries its key.
+pub(crate) const API_KEY: &str = "x-api-key";
+
+/// The dialects that a request may be in: one if its path tells, else those of the provider
+/// whose form its credential has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spoken(&'static [Dialect]);
+
+impl Spoken {
+    /// What a client speaks, by the headers of its request.
+    pub(crate) fn by_client(headers: &HeaderMap) -> Self {
+        let has = |name: &str| headers.contains_key(name);
+        if has(API_KEY) || has("anthropic-version") {
+            return Provider::Anthropic.into();
+        }
+        if has("authorization") || has("api-key") {
+            return Provider::OpenAi.into();
+        }
+        // A credential of a provider that we do not know: only an upstream for everything.
+        if has("x-goog-api-key") {
+            return Self(&[]);
+        }
+        Self(&Dialect::ALL)
+    }
+
+    /// The dialects; none if the request is in no dialect of ours.
+    pub(crate) fn dialects(self) -> &'static [Dialect] {
+        self.0
+    }
+
+    fn names(self) -> String {
+        let names: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        names.join(" or ")
+    }
+}
+
+impl From<Provider> for Spoken {
+    fn from(provider: Provider) -> Self {
+        Self(provider.dialects())
+    }
+}
+
+impl From<Dialect> for Spoken {
+    fn from(dialect: Dialect) -> Self {
+        Self(match dialect {
+            Dialect::Chat => &[Dialect::Chat],
+            Dialect::Responses => &[Dialect::Responses],
+            Dialect::Messages => &[Dialect::Messages],
+        })
+    }
+}
+
+/// Why a request goes nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoute {
+    /// No upstream is for its path.
+    Path,
+    /// No upstream takes its dialect.
+    Dialect,
+    /// The upstream is a provider's own address, and the key is another's.
+    Key(Provider),
+}
+
+impl NoRoute {
+    /// The status: one that clients show and do not try again.
+    pub(crate) const STATUS: StatusCode = StatusCode::MISDIRECTED_REQUEST;
+
+    /// The error in the form of the dialect. `path` is shown without its query, in which there
+    /// may be a key.
+    pub(crate) fn error(self, spoken: Spoken, path: &str) -> serde_json::Value {
+        let message = self.message(spoken, path.split('?').next().unwrap_or_default());
+        if spoken == Spoken::from(Dialect::Messages) {
+            let error = json!({"type": "invalid_request_error", "message": message});
+            return json!({"type": "error", "error": error});
+        }
+        json!({"error": {
+            "message": message,
+            "type": "invalid_request_error",
+            "param": null,
+            "code": "no_upstream",
+        }})
+    }
+
+    fn message(self, spoken: Spoken, path: &str) -> String {
+        let flag = match spoken.0 {
+            [dialect] => format!("{}=URL", flag_name(*dialect)),
+            _ => "URL".to_owned(),
+        };
+        let set = format!("hint: set one with --upstream {flag} or in proxy.upstreams");
+        match self {
+            Self::Path => format!("no upstream is set for the path {path}\n{set}"),
+            Self::Dialect if spoken.0.is_empty() => {
+                format!("no upstream takes the credential of this request for {path}\n{set}")
+            }
+            Self::Dialect => format!(
+                "no upstream takes {}, so the request for {path} is not sent anywhere\n{set}",
+                spoken.names()
+            ),
+            Self::Key(provider) => format!(
+                "the key in the request for {path} is not one for {}, so it is not sent there\n\
+                 hint: give the client the key of that provider, or set another upstream",
+                provider.url()
+            ),
+        }
+    }
+}
+
+/// What a dialect is called in settings and flags.
+fn flag_name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Chat => "chat",
+        Dialect::Responses => "responses",
+        Dialect::Messages => "messages",
+    }
+}

@@ -1,0 +1,71 @@
+//! Where settings are looked for.
+
+use std::path::PathBuf;
+
+use toml::Table;
+
+use super::trust::{NotRead, UntrustedFile};
+use super::{Key, files};
+
+/// Where settings are looked for. Everything comes in as a value.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// Flags: key, value as typed, the flag's name.
+    pub flags: Vec<(String, String, String)>,
+    /// The environment.
+    pub environment: Vec<(String, String)>,
+    /// The folder from which the project's file is looked for, upward; none for no search.
+    pub folder: Option<PathBuf>,
+    /// The file to use in place of the project's. Whoever names it trusts it.
+    pub file: Option<PathBuf>,
+    /// Settings of callers, besides those of the library.
+    pub more: Vec<Key>,
+    /// What those are where nobody says anything.
+    pub defaults: Table,
+}
+
+impl Inputs {
+    /// The environment of this process and its working folder.
+    pub fn of_process() -> Self {
+        let text = |value: std::ffi::OsString| value.into_string().ok();
+        let environment = std::env::vars_os();
+        Self {
+            environment: environment
+                .filter_map(|(name, value)| Some((text(name)?, text(value)?)))
+                .collect(),
+            folder: std::env::current_dir().ok(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a setting as `key=value`, said by `flag`; without `=` it is a switch.
+    pub fn set(&mut self, setting: &str, flag: &str) {
+        let (key, value) = setting.split_once('=').unwrap_or((setting, "true"));
+        let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
+        self.flags.push((key, value, flag.to_owned()));
+    }
+
+    /// The project's file that is there and is not read, because somebody else may have
+    /// written it.
+    pub fn skipped_file(&self) -> Option<UntrustedFile> {
+        if self.named_file().is_some() {
+            return None;
+        }
+        match files::project(self.folder.as_deref()?) {
+            Err(NotRead::Untrusted(file)) => Some(file),
+            _ => None,
+        }
+    }
+
+    pub(super) fn named_file(&self) -> Option<PathBuf> {
+        let by_variable = || self.variable("TRIMTAB_CONFIG").map(PathBuf::from);
+        self.file.clone().or_else(by_variable)
+    }
+
+    /// The value of a variable that is set and not empty.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        let found = self.environment.iter().find(|(known, _)| known == name);
+        let value = found.map(|(_, value)| value.clone());
+        value.filter(|value| !value.is_empty())
+    }
+}

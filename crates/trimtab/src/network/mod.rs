@@ -1,0 +1,38 @@
+//! Connections to other machines: whose certificates are believed, and which proxy leads out.
+//!
+//! The settings are always here; what makes connections of them is the feature `connect`.
+
+#[cfg(feature = "connect")]
+mod connector;
+#[cfg(feature = "connect")]
+mod outgoing;
+#[cfg(feature = "connect")]
+mod route;
+
+use std::fmt;
+use std::path::PathBuf;
+
+#[cfg(feature = "connect")]
+pub use connector::{Connector, Versions};
+#[cfg(feature = "connect")]
+pub use outgoing::{NetworkError, Outgoing};
+
+use crate::redact::redact_address;
+
+/// How other machines are reached, as the settings say it.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Network {
+    /// A file with further certificate authorities, besides those built in.
+    pub ca_file: Option<PathBuf>,
+    /// The egress proxy; those of the environment if unset.
+    pub proxy: Option<String>,
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network")
+            .field("ca_file", &self.ca_file)
+            .field("proxy", &self.proxy.as_deref().map(redact_address))
+            .finish()
+    }
+}
