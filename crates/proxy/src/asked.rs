@@ -35,6 +35,8 @@ pub(crate) struct Asked {
     pub(crate) body_fault: BodyFault,
     /// Its place on its connection, and what its buffers take, until it is answered.
     pub(crate) open: Option<(OpenRequest, Reservation)>,
+    /// The memory for planning that was reserved while its body came.
+    pub(crate) planning: Option<Reservation>,
     /// Reads the usage of an answer that passes.
     pub(crate) usage: Option<UsageWatch>,
 }
@@ -56,12 +58,6 @@ impl Asked {
     pub(crate) fn reservation(&self) -> Reservation {
         let tenant = self.shared.keys.tenant(&self.headers);
         self.shared.memory.always_reserve(Some(tenant.as_str()), 0)
-    }
-
-    /// So many bytes of memory for it; none if that is too much.
-    pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
-        let tenant = self.shared.keys.tenant(&self.headers);
-        self.shared.memory.try_reserve(Some(tenant.as_str()), bytes)
     }
 
     /// Sends it as it came, and passes the answer as it comes.
