@@ -37,6 +37,8 @@ pub(crate) struct Asked {
     pub(crate) body_fault: BodyFault,
     /// Its place on its connection, and what its buffers take, until it is answered.
     pub(crate) open: Option<(OpenRequest, Reservation)>,
+    /// The memory for planning that was reserved while its body came.
+    pub(crate) planning: Option<Reservation>,
     /// Reads the usage of an answer that passes.
     pub(crate) usage: Option<UsageWatch>,
 }
@@ -59,13 +61,6 @@ impl Asked {
         let tenant = self.tenant();
         let tenant = tenant.as_ref().map(Tenant::as_str);
         self.shared.memory.always_reserve(tenant, 0)
-    }
-
-    /// So many bytes of memory for it; none if that is too much.
-    pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
-        let tenant = self.tenant();
-        let tenant = tenant.as_ref().map(Tenant::as_str);
-        self.shared.memory.try_reserve(tenant, bytes)
     }
 
     /// Whose it is; unknown while there is no store.

@@ -13,7 +13,8 @@ use hyper::body::Incoming;
 use thiserror::Error;
 use tokio::time::{Instant, Sleep};
 
-use crate::memory_budget::{Reservation, ReservedBuffer};
+use crate::memory_budget::Reservation;
+use crate::reserved_buffer::ReservedBuffer;
 
 /// What can go wrong while a body passes.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -44,18 +45,18 @@ pub(crate) enum Collected {
 
 /// Reads a body up to a number of bytes, which must be few: nobody counts them.
 pub(crate) async fn collect(body: Body, limit: usize) -> Collected {
-    receive(body, limit, None, |_| ()).await.into()
+    receive(body, limit, (None, 1), |_| ()).await.into()
 }
 
 /// Reads a body up to a number of bytes, into memory that is reserved as it comes.
 pub(crate) async fn collect_reserved(body: Body, limit: usize, memory: Reservation) -> Collected {
-    receive(body, limit, Some(memory), |_| ()).await.into()
+    receive(body, limit, (Some(memory), 1), |_| ()).await.into()
 }
 
 impl From<Received> for Collected {
     fn from(received: Received) -> Self {
         match received {
-            Received::Whole(bytes) => Self::Whole(bytes),
+            Received::Whole(bytes, _) => Self::Whole(bytes),
             Received::TooLong(read, rest) | Received::NoMemory(read, rest) => {
                 Self::Longer(read, rest)
             }
@@ -66,8 +67,8 @@ impl From<Received> for Collected {
 
 /// A body that was read as far as it could be.
 pub(crate) enum Received {
-    /// All of it.
-    Whole(Bytes),
+    /// All of it, and the memory that is reserved for the work on it.
+    Whole(Bytes, Option<Reservation>),
     /// It is longer than the limit: what was read, and the rest of it.
     TooLong(Bytes, Body),
     /// There is no memory for more of it: what was read, and the rest of it.
@@ -76,36 +77,37 @@ pub(crate) enum Received {
     Broken(Bytes, BoxError),
 }
 
-/// Reads a body up to a number of bytes, into memory that is reserved as it comes. `seen` is
-/// shown each piece.
+/// Reads a body up to a number of bytes, into memory that is reserved as it comes: so many bytes
+/// for each byte of it. `seen` is shown each piece.
 pub(crate) async fn receive(
     mut body: Body,
     limit: usize,
-    memory: Option<Reservation>,
+    (memory, factor): (Option<Reservation>, usize),
     mut seen: impl FnMut(&[u8]),
 ) -> Received {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if expected > limit {
         return Received::TooLong(Bytes::new(), body);
     }
-    let mut buffer = ReservedBuffer::new(memory);
+    let mut buffer = ReservedBuffer::new(memory, factor);
     while let Some(frame) = body.frame().await {
         let data = match frame.map(Frame::into_data) {
             Ok(Ok(data)) => data,
             Ok(Err(_)) => continue,
-            Err(error) => return Received::Broken(buffer.freeze(), error),
+            Err(error) => return Received::Broken(buffer.freeze().0, error),
         };
         seen(&data);
-        let has_room = buffer.reserve(data.len());
+        let has_room = buffer.reserve(data.len()).await;
         buffer.push(data, expected);
         if buffer.len() > limit {
-            return Received::TooLong(buffer.freeze(), body);
+            return Received::TooLong(buffer.freeze().0, body);
         }
         if !has_room {
-            return Received::NoMemory(buffer.freeze(), body);
+            return Received::NoMemory(buffer.freeze().0, body);
         }
     }
-    Received::Whole(buffer.freeze())
+    let (bytes, memory) = buffer.freeze();
+    Received::Whole(bytes, memory)
 }
 
 /// A body that is nothing but an error.

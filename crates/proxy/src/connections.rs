@@ -6,7 +6,7 @@
 //! or reading. Requests that are under way and whose client keeps up are never touched.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,8 @@ pub(crate) enum Order {
 pub(crate) struct Connections {
     open: Mutex<BTreeMap<u64, Arc<Connection>>>,
     next: AtomicU64,
+    /// How many of them stay.
+    staying: AtomicUsize,
     left: Notify,
 }
 
@@ -47,6 +49,7 @@ impl Connections {
             progress: Mutex::new(Progress::new(Instant::now())),
             order: watch::Sender::new(Order::Serve),
         });
+        self.staying.fetch_add(1, Ordering::Relaxed);
         self.open()
             .insert(connection.number, Arc::clone(&connection));
         connection
@@ -54,8 +57,7 @@ impl Connections {
 
     /// How many there are, without those that are about to go.
     pub(crate) fn len(&self) -> usize {
-        let open = self.open();
-        open.values().filter(|open| open.stays()).count()
+        self.staying.load(Ordering::Relaxed)
     }
 
     /// Ends the connection that is worth least. False if all of them are needed.
@@ -124,6 +126,9 @@ impl Connection {
     /// Gives an order, unless there is a stricter one.
     fn tell(&self, order: Order) {
         self.order.send_if_modified(|old| {
+            if *old == Order::Serve && order > Order::Serve {
+                self.all.staying.fetch_sub(1, Ordering::Relaxed);
+            }
             let is_stricter = order > *old;
             *old = order.max(*old);
             is_stricter
@@ -145,6 +150,7 @@ impl Connection {
 
     /// Notes down that it is gone.
     pub(crate) fn leave(&self) {
+        self.tell(Order::Cut);
         self.all.open().remove(&self.number);
         self.all.left.notify_one();
     }

@@ -45,6 +45,7 @@ mod prints;
 mod progress;
 mod record;
 mod renewed;
+mod reserved_buffer;
 mod retrieve;
 mod route;
 mod server;

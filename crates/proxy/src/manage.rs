@@ -14,6 +14,7 @@ use crate::body::{Body, full};
 use crate::decode::{NotDecoded, decode};
 use crate::exchange;
 use crate::hashed::Hashed;
+use crate::memory_budget::Reservation;
 use crate::plan::{self, Decided, Pace, Work};
 use crate::service;
 use crate::store_state::OpenedStore;
@@ -24,6 +25,8 @@ const UNPACKED_AT_ONCE: usize = 16 << 10;
 /// Bytes that planning takes for each byte of a body: its texts in the log, in what is written
 /// to the store and in the body that is sent.
 const PLANNING_PER_BYTE: usize = 5;
+/// Bytes to reserve for each byte of a body while it comes: for itself, and for planning.
+pub(crate) const BYTES_PER_BYTE: usize = 1 + PLANNING_PER_BYTE;
 /// Bytes that planning takes for each object in a body, which is at most a message or a part.
 const PLANNING_PER_OBJECT: usize = 1024;
 
@@ -35,13 +38,17 @@ pub(crate) async fn manage(
     (came, hashed): (Bytes, Hashed),
 ) -> Response<Body> {
     asked.note.record.dialect = Some(dialect);
+    let memory = asked.planning.take();
     let decided = match unpack(&asked, &came).await {
-        Ok(body) => decide(&asked, opened, dialect, (body, hashed)).await,
-        Err(reason) => Decided::Pass {
-            reason,
-            detail: String::new(),
-            model: None,
-        },
+        Ok(body) => decide(&asked, opened, dialect, (body, hashed), memory).await,
+        Err(reason) => {
+            drop(memory);
+            Decided::Pass {
+                reason,
+                detail: String::new(),
+                model: None,
+            }
+        }
     };
     asked.note.record.plan_ms = asked.note.elapsed_ms();
     match decided {
@@ -97,7 +104,7 @@ async fn unpack(asked: &Asked, came: &Bytes) -> Result<Bytes, &'static str> {
 }
 
 /// The memory that planning takes for a body, about.
-fn planning_bytes(body: &[u8]) -> usize {
+pub(crate) fn planning_bytes(body: &[u8]) -> usize {
     let objects = memchr::memchr_iter(b'{', body).count();
     body.len() * PLANNING_PER_BYTE + objects * PLANNING_PER_OBJECT
 }
@@ -108,6 +115,7 @@ async fn decide(
     opened: Arc<OpenedStore>,
     dialect: Dialect,
     (body, hashed): (Bytes, Hashed),
+    memory: Option<Reservation>,
 ) -> Decided {
     let limits = asked.settings.config.limits;
     if body.len() < limits.session_bytes {
@@ -128,9 +136,10 @@ async fn decide(
     let Ok(permit) = Arc::clone(&asked.shared.plans).try_acquire_owned() else {
         return failed("busy");
     };
-    let Some(memory) = asked.reserve(planning_bytes(&work.body)) else {
+    let mut memory = memory.unwrap_or_else(|| asked.reservation());
+    if !memory.grow_to(planning_bytes(&work.body)) {
         return failed("memory");
-    };
+    }
     let permit = (permit, memory);
     let deciding = match quickly(work) {
         Decided::Later(work) => spawn_blocking(move || {

@@ -8,9 +8,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use tokio::time::{Duration, Instant};
 
 use crate::config::Limits;
+
+/// How long a request waits for memory that others may give back.
+const WAIT: Duration = Duration::from_millis(100);
 
 /// Counts the memory that is reserved. Clones count together.
 #[derive(Clone)]
@@ -161,6 +165,18 @@ impl Reservation {
         added.is_ok()
     }
 
+    /// Reserves more, as soon as others have given it back. False if they do not soon.
+    pub(crate) async fn grow_soon(&mut self, bytes: usize) -> bool {
+        let deadline = Instant::now() + WAIT;
+        while !self.grow(bytes) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            tokio::time::sleep(WAIT / 10).await;
+        }
+        true
+    }
+
     /// Grows until at least so many bytes are reserved. False if that is too much.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
         bytes <= self.bytes || self.grow(bytes - self.bytes)
@@ -176,6 +192,18 @@ impl Reservation {
         }
         drop(used);
         self.bytes = bytes;
+    }
+
+    /// Takes out all but so many bytes, as a reservation of its own.
+    pub(crate) fn split_off(&mut self, keep: usize) -> Self {
+        let keep = keep.min(self.bytes);
+        let rest = self.bytes - keep;
+        self.bytes = keep;
+        Self {
+            account: Arc::clone(&self.account),
+            tenant: self.tenant.clone(),
+            bytes: rest,
+        }
     }
 
     /// Bytes that are reserved.
@@ -195,80 +223,6 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.set(0);
-    }
-}
-
-/// How much more is reserved at a time while a buffer grows.
-const STEP: usize = 256 << 10;
-
-/// A buffer whose memory is reserved as it grows.
-pub(crate) struct ReservedBuffer {
-    /// The first piece, as long as there is no other.
-    first: Bytes,
-    /// All pieces, if there are several.
-    all: BytesMut,
-    memory: Option<Reservation>,
-}
-
-impl ReservedBuffer {
-    /// An empty buffer; without a reservation nobody counts it.
-    pub(crate) fn new(memory: Option<Reservation>) -> Self {
-        Self {
-            first: Bytes::new(),
-            all: BytesMut::new(),
-            memory,
-        }
-    }
-
-    /// Reserves memory for so many bytes more. False if there is none.
-    pub(crate) fn reserve(&mut self, more: usize) -> bool {
-        let wanted = self.len().saturating_add(more);
-        let Some(memory) = &mut self.memory else {
-            return true;
-        };
-        let missing = wanted.saturating_sub(memory.bytes());
-        missing == 0 || memory.grow(missing.max(STEP)) || memory.grow(missing)
-    }
-
-    /// Adds bytes that may be all there are: the first ones are taken over, not copied. Room
-    /// is made for `expected` of them in all: memory that is not written to costs nothing.
-    pub(crate) fn push(&mut self, bytes: Bytes, expected: usize) {
-        if self.is_empty() {
-            self.first = bytes;
-            return;
-        }
-        if self.all.is_empty() {
-            self.all
-                .reserve(expected.max(self.first.len() + bytes.len()));
-            self.all.extend_from_slice(&std::mem::take(&mut self.first));
-        }
-        self.all.extend_from_slice(&bytes);
-    }
-
-    /// How many bytes it has.
-    pub(crate) fn len(&self) -> usize {
-        self.first.len() + self.all.len()
-    }
-
-    /// True if it has none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The bytes, with their reservation.
-    pub(crate) fn freeze(self) -> Bytes {
-        let bytes = if self.all.is_empty() {
-            self.first
-        } else {
-            self.all.freeze()
-        };
-        match self.memory {
-            Some(mut memory) if !bytes.is_empty() => {
-                memory.set(bytes.len());
-                memory.attach(bytes)
-            }
-            _ => bytes,
-        }
     }
 }
 

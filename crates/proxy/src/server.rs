@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -38,6 +38,8 @@ const HEADER_LIST: u32 = 64 << 10;
 /// How many bytes a client may send ahead over HTTP/2, on one stream and in all.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
+/// How many connections may wait to be accepted: more would wait a second for another try.
+const BACKLOG: u32 = 4_096;
 /// How long to wait before accepting again after that failed.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// How often a place is looked for while a client waits for one.
@@ -138,7 +140,7 @@ impl Proxy {
             address: listen,
             why: error.to_string(),
         };
-        let listener = TcpListener::bind(listen).await.map_err(unheard)?;
+        let listener = listen_on(listen).map_err(unheard)?;
         let address = listener.local_addr().map_err(unheard)?;
         let limits = self.config.limits;
         let shared = Arc::new(Shared::new(
@@ -162,6 +164,21 @@ impl Proxy {
             task: Some(task),
         })
     }
+}
+
+/// Listens on an address.
+fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    // So that a restart need not wait for connections of the last run; elsewhere it would let
+    // others listen here too.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Whether to go on.
@@ -229,6 +246,7 @@ impl Drop for Running {
         if let Some(task) = self.task.take() {
             self.stop.send_replace(Stop::Drain(Duration::ZERO));
             task.abort();
+            self.shared.connections.tell_all(Order::Cut);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::client_body::ClientBody;
 use crate::config::Mode;
 use crate::connections::{Connection, Connections};
 use crate::hashed::Hashed;
-use crate::manage::manage;
+use crate::manage::{self, manage};
 use crate::memory_budget::MemoryBudget;
 use crate::models::Models;
 use crate::record::{Book, Note, Report};
@@ -150,6 +150,7 @@ pub(crate) async fn handle(
         note,
         body_fault,
         open,
+        planning: None,
         usage: None,
     };
     Ok(match allowed {
@@ -195,8 +196,12 @@ async fn look_into(
     // It is hashed while it comes.
     let mut hashed = Hashed::new(opened.keys.prints());
     let seen = |piece: &[u8]| hashed.add(piece);
-    let (reason, read, rest) = match receive(body, limit, Some(asked.reservation()), seen).await {
-        Received::Whole(bytes) => return manage(asked, opened, dialect, (bytes, hashed)).await,
+    let memory = (Some(asked.reservation()), manage::BYTES_PER_BYTE);
+    let (reason, read, rest) = match receive(body, limit, memory, seen).await {
+        Received::Whole(bytes, memory) => {
+            asked.planning = memory;
+            return manage(asked, opened, dialect, (bytes, hashed)).await;
+        }
         Received::Broken(..) => return asked.broken_body(),
         Received::TooLong(read, rest) => ("body-too-long", read, rest),
         Received::NoMemory(read, rest) => ("memory", read, rest),

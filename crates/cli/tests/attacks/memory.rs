@@ -66,10 +66,12 @@ fn bomb(pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
 }
 
 /// Sends bodies at once, and gives the answers.
-async fn post_all(to: SocketAddr, more: &'static str, bodies: Vec<Vec<u8>>) -> Vec<String> {
+async fn post_all(to: SocketAddr, more: &str, bodies: Vec<Vec<u8>>) -> Vec<String> {
     let mut sending = JoinSet::new();
-    for body in bodies {
-        sending.spawn(async move { post(to, "/v1/messages", more, &body).await });
+    for (at, body) in bodies.into_iter().enumerate() {
+        // Several tenants, so that more than the share of one is taken.
+        let more = format!("authorization: Bearer {}\r\n{more}", at % 8);
+        sending.spawn(async move { post(to, "/v1/messages", &more, &body).await });
     }
     sending.join_all().await
 }
@@ -120,10 +122,9 @@ async fn compressed_bombs_pass_as_they_came_and_cost_little() {
         assert!(peak <= MOST, "{peak}");
     }
     prober.end("compressed bodies").await;
-    // Nothing of it is kept.
-    until("memory is given back", || async {
+    until("only conversations are kept", || async {
         let used = status(to).await["memory_bytes"].as_u64().unwrap();
-        used < 64 * MIB
+        used <= 128 * MIB
     })
     .await;
 }
@@ -149,7 +150,10 @@ async fn many_large_bodies_stay_within_the_budget() {
             .all(|answer| answer.starts_with("HTTP/1.1 200 "))
     );
     assert!(over > 0 && over < many, "{over} of {many}");
-    assert_eq!(status(to).await["over_memory"], over);
+    until("all of them are counted", || async {
+        status(to).await["over_memory"] == over
+    })
+    .await;
     prober.end("many large bodies").await;
     let peak = peak_resident_bytes(served.process_id());
     tokio::time::sleep(Duration::from_secs(1)).await;

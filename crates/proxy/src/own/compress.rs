@@ -10,9 +10,10 @@ use tokio::task::spawn_blocking;
 use trimtab_model::Dialect;
 use trimtab_wire::scan::detect;
 
-use super::NO_STORE;
+use super::{NO_MEMORY, NO_STORE};
 use crate::asked::Asked;
 use crate::body::Body;
+use crate::manage::planning_bytes;
 use crate::plan::{Decided, Managed, Pace, Work};
 
 /// What is said about a body that is no conversation.
@@ -36,9 +37,17 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
         body: body.clone(),
         hashed: None,
     };
-    let decided = spawn_blocking(move || match work.decide(Pace::MayWait) {
-        Decided::Manage(managed) => Some(compressed(&managed)),
-        Decided::Pass { .. } | Decided::Later(_) => None,
+    let tenant = asked.shared.keys.tenant(&asked.headers);
+    let budget = &asked.shared.memory;
+    let Some(memory) = budget.try_reserve(Some(tenant.as_str()), planning_bytes(&body)) else {
+        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
+    };
+    let decided = spawn_blocking(move || {
+        let _memory = memory;
+        match work.decide(Pace::MayWait) {
+            Decided::Manage(managed) => Some(compressed(&managed)),
+            Decided::Pass { .. } | Decided::Later(_) => None,
+        }
     });
     let Ok(compressed) = decided.await else {
         return asked.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");

@@ -67,8 +67,8 @@ async fn body_of(
     if asked.method != method {
         return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST is answered here"));
     }
-    match receive(body, limit, Some(asked.reservation()), |_| ()).await {
-        Received::Whole(body) => Ok(body),
+    match receive(body, limit, (Some(asked.reservation()), 1), |_| ()).await {
+        Received::Whole(body, _) => Ok(body),
         Received::TooLong(..) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")),
         Received::NoMemory(..) => Err((StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY)),
         Received::Broken(..) => Err((StatusCode::BAD_REQUEST, "the body was cut off")),
