@@ -259,7 +259,10 @@ mod tests {
     fn styles_of_ours_are_shown_and_others_are_not() {
         let (bad, plain) = (style::BAD, style::TextStyle::Plain);
         let text = format!("{bad}x{bad:#}{plain}y{plain:#}");
+        let mut writer = VisibleWriter::new(Vec::new(), true);
+        write!(writer, "{bad}x{bad:#}{plain}y{plain:#}").unwrap();
         let styled = written(&[text.as_bytes()], true);
+        assert_eq!(writer.out, styled.as_bytes());
         assert!(styled.contains('\u{1b}') && styled.ends_with("\u{1b}[0my"));
         assert_eq!(written(&[text.as_bytes()], false), "xy");
         let forged = format!("{MARK}0123456789abcdefrx");
