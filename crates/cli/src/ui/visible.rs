@@ -6,6 +6,7 @@
 //! that has to stay on one line.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::style::{MARK, split_mark};
@@ -107,7 +108,8 @@ pub fn visible_json(value: &impl serde::Serialize) -> String {
     for c in json.chars() {
         if is_unseen(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                shown.push_str(&format!("\\u{unit:04x}"));
+                // Writing into a String cannot fail.
+                let _ = write!(shown, "\\u{unit:04x}");
             }
         } else {
             shown.push(c);

@@ -153,7 +153,7 @@ fn transcript_on_standard_output_is_visible_in_a_terminal_and_exact_in_a_pipe() 
     assert_harmless("compact -o -", &shown);
     let piped = place.command(&args).output().unwrap();
     let written: Value = serde_json::from_slice(&piped.stdout).unwrap();
-    let first = &written["messages"][1]["content"];
+    let first = &written["messages"][0]["content"];
     assert_eq!(first, HOSTILE);
 }
 
