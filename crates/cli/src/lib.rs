@@ -24,7 +24,7 @@ use crate::ui::Terminal;
 pub fn main() -> ExitCode {
     let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return exit::usage(error),
     };
     let found = find_store(&mut cli);
     if reads_settings(&cli.verb) {

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
+use rustix::io::Errno;
 use thiserror::Error;
 
 use super::Confirm;
@@ -119,7 +120,7 @@ impl Workspace {
             Located::Folder { folder, path } => Ok((folder, path)),
             Located::File { .. } => Err(WorkspaceError::Unreadable {
                 path: path.to_owned(),
-                error: io::ErrorKind::NotADirectory.into(),
+                error: Errno::NOTDIR.into(),
             }),
             Located::Missing { .. } => Err(missing(path)),
         }
@@ -137,7 +138,7 @@ impl Workspace {
 fn missing(path: &str) -> WorkspaceError {
     WorkspaceError::Unreadable {
         path: path.to_owned(),
-        error: io::ErrorKind::NotFound.into(),
+        error: Errno::NOENT.into(),
     }
 }
 

@@ -159,7 +159,7 @@ fn put(mut folder: OwnedFd, names: &[OsString], content: &[u8]) -> io::Result<()
 /// Writes the content, with the permissions of the file whose place it takes.
 fn fill(file: OwnedFd, folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<()> {
     if let Ok(stat) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-        fchmod(&file, Mode::from_raw_mode(stat.st_mode))?;
+        fchmod(&file, Mode::from_raw_mode(stat.st_mode & 0o777))?;
     }
     File::from(file).write_all(content)
 }

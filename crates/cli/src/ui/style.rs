@@ -82,11 +82,12 @@ const COLOURS: [(char, AnsiColor); 6] = [
 /// `{style}` begins the style, `{style:#}` ends it.
 impl fmt::Display for TextStyle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.letter() {
-            None => Ok(()),
-            Some(_) if f.alternate() => write!(f, "{MARK}{}{END}", number()),
-            Some(letter) => write!(f, "{MARK}{}{letter}", number()),
-        }
+        let Some(letter) = self.letter() else {
+            return Ok(());
+        };
+        let letter = if f.alternate() { END } else { letter };
+        // In one piece: a mark that reaches the writer in several is not recognised.
+        f.write_str(&format!("{MARK}{}{letter}", number()))
     }
 }
 

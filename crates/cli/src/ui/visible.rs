@@ -6,6 +6,7 @@
 //! that has to stay on one line.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::style::{MARK, split_mark};
@@ -107,7 +108,8 @@ pub fn visible_json(value: &impl serde::Serialize) -> String {
     for c in json.chars() {
         if is_unseen(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                shown.push_str(&format!("\\u{unit:04x}"));
+                // Writing into a String cannot fail.
+                let _ = write!(shown, "\\u{unit:04x}");
             }
         } else {
             shown.push(c);
@@ -259,7 +261,10 @@ mod tests {
     fn styles_of_ours_are_shown_and_others_are_not() {
         let (bad, plain) = (style::BAD, style::TextStyle::Plain);
         let text = format!("{bad}x{bad:#}{plain}y{plain:#}");
+        let mut writer = VisibleWriter::new(Vec::new(), true);
+        write!(writer, "{bad}x{bad:#}{plain}y{plain:#}").unwrap();
         let styled = written(&[text.as_bytes()], true);
+        assert_eq!(writer.out, styled.as_bytes());
         assert!(styled.contains('\u{1b}') && styled.ends_with("\u{1b}[0my"));
         assert_eq!(written(&[text.as_bytes()], false), "xy");
         let forged = format!("{MARK}0123456789abcdefrx");

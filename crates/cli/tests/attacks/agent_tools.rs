@@ -94,7 +94,6 @@ fn setting_names_variables_for_commands() {
     let config = place.path().join("config/trimtab");
     fs::create_dir_all(&config).unwrap();
     let setting = "[tools]\nenvironment = [\"GITHUB_TOKEN\"]\n";
-    fs::write(config.join("trimtab.toml"), setting).unwrap();
     fs::write(config.join("config.toml"), setting).unwrap();
     let seen = outputs(&place, &[shell("env")], &["--allow-shell"]);
     assert!(

@@ -153,7 +153,7 @@ fn transcript_on_standard_output_is_visible_in_a_terminal_and_exact_in_a_pipe() 
     assert_harmless("compact -o -", &shown);
     let piped = place.command(&args).output().unwrap();
     let written: Value = serde_json::from_slice(&piped.stdout).unwrap();
-    let first = &written["messages"][1]["content"];
+    let first = &written["messages"][0]["content"];
     assert_eq!(first, HOSTILE);
 }
 
@@ -221,8 +221,10 @@ fn verbs_on_stores_show_what_is_there() {
 fn verbs_on_settings_and_models_show_what_is_there() {
     let place = Hostile::new();
     let folder = place.folder.path();
-    let registry = json!({ (HOSTILE): {
-        "litellm_provider": HOSTILE, "mode": "chat", "max_input_tokens": 1000,
+    // Names of models have no line ends.
+    let name = &HOSTILE.replace(['\r', '\n'], "");
+    let registry = json!({ (name): {
+        "litellm_provider": name, "mode": "chat", "max_input_tokens": 1000,
         "max_output_tokens": 100, "max_tokens": 100,
     }});
     fs::write(folder.join("registry.json"), registry.to_string()).unwrap();
@@ -235,7 +237,8 @@ fn verbs_on_settings_and_models_show_what_is_there() {
         &["models", "list"],
         &["models", "list", "--json"],
         &["models", "show", HOSTILE],
-        &["models", "show", HOSTILE, "--json"],
+        &["models", "show", name],
+        &["models", "show", name, "--json"],
         &["models", "show", "nothing like it"],
         &["models", "update", HOSTILE],
         &["config", "show", "--set", &set],
@@ -383,15 +386,17 @@ fn conversation_in_a_terminal_shows_what_is_there() {
     let mut chat = InTerminal::start(place.command(&["chat", "--model", model]));
     chat.wait_for("/help shows");
     chat.type_in("go on\r");
-    let shown = chat.wait_for("shell wants to run: echo evil\\u{1b}]52;c;");
-    assert!(shown.contains("  | FORGED"), "{}", shown.escape_debug());
+    chat.wait_for("shell wants to run: echo");
+    let shown = chat.wait_for("allow it?");
+    assert!(shown.contains("| FORGED"), "{}", shown.escape_debug());
     chat.type_in("y\r");
-    chat.wait_for("write_file wants to write 1 bytes to .git/evil\\u{1b}]52");
+    chat.wait_for("write_file wants to write 1 bytes to");
+    chat.wait_for("allow it? [y]es, [n]o: ");
     chat.type_in("n\r");
     chat.wait_for("all is done");
     chat.type_in("/output\r");
     chat.wait_for("REF");
-    chat.type_in(&format!("/output {}\r", "nothing"));
+    chat.type_in("/output nothing\r");
     chat.wait_for("no output");
     chat.type_in("/quit\r");
     let (shown, code) = chat.end();

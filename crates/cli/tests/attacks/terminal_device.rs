@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -37,7 +36,7 @@ impl InTerminal {
         let child = command.spawn().unwrap();
         // Our handles of the device go, so that its end is seen.
         drop(command);
-        let keyboard = File::from(OwnedFd::from(master));
+        let keyboard = File::from(master);
         let mut screen = keyboard.try_clone().unwrap();
         let shown = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&shown);

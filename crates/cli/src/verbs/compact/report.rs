@@ -202,7 +202,7 @@ pub(super) fn print(
         }
     }
     if let Some(report) = reports.first().filter(|_| !common.json) {
-        let session = &report.originals.session;
+        let session = visible(&report.originals.session);
         terminal.note(&format!(
             "read one: trimtab output read --session '{session}' REF"
         ));
