@@ -29,7 +29,8 @@ async fn send(served: &Served, body: &Value) -> Answer {
 async fn get(served: &Served, path: &str) -> Answer {
     let url = format!("{}{path}", served.url);
     let key = [("x-api-key", "k")];
-    let sent = Http::default().send(Method::GET, &url, &key, Vec::new(), PATIENCE);
+    let http = Http::default();
+    let sent = http.send(Method::GET, &url, &key, Vec::new(), PATIENCE);
     sent.await.unwrap()
 }
 
