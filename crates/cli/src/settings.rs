@@ -36,7 +36,8 @@ pub fn inputs(common: &Common, named: &[(&str, String, &str)]) -> Inputs {
 
 /// Every setting there is.
 pub fn keys() -> Vec<Key> {
-    KEYS.iter().chain(proxy::settings::KEYS).copied().collect()
+    let own = [proxy::settings::KEYS, chat::KEYS].concat();
+    KEYS.iter().copied().chain(own).collect()
 }
 
 /// What the settings of the proxy are where nobody says anything.

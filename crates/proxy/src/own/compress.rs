@@ -27,6 +27,7 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
     let Some(opened) = asked.shared.store_state.usable() else {
         return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
+    let tenant = opened.keys.tenant(&asked.headers);
     let work = Work {
         shared: Arc::clone(&asked.shared),
         opened,
@@ -37,7 +38,6 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
         body: body.clone(),
         hashed: None,
     };
-    let tenant = asked.shared.keys.tenant(&asked.headers);
     let budget = &asked.shared.memory;
     let Some(memory) = budget.try_reserve(Some(tenant.as_str()), planning_bytes(&body)) else {
         return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);

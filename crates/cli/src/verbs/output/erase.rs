@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Write as _};
 
 use clap::ArgGroup;
 use serde_json::json;
@@ -12,7 +12,8 @@ use super::place::{Place, StoreArgs, session_id};
 use super::sessions::tenant;
 use crate::args::Common;
 use crate::exit::Failure;
-use crate::ui::{Terminal, number, sheet, units};
+use crate::ui::visible::{visible, visible_json};
+use crate::ui::{Terminal, number, units};
 
 /// Sessions in which the proxy lists the conversations of renewed credentials.
 const RENEWED: &str = "proxy-renewed/";
@@ -64,7 +65,7 @@ pub fn run(
     let sessions = place.store.sessions();
     let sessions = sessions.map_err(|error| place.failed(&error))?;
     let chosen = choose(args, &place, &sessions)?;
-    if !args.yes && !is_confirmed(&chosen, &sessions)? {
+    if !args.yes && !is_confirmed(&chosen, &sessions, terminal)? {
         terminal.note("nothing was erased");
         return Ok(());
     }
@@ -76,7 +77,7 @@ pub fn run(
     let done = place.store.collect(&request);
     let done = done.map_err(|error| place.failed(&error))?;
     let report = if common.json {
-        format!("{}\n", as_json(&done))
+        visible_json(&as_json(&done)) + "\n"
     } else {
         text(&done)
     };
@@ -113,7 +114,7 @@ fn choose(
     };
     if let (Some(name), true) = (&args.tenant, chosen.is_empty()) {
         return Err(Failure::input(
-            format!("no session of tenant '{}' in the store", sheet::name(name)),
+            format!("no session of tenant '{}' in the store", visible(name)),
             "`trimtab output sessions` shows the tenants that there are",
         ));
     }
@@ -165,7 +166,11 @@ fn names_one(place: &Place, list: &SessionId, chosen: &BTreeSet<SessionId>) -> b
 }
 
 /// Asks on the terminal.
-fn is_confirmed(chosen: &BTreeSet<SessionId>, sessions: &[SessionInfo]) -> Result<bool, Failure> {
+fn is_confirmed(
+    chosen: &BTreeSet<SessionId>,
+    sessions: &[SessionInfo],
+    terminal: &mut Terminal,
+) -> Result<bool, Failure> {
     let outputs = sessions
         .iter()
         .filter(|info| chosen.contains(&info.session))
@@ -182,9 +187,7 @@ fn is_confirmed(chosen: &BTreeSet<SessionId>, sessions: &[SessionInfo]) -> Resul
             "say --yes to do it without being asked",
         ));
     }
-    let mut err = std::io::stderr();
-    write!(err, "erase {what} for good? [y/N] ")?;
-    err.flush()?;
+    terminal.say(&format!("erase {what} for good? [y/N]"));
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -204,7 +207,7 @@ fn as_json(done: &Collected) -> serde_json::Value {
 fn text(done: &Collected) -> String {
     let mut text = String::new();
     for session in &done.sessions {
-        let _ = writeln!(text, "{}", sheet::name(session.as_str()));
+        let _ = writeln!(text, "{}", visible(session.as_str()));
     }
     let outputs = usize::try_from(done.outputs).unwrap_or(usize::MAX);
     let _ = writeln!(

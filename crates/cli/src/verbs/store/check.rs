@@ -6,6 +6,7 @@ use trimtab::store::FolderStore;
 
 use crate::args::Common;
 use crate::exit::Failure;
+use crate::ui::visible::visible_json;
 use crate::ui::Terminal;
 use crate::verbs::output::place::explain;
 
@@ -20,7 +21,7 @@ pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     let path = common.store.present()?;
     let found = FolderStore::check(&path).map_err(|error| explain(&path, &error))?;
     let report = if common.json {
-        format!("{}\n", super::as_json(&found))
+        visible_json(&super::as_json(&found)) + "\n"
     } else {
         super::text(&found)
     };

@@ -9,7 +9,8 @@ use trimtab::store::StoreCheck;
 
 use crate::args::Common;
 use crate::exit::Failure;
-use crate::ui::{Terminal, number, sheet};
+use crate::ui::visible::visible;
+use crate::ui::{Terminal, number};
 
 /// What `trimtab store` takes.
 #[derive(Debug, clap::Args)]
@@ -88,7 +89,7 @@ fn text(found: &StoreCheck) -> String {
     for (session, what) in &found.lost {
         lines.push(format!(
             "lost: session {}: {what}",
-            sheet::name(session.as_str())
+            visible(session.as_str())
         ));
     }
     let counted =

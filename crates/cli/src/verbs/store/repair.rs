@@ -7,6 +7,7 @@ use trimtab::store::{FolderStore, Repaired};
 
 use crate::args::Common;
 use crate::exit::Failure;
+use crate::ui::visible::visible_json;
 use crate::ui::Terminal;
 use crate::verbs::output::place::explain;
 
@@ -24,7 +25,7 @@ pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     let path = common.store.present()?;
     let done = FolderStore::repair(&path).map_err(|error| explain(&path, &error))?;
     let report = if common.json {
-        format!("{}\n", as_json(&done))
+        visible_json(&as_json(&done)) + "\n"
     } else {
         text(&done)
     };
