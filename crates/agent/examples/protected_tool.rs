@@ -12,7 +12,7 @@ use trimtab_agent::model::{Client, Model, Scripted};
 use trimtab_agent::tools::{Confirm, Definition, Outcome, Tool, Tools, Work, Workspace};
 use trimtab_agent::{Agent, Settings};
 use trimtab_store::{MemoryStore, SessionId};
-use trimtab_testkit::script::{Reply, Script};
+use trimtab_wire::script::{Reply, Script};
 
 /// What the team has agreed on. The model must never lose sight of it.
 struct Rules;

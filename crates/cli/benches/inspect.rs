@@ -8,7 +8,8 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use trimtab_cli::verbs::inspect::{json as rendered, report::Report};
+use trimtab_cli::ui::visible::visible_json;
+use trimtab_cli::verbs::inspect::report::Report;
 use trimtab_testkit::bench::Comparison;
 use trimtab_wire::transcript::Reader;
 
@@ -60,7 +61,7 @@ fn parse(path: &Path) -> usize {
 fn inspect(path: &Path) -> usize {
     Reader::new(open(path))
         .filter_map(Result::ok)
-        .map(|conversation| rendered::line(&Report::new("bench", &conversation, None)).len())
+        .map(|conversation| visible_json(&Report::new("bench", &conversation, None)).len())
         .sum()
 }
 

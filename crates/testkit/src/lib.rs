@@ -1,18 +1,19 @@
 //! What the tests and benchmarks of every crate share.
 //!
 //! Behind features, so that each user gets only what it needs: `generate` (the default) makes
-//! histories and request bodies for property tests, `script` is what a model answers, as data,
-//! and `upstream` is a strict provider on loopback that answers from a script.
+//! histories and request bodies for property tests, and `upstream` is a strict provider on
+//! loopback that answers from a script.
 
 pub mod bench;
 #[cfg(feature = "generate")]
 pub mod bodies;
 #[cfg(feature = "generate")]
 pub mod history;
-#[cfg(feature = "script")]
-pub mod script;
 #[cfg(feature = "upstream")]
 pub mod upstream;
+
+#[cfg(feature = "upstream")]
+pub use trimtab_wire::script;
 
 /// How many times as many cases a long run has.
 #[cfg(feature = "generate")]

@@ -8,6 +8,7 @@
 //! - [`transcript`]: recorded conversations in any of the forms that agents write.
 //! - [`catalogue`]: windows, prices and rules of the models.
 //! - [`overflow`]: which error says that the window was too large, and what helps.
+//! - [`script`]: what a scripted model answers.
 
 pub mod catalogue;
 pub mod chat;
@@ -18,6 +19,7 @@ pub mod messages;
 pub mod overflow;
 pub mod responses;
 pub mod scan;
+pub mod script;
 pub mod splice;
 pub mod sse;
 pub mod transcript;

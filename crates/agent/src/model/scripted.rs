@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Call, Dialect, Message, Part, Usage};
-use trimtab_testkit::script::{Player, Reply as Line, Script, Stop};
+use trimtab_wire::script::{Player, Reply as Line, Script, Stop};
 
 use super::reply::Sink;
 use super::{Answer, Backend, ModelError, Piece, Reply, Request};

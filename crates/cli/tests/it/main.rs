@@ -17,4 +17,5 @@ mod models;
 mod output;
 mod replay;
 mod run;
+mod sbom;
 mod snapshots;

@@ -82,7 +82,9 @@ impl Session {
             (now.prompt_tokens(&total), now.answer())
         })?;
         let sizes = &verdict.sizes;
-        if let Some(limit) = sizes.limit.filter(|limit| *limit > 0) {
+        // Other limits are in bytes.
+        let in_tokens = matches!(verdict.kind, Kind::Prompt | Kind::PromptAndAnswer);
+        if let Some(limit) = sizes.limit.filter(|limit| in_tokens && *limit > 0) {
             let known = self.setup.limits.window;
             if known.is_none_or(|window| limit < window) {
                 self.setup.limits.window = Some(limit);

@@ -12,14 +12,11 @@ const CRATES: [(&str, &[&str]); 9] = [
     ("wire", &["model"]),
     ("store", &["model"]),
     ("trimtab", &["engine", "model", "store", "wire"]),
-    (
-        "agent",
-        &["engine", "model", "store", "testkit", "trimtab", "wire"],
-    ),
+    ("agent", &["engine", "model", "store", "trimtab", "wire"]),
     (
         "cli",
         &[
-            "agent", "engine", "model", "proxy", "store", "testkit", "trimtab", "wire",
+            "agent", "engine", "model", "proxy", "store", "trimtab", "wire",
         ],
     ),
     ("proxy", &["engine", "model", "store", "trimtab", "wire"]),
@@ -28,6 +25,9 @@ const CRATES: [(&str, &[&str]); 9] = [
 
 /// Largest file that may be committed, in bytes: larger ones are data that somebody forgot.
 const LARGEST_FILE: u64 = 256 * 1024;
+
+/// The threat model names at least this many tests, or it has lost its form.
+const LEAST_TESTS: usize = 30;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -49,6 +49,48 @@ fn arrows_point_downward_only() {
         for used in ours.map(|key| key.strip_prefix("trimtab-").unwrap_or(key)) {
             assert!(allowed.contains(&used), "{name} must not depend on {used}");
         }
+    }
+}
+
+#[test]
+fn shipped_crates_do_not_link_the_testkit() {
+    for (name, _) in CRATES.iter().filter(|(name, _)| *name != "testkit") {
+        let manifest = root().join("crates").join(name).join("Cargo.toml");
+        let manifest: toml::Table = fs::read_to_string(manifest).unwrap().parse().unwrap();
+        assert!(!links_testkit(&manifest), "{name} links the testkit");
+    }
+}
+
+/// Whether a manifest has the testkit in its dependencies, those of tests left aside.
+fn links_testkit(table: &toml::Table) -> bool {
+    table.iter().any(|(key, value)| match value.as_table() {
+        Some(names) if key == "dependencies" || key == "build-dependencies" => {
+            names.contains_key("trimtab-testkit")
+        }
+        Some(_) if key == "dev-dependencies" => false,
+        Some(inner) => links_testkit(inner),
+        None => false,
+    })
+}
+
+#[test]
+fn every_test_in_the_threat_model_exists() {
+    let page = fs::read_to_string(root().join("docs/threat-model.md")).unwrap();
+    let named: Vec<(&str, &str)> = page
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter_map(|code| code.split_once(".rs::"))
+        .collect();
+    assert!(named.len() >= LEAST_TESTS, "only {} tests", named.len());
+    for (path, function) in named {
+        let file = root().join("crates").join(format!("{path}.rs"));
+        let text = fs::read_to_string(&file)
+            .unwrap_or_else(|error| panic!("docs/threat-model.md: {}: {error}", file.display()));
+        assert!(
+            text.contains(&format!("fn {function}(")),
+            "docs/threat-model.md: {path}.rs has no test {function}"
+        );
     }
 }
 

@@ -215,7 +215,7 @@ fn fallback(response: &Response<'_>, text: &Text) -> Verdict {
         200..=299 => return silent(response, text),
         413 => Kind::Bytes,
         429 => Kind::RateLimit,
-        408 | 500..=599 => Kind::Server,
+        408 | 500 | 502..=599 => Kind::Server,
         _ => Kind::Other,
     };
     Verdict {

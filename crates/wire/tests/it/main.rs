@@ -1,4 +1,4 @@
-//! What the crate promises about real transcripts.
+//! What the crate promises about real transcripts and scripts.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,3 +8,4 @@
 
 mod corpus;
 mod lossless;
+mod script;

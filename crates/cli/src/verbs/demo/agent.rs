@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use trimtab_model::{Dialect, Usage};
 use trimtab_wire::sse::{Event, Watcher};
 
+use super::MODEL;
+use super::provider::CALL_HEADER;
 use super::session::{Round, Session, Step, tools};
-use super::{CALL_HEADER, MODEL};
 use crate::exit::Failure;
 use crate::proxy::http::{Answer, Http};
 

@@ -1,8 +1,11 @@
 //! `trimtab demo`: the whole thing on embedded defaults, no key needed.
 
 mod agent;
+mod answer;
 mod model;
 mod picture;
+mod prompt;
+mod provider;
 mod report;
 mod session;
 
@@ -15,8 +18,8 @@ use tempfile::TempDir;
 use trimtab::store::FolderStore;
 use trimtab_model::Usage;
 use trimtab_proxy::{PORT, Proxy, ProxyConfig, Running, StartError};
-use trimtab_testkit::upstream::Upstream;
 
+use self::provider::{AnsweredCall, DemoProvider};
 use self::report::{Call, Report, Sum};
 use self::session::{Round, Session};
 use crate::args::Common;
@@ -28,12 +31,9 @@ use crate::proxy::{block_on, refused, stuck};
 use crate::ui::Terminal;
 use crate::ui::number::parse_tokens;
 use crate::ui::progress::Progress;
-use crate::verbs::serve::lines::pointing;
 
 /// The model that the session asks for: its prices count.
 const MODEL: &str = "claude-sonnet-4-5";
-/// Tells the scripted model which call of the session it is.
-const CALL_HEADER: &str = "x-demo-call";
 
 /// What `trimtab demo` takes.
 #[derive(Debug, clap::Args)]
@@ -112,9 +112,9 @@ fn parse_window(text: &str) -> Result<u64, String> {
 
 fn serving(address: SocketAddr) -> String {
     format!(
-        "still serving on http://{address} with the scripted model; Ctrl-C ends it{}\n  \
-         with a real model:  trimtab serve, or trimtab wrap claude",
-        pointing(address, &ProxyConfig::default().upstreams())
+        "still serving on http://{address} with the scripted model; Ctrl-C ends it\n  \
+         Anthropic clients:  ANTHROPIC_BASE_URL=http://{address}\n  \
+         with a real model:  trimtab serve, or trimtab wrap claude"
     )
 }
 
@@ -134,17 +134,17 @@ fn print(report: &Report, common: &Common, terminal: &mut Terminal) -> Result<()
 struct Stage {
     session: Session,
     /// With a window large enough for everything.
-    boundless: Upstream,
+    boundless: DemoProvider,
     /// With the small window.
-    strict: Upstream,
+    strict: DemoProvider,
     proxy: Running,
 }
 
 impl Stage {
     async fn set(args: &Args, folder: &TempDir) -> Result<Self, Failure> {
         let session = Session::make();
-        let boundless = Upstream::start(model::upstream(&session, None)).await?;
-        let strict = Upstream::start(model::upstream(&session, Some(args.window))).await?;
+        let boundless = DemoProvider::start(&session, None).await?;
+        let strict = DemoProvider::start(&session, Some(args.window)).await?;
         let config = ProxyConfig {
             preset: args.preset.clone(),
             models: vec![rule(args.window)],
@@ -167,13 +167,10 @@ impl Stage {
         let address = self.proxy.address();
         self.play_at(&format!("http://{address}"), "with trimtab", terminal)
             .await?;
-        let requests = self.strict.requests();
-        let with = model::windows(&requests, without.len());
+        let answered = self.strict.answered();
+        let with = windows(&answered, without.len());
         // Summaries and what the model looks up cost, too.
-        let all: Vec<Usage> = requests
-            .iter()
-            .filter_map(|request| request.usage)
-            .collect();
+        let all: Vec<Usage> = answered.iter().map(|request| request.usage).collect();
         let found = catalogue::load()?
             .find(MODEL)
             .map_err(|unknown| stuck(&unknown.to_string()))?;
@@ -213,6 +210,17 @@ impl Stage {
         bar.finish();
         usages
     }
+}
+
+/// The usage of each call of the session, as the model answered it in the end.
+fn windows(answered: &[AnsweredCall], calls: usize) -> Vec<Usage> {
+    let mut windows = vec![Usage::default(); calls];
+    for request in answered {
+        if let Some(window) = request.call.and_then(|call| windows.get_mut(call)) {
+            *window = request.usage;
+        }
+    }
+    windows
 }
 
 fn call(round: &Round, without: &Usage, with: &Usage) -> Call {

@@ -38,6 +38,19 @@ fn an_overflow_error_is_a_measurement() {
 }
 
 #[test]
+fn limit_in_bytes_does_not_become_the_window() {
+    let mut session = open("steady", 200_000);
+    session.admit(Message::user("begin")).unwrap();
+    round(&mut session, 0, &"item\n".repeat(300));
+    session.ready().unwrap();
+    let body = br#"{"message": "Request body size exceeds the maximum of 65536 bytes"}"#;
+    let verdict = classify(&Response::new(413, body));
+    assert_eq!(verdict.sizes.limit, Some(65_536));
+    session.recover(&verdict).unwrap();
+    assert_eq!(session.setup().limits.window, Some(200_000));
+}
+
+#[test]
 fn recovery_ends_and_hands_on_the_error() {
     for preset in managed() {
         let mut session = open(preset, 200_000);

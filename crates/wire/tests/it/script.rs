@@ -1,9 +1,7 @@
 //! Scripts as files.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use serde_json::json;
-use trimtab_testkit::script::{Arguments, Coding, Fault, Player, Reply, Script, Stop};
+use trimtab_wire::script::{Arguments, Coding, Fault, Player, Reply, Script, Stop};
 
 fn problem(json: &str) -> String {
     Script::parse(json).unwrap_err().to_string()

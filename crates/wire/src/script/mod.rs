@@ -4,7 +4,7 @@
 //! `done`. The format is described in `docs/script.md`.
 //!
 //! ```
-//! use trimtab_testkit::script::{Player, Script};
+//! use trimtab_wire::script::{Player, Script};
 //!
 //! let script = Script::parse(r#"[
 //!     {"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]},

@@ -1,0 +1,107 @@
+//! Answers of the demo's provider, as Messages writes them.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use trimtab_model::Usage;
+use trimtab_model::estimate::Measure;
+use trimtab_wire::script::{Arguments, Reply};
+
+/// The tokens of a reply.
+pub(super) fn tokens(reply: &Reply) -> u64 {
+    let mut measure = Measure::of_text(&reply.text);
+    for call in &reply.calls {
+        measure += Measure::of_text(&call.name);
+        measure += Measure::of_text(&call.arguments.to_text());
+    }
+    measure.tokens().max(1)
+}
+
+/// A reply as one document; `number` makes its ids.
+pub(super) fn message(reply: &Reply, number: usize, model: &str, usage: &Usage) -> Value {
+    let mut content = Vec::new();
+    if !reply.text.is_empty() {
+        content.push(json!({"type": "text", "text": reply.text}));
+    }
+    content.extend(reply.calls.iter().enumerate().map(|(at, call)| {
+        let id = call.id.clone();
+        let id = id.unwrap_or_else(|| format!("toolu_demo_{number}_{at}"));
+        let input = match &call.arguments {
+            Arguments::Object(input) => json!(input),
+            Arguments::Raw(text) => json!({"text": text}),
+        };
+        json!({"type": "tool_use", "id": id, "name": call.name, "input": input})
+    }));
+    let stop = if reply.calls.is_empty() {
+        "end_turn"
+    } else {
+        "tool_use"
+    };
+    json!({
+        "id": format!("msg_demo_{number}"), "type": "message", "role": "assistant",
+        "model": model, "content": content, "stop_reason": stop, "stop_sequence": null,
+        "usage": {
+            "input_tokens": usage.input,
+            "cache_creation_input_tokens": usage.cache_creation,
+            "cache_read_input_tokens": usage.cache_read,
+            "output_tokens": usage.output,
+        },
+    })
+}
+
+/// The same as a stream of events.
+pub(super) fn events(message: &Value) -> String {
+    let mut text = String::new();
+    let mut event = |name: &str, mut data: Value| {
+        if let Some(fields) = data.as_object_mut() {
+            fields.insert("type".to_owned(), json!(name));
+        }
+        // Writing into a String cannot fail.
+        let _ = write!(text, "event: {name}\ndata: {data}\n\n");
+    };
+    let mut start = message.clone();
+    if let Some(fields) = start.as_object_mut() {
+        fields.insert("content".to_owned(), json!([]));
+        fields.insert("stop_reason".to_owned(), Value::Null);
+    }
+    event("message_start", json!({"message": start}));
+    let content = message.get("content").and_then(Value::as_array);
+    for (index, part) in content.into_iter().flatten().enumerate() {
+        let (block, delta) = opened(part);
+        event(
+            "content_block_start",
+            json!({"index": index, "content_block": block}),
+        );
+        event(
+            "content_block_delta",
+            json!({"index": index, "delta": delta}),
+        );
+        event("content_block_stop", json!({"index": index}));
+    }
+    let delta = json!({"stop_reason": message["stop_reason"], "stop_sequence": null});
+    event(
+        "message_delta",
+        json!({"delta": delta, "usage": message["usage"]}),
+    );
+    event("message_stop", json!({}));
+    text
+}
+
+/// A part as it begins, and all that follows of it.
+fn opened(part: &Value) -> (Value, Value) {
+    let mut block = part.clone();
+    match part.get("input") {
+        Some(input) => {
+            block["input"] = json!({});
+            let json = input.to_string();
+            (
+                block,
+                json!({"type": "input_json_delta", "partial_json": json}),
+            )
+        }
+        None => {
+            block["text"] = json!("");
+            (block, json!({"type": "text_delta", "text": part["text"]}))
+        }
+    }
+}
