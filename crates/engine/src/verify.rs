@@ -5,11 +5,11 @@
 //! reading what is new.
 
 use std::borrow::Borrow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::Serialize;
-use trimtab_model::{Dialect, Message, Part, Role};
+use trimtab_model::{Dialect, Message, Part, Role, work};
 
 /// One thing for which a provider would refuse the window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -155,6 +155,8 @@ pub struct Verifier<'a> {
     read: Verified,
     /// The calls of the round being read, with whether they are answered.
     open: Vec<(String, bool)>,
+    /// Where the first of them with an id stands.
+    open_by_id: HashMap<String, usize>,
     faults: Vec<Fault>,
 }
 
@@ -166,6 +168,7 @@ impl<'a> Verifier<'a> {
             before: None,
             read: Verified::default(),
             open: Vec::new(),
+            open_by_id: HashMap::new(),
             faults: Vec::new(),
         }
     }
@@ -236,6 +239,7 @@ impl<'a> Verifier<'a> {
         if self.dialect != Dialect::Chat && ends_in_thought && !message.is_empty() {
             self.fault(index, FaultKind::DanglingReasoning);
         }
+        work::step(1 + message.parts.len());
         for part in &message.parts {
             match part {
                 Part::Call(call) => self.check_call(index, message.role, &call.id),
@@ -265,11 +269,12 @@ impl<'a> Verifier<'a> {
         if ids_are_global(self.dialect) {
             self.read.ids.insert(id.clone());
         }
+        self.open_by_id.entry(id.clone()).or_insert(self.open.len());
         self.open.push((id, false));
     }
 
     fn is_taken(&self, id: &str) -> bool {
-        self.open.iter().any(|(open, _)| open == id)
+        self.open_by_id.contains_key(id)
             || self.read.ids.contains(id)
             || self.before.is_some_and(|before| before.ids.contains(id))
     }
@@ -279,7 +284,8 @@ impl<'a> Verifier<'a> {
         if role != Role::Tool {
             return self.fault(index, FaultKind::MisplacedOutput { id });
         }
-        match self.open.iter_mut().find(|(open, _)| *open == id) {
+        let open = self.open_by_id.get(&id);
+        match open.and_then(|at| self.open.get_mut(*at)) {
             None => self.fault(index, FaultKind::OrphanOutput { id }),
             Some((_, answered @ false)) => *answered = true,
             Some((_, true)) => self.fault(index, FaultKind::DuplicateOutput { id }),
@@ -287,6 +293,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn close_round(&mut self, index: usize) {
+        self.open_by_id = HashMap::new();
         for (id, answered) in std::mem::take(&mut self.open) {
             if !answered {
                 self.fault(index, FaultKind::OpenCall { id });

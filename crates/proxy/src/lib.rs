@@ -15,6 +15,7 @@ mod carried;
 mod client;
 mod config;
 mod cut;
+mod deadline;
 mod decode;
 mod events;
 mod exchange;

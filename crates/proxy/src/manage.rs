@@ -9,6 +9,7 @@ use trimtab_model::Dialect;
 
 use crate::asked::Asked;
 use crate::body::{Body, full};
+use crate::deadline;
 use crate::decode::decode;
 use crate::exchange;
 use crate::hashed::Hashed;
@@ -101,18 +102,16 @@ async fn decide(asked: &Asked, dialect: Dialect, (body, hashed): (Bytes, Hashed)
     let Ok(permit) = Arc::clone(&asked.shared.plans).try_acquire_owned() else {
         return failed("busy");
     };
-    let deciding = match quickly(work) {
-        Decided::Later(work) => tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            work.decide(Pace::MayWait)
-        }),
+    let work = match quickly(work) {
+        Decided::Later(work) => work,
         decided => return decided,
     };
-    match tokio::time::timeout(limits.plan_time(), deciding).await {
-        Ok(Ok(decided)) => decided,
-        Ok(Err(_)) => failed("panicked"),
-        Err(_) => failed("slow"),
-    }
+    let deciding = deadline::within(limits.plan_time(), move || {
+        let _permit = permit;
+        work.decide(Pace::MayWait)
+    });
+    let decided = deciding.await;
+    decided.unwrap_or_else(|unfinished| failed(unfinished.reason()))
 }
 
 /// Decides here and now if that is quick: waking another thread often takes longer.

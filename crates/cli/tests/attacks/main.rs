@@ -11,6 +11,7 @@
     reason = "helpers of tests fail and report as tests do"
 )]
 
+mod bounded_work;
 mod process;
 
 #[path = "../proxy/run.rs"]

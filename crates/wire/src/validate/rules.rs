@@ -1,11 +1,11 @@
 //! The rules, one by one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use trimtab_model::{Dialect, Role};
+use trimtab_model::{Dialect, Role, work};
 
 use super::{Fault, MAX_MARKERS, Rule};
-use crate::scan::{PartKind, PartSpan, Scan};
+use crate::scan::{PartKind, PartSpan, Scan, Span};
 
 /// Reads a body message by message.
 pub(super) struct Judge<'s, 'a> {
@@ -15,6 +15,8 @@ pub(super) struct Judge<'s, 'a> {
     begun: bool,
     /// The calls of the round being read, with whether they are answered.
     open: Vec<(String, bool)>,
+    /// Where the first of them with an id stands.
+    open_by_id: HashMap<String, usize>,
     /// The entry that the outputs of the round stand in, where the dialect wants one.
     outputs_in: Option<usize>,
     ids: HashSet<String>,
@@ -28,6 +30,7 @@ impl<'s, 'a> Judge<'s, 'a> {
             entry: 0,
             begun: false,
             open: Vec::new(),
+            open_by_id: HashMap::new(),
             outputs_in: None,
             ids: HashSet::new(),
         }
@@ -62,6 +65,7 @@ impl<'s, 'a> Judge<'s, 'a> {
 
     pub(super) fn close_round(&mut self) {
         self.outputs_in = None;
+        self.open_by_id = HashMap::new();
         for (id, answered) in std::mem::take(&mut self.open) {
             if !answered {
                 self.fault(Rule::OpenCall(id));
@@ -71,6 +75,7 @@ impl<'s, 'a> Judge<'s, 'a> {
 
     pub(super) fn check_content(&mut self, message: usize, role: Role) {
         let parts = self.scan.parts(message);
+        work::step(1 + parts.len());
         let blank = |part: &PartSpan| is_blank(self.scan, part);
         let thought = |part: &PartSpan| matches!(part.kind, PartKind::Reasoning { .. });
         // An answer may be a thought alone where the dialect has it as an entry.
@@ -112,6 +117,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         if self.scan.dialect() != Dialect::Chat {
             self.ids.insert(id.clone());
         }
+        self.open_by_id.entry(id.clone()).or_insert(self.open.len());
         self.open.push((id, false));
     }
 
@@ -130,7 +136,7 @@ impl<'s, 'a> Judge<'s, 'a> {
     }
 
     fn is_taken(&self, id: &str) -> bool {
-        self.open.iter().any(|(open, _)| open == id) || self.ids.contains(id)
+        self.open_by_id.contains_key(id) || self.ids.contains(id)
     }
 
     fn output(&mut self, message: usize, role: Role, part: &PartSpan) {
@@ -144,7 +150,8 @@ impl<'s, 'a> Judge<'s, 'a> {
             self.fault(Rule::OutputNotFirst(id.clone()));
         }
         self.outputs_in = Some(self.entry);
-        match self.open.iter_mut().find(|(open, _)| *open == id) {
+        let open = self.open_by_id.get(&id);
+        match open.and_then(|at| self.open.get_mut(*at)) {
             None => self.fault(Rule::OrphanOutput(id)),
             Some((_, answered @ false)) => *answered = true,
             Some((_, true)) => self.fault(Rule::DuplicateOutput(id)),
@@ -179,11 +186,13 @@ impl<'s, 'a> Judge<'s, 'a> {
             return;
         }
         let scan = self.scan;
+        let markers = scan.request().markers.iter();
+        let marked: HashSet<Span> = markers.map(|marker| marker.object).collect();
         for message in 0..scan.len() {
             for part in scan.parts(message) {
                 let refused =
                     matches!(part.kind, PartKind::Reasoning { .. }) || is_blank(scan, part);
-                if refused && is_marked(scan, part) {
+                if refused && marked.contains(&part.span) {
                     self.entry = scan.entry_range(message).start;
                     self.fault(Rule::MisplacedMarker);
                 }
@@ -197,9 +206,4 @@ fn is_blank(scan: &Scan<'_>, part: &PartSpan) -> bool {
         && scan
             .string(part.content)
             .is_some_and(|text| text.trim().is_empty())
-}
-
-fn is_marked(scan: &Scan<'_>, part: &PartSpan) -> bool {
-    let mut markers = scan.request().markers.iter();
-    markers.any(|marker| marker.object == part.span)
 }

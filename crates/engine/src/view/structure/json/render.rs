@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use trimtab_model::work;
+
 use super::super::clip;
 use super::tree::Node;
 use crate::view::figures::{first_bytes, grouped};
@@ -79,6 +81,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn node(&mut self, node: &Node<'_>, depth: usize) {
+        work::step(1);
         match node {
             Node::Scalar(scalar) => self.scalar(scalar),
             Node::Array(items) if items.is_empty() => self.out.push_str("[]"),
@@ -161,6 +164,7 @@ impl Writer<'_> {
 
     /// The start of a string, cut where nothing is torn apart, and how much is missing.
     fn start_of(&mut self, scalar: &str) {
+        work::step_text(scalar);
         // Half of a surrogate pair is no text that could be cut.
         let Ok(text) = serde_json::from_str::<String>(scalar) else {
             return self.elided(scalar.len(), "byte");
@@ -179,6 +183,7 @@ impl Writer<'_> {
     }
 
     fn piece(&mut self, text: &str) {
+        work::step_text(text);
         self.rendered.bytes += text.len();
         self.rendered.chars += text.chars().count();
         self.out.push_str(text);
