@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use trimtab_model::{Kind, Message, Output, Part, Role};
+use serde::{Deserialize, Serialize, Serializer};
+use trimtab_model::{Kind, Message, Output, Part, Role, work};
 
 use crate::log::Log;
 use crate::normalise::{Slot, Source};
@@ -28,10 +28,34 @@ pub enum JournalEntry {
 }
 
 /// The plans that were carried out, oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Vec<JournalEntry>")]
 pub struct Journal {
     entries: Vec<JournalEntry>,
+    /// The entries that are plans which hold: carried out and not taken back.
+    holding: Vec<usize>,
+    /// How many of those could be taken back.
+    undoable: usize,
+    /// Those of them that compact.
+    compactions: Vec<usize>,
+    /// What [`Self::compactions_in_vain`] gives.
+    in_vain: (u32, usize),
+    /// What [`Self::reasoning_stripped_before`] gives.
+    reasoning_stripped_before: usize,
+}
+
+impl From<Vec<JournalEntry>> for Journal {
+    fn from(entries: Vec<JournalEntry>) -> Self {
+        let mut journal = Self::default();
+        entries.into_iter().for_each(|entry| journal.append(entry));
+        journal
+    }
+}
+
+impl Serialize for Journal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.entries.serialize(serializer)
+    }
 }
 
 impl Journal {
@@ -42,7 +66,53 @@ impl Journal {
 
     /// Adds a line.
     pub fn append(&mut self, entry: JournalEntry) {
+        match &entry {
+            JournalEntry::Plan(plan) => {
+                let at = self.entries.len();
+                self.holding.push(at);
+                self.undoable += usize::from(plan.can_be_undone());
+                if plan.compacts() {
+                    self.compactions.push(at);
+                }
+                if plan.reason == Reason::ByHand {
+                    self.in_vain = (0, 0);
+                }
+                let stripped = plan.edits.iter().filter_map(|edit| match edit {
+                    Edit::StripReasoning { before } => Some(*before),
+                    _ => None,
+                });
+                let before = self.reasoning_stripped_before;
+                self.reasoning_stripped_before = stripped.fold(before, usize::max);
+            }
+            JournalEntry::Judged { enough: false, at } => {
+                self.in_vain = (self.in_vain.0 + 1, *at);
+            }
+            JournalEntry::Judged { enough: true, .. } => self.in_vain = (0, 0),
+            JournalEntry::Undo => {
+                self.in_vain = (0, 0);
+                self.take_back();
+            }
+        }
         self.entries.push(entry);
+    }
+
+    /// Takes back the newest plan that can be. What was decided when an output came in is never
+    /// taken back.
+    fn take_back(&mut self) {
+        let can_be_undone = |at: &usize| self.plan(*at).is_some_and(Plan::can_be_undone);
+        let Some(newest) = self.holding.iter().rposition(can_be_undone) else {
+            return;
+        };
+        let taken_back = self.holding.remove(newest);
+        self.undoable -= 1;
+        self.compactions.retain(|at| *at != taken_back);
+    }
+
+    fn plan(&self, at: usize) -> Option<&Plan> {
+        match self.entries.get(at)? {
+            JournalEntry::Plan(plan) => Some(plan),
+            JournalEntry::Undo | JournalEntry::Judged { .. } => None,
+        }
     }
 
     /// Every line, oldest first.
@@ -50,62 +120,54 @@ impl Journal {
         &self.entries
     }
 
-    /// The plans that hold: carried out and not taken back. What was decided when an output
-    /// came in is never taken back.
-    pub fn plans(&self) -> Vec<&Plan> {
-        let mut plans: Vec<&Plan> = Vec::new();
-        for entry in &self.entries {
-            match entry {
-                JournalEntry::Plan(plan) => plans.push(plan),
-                JournalEntry::Judged { .. } => {}
-                JournalEntry::Undo => {
-                    if let Some(newest) = plans.iter().rposition(|plan| plan.can_be_undone()) {
-                        plans.remove(newest);
-                    }
-                }
-            }
-        }
-        plans
+    /// The plans that hold: carried out and not taken back.
+    pub fn plans(&self) -> impl DoubleEndedIterator<Item = &Plan> {
+        self.holding.iter().filter_map(|at| self.plan(*at))
+    }
+
+    /// How many plans hold that could be taken back.
+    pub fn undoable(&self) -> usize {
+        self.undoable
+    }
+
+    /// How many plans hold that compact.
+    pub fn compactions(&self) -> usize {
+        self.compactions.len()
+    }
+
+    /// The newest plan that holds and compacts.
+    pub fn newest_compaction(&self) -> Option<&Plan> {
+        self.plan(*self.compactions.last()?)
     }
 
     /// How many compactions in a row did not bring enough, and how long the log was at the last
     /// of them. What somebody did by hand or took back begins a new count.
     pub fn compactions_in_vain(&self) -> (u32, usize) {
-        let mut in_vain = (0, 0);
-        for entry in &self.entries {
-            match entry {
-                JournalEntry::Judged { enough: false, at } => in_vain = (in_vain.0 + 1, *at),
-                JournalEntry::Judged { enough: true, .. } | JournalEntry::Undo => in_vain = (0, 0),
-                JournalEntry::Plan(plan) if plan.reason == Reason::ByHand => in_vain = (0, 0),
-                JournalEntry::Plan(_) => {}
-            }
-        }
-        in_vain
+        self.in_vain
     }
 
     /// The position before which plans took reasoning out; 0 if none did. Plans that were taken
     /// back count too: the rounds that followed them came without reasoning.
     pub fn reasoning_stripped_before(&self) -> usize {
-        let newest = self.entries.iter().rev().filter_map(|entry| match entry {
-            JournalEntry::Plan(plan) => Some(plan),
-            JournalEntry::Undo | JournalEntry::Judged { .. } => None,
-        });
-        let edits = newest.flat_map(|plan| &plan.edits);
-        let stripped = edits.filter_map(|edit| match edit {
-            Edit::StripReasoning { before } => Some(*before),
-            _ => None,
-        });
-        stripped.max().unwrap_or(0)
+        self.reasoning_stripped_before
     }
 
-    /// The log with every plan that holds applied, not yet normalised.
-    pub(crate) fn apply(&self, log: &Log) -> Vec<Slot> {
+    /// The log with every plan that holds applied, and one more where one is given, not yet
+    /// normalised.
+    pub(crate) fn apply(&self, log: &Log, more: Option<&Plan>) -> Vec<Slot> {
         let mut changes = Changes::default();
-        for plan in self.plans() {
+        for plan in self.plans().chain(more) {
             changes.take(plan);
         }
         changes.slots(log)
     }
+}
+
+/// What `plan` alone makes of the message at `position`.
+pub(crate) fn edited_by(plan: &Plan, position: usize, message: &Arc<Message>) -> Arc<Message> {
+    let mut changes = Changes::default();
+    changes.take(plan);
+    changes.edited(position, message)
 }
 
 /// All edits of all plans, by position.
@@ -129,6 +191,7 @@ impl<'a> Changes<'a> {
         if let Some(to) = withdrawn.max() {
             self.inserted.retain(|before, _| *before > to);
         }
+        work::step(1 + plan.edits.len());
         for edit in &plan.edits {
             match edit {
                 Edit::Show {
@@ -168,6 +231,7 @@ impl<'a> Changes<'a> {
         let mut runs = hidden.into_iter().peekable();
         let mut slots = Vec::with_capacity(log.len());
         for (at, message) in log.messages().iter().enumerate() {
+            work::step(1 + message.parts.len());
             self.push_inserted(at, &mut slots);
             while runs.next_if(|(_, to)| *to <= at).is_some() {}
             let hidden = runs.peek().is_some_and(|(from, _)| *from <= at);

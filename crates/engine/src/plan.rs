@@ -1,5 +1,6 @@
 //! Edits and plans: the only way in which a window differs from its log.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -133,6 +134,15 @@ impl Plan {
             at: 0,
             since: 0,
         }
+    }
+
+    /// Adds the refs that it does not name yet.
+    pub(crate) fn name_refs<'r>(&mut self, refs: impl IntoIterator<Item = &'r Ref>) {
+        let mut named: HashSet<Ref> = self.refs.iter().cloned().collect();
+        let new = refs
+            .into_iter()
+            .filter(|stored| named.insert((*stored).clone()));
+        self.refs.extend(new.cloned());
     }
 
     /// The same plan for a log of `length`: an edit never reaches messages that are yet to come.

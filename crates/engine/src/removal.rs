@@ -1,10 +1,9 @@
 //! Removing messages without splitting a round.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use trimtab_model::rounds::{self, Answer, Pairing};
-use trimtab_model::{Message, Role};
+use trimtab_model::{Message, Role, rounds, work};
 
 /// The messages that must go, or stay, together with `chosen`: calls take their outputs
 /// along, outputs their call, until nothing more is touched.
@@ -26,7 +25,6 @@ pub fn with_counterparts<M: Borrow<Message>>(
     messages: &[M],
     chosen: impl IntoIterator<Item = usize>,
 ) -> BTreeSet<usize> {
-    let chosen = chosen.into_iter().filter(|at| *at < messages.len());
     Groups::of(messages).together(chosen)
 }
 
@@ -69,80 +67,140 @@ pub fn safe_trim<M: Borrow<Message>>(messages: &[M], keep: usize) -> Option<usiz
 /// assert_eq!(unsplit(&log[1..], 1), 2);
 /// ```
 pub fn unsplit<M: Borrow<Message>>(messages: &[M], cut: usize) -> usize {
-    let mut back = cut;
-    loop {
-        let behind = with_counterparts(messages, back..messages.len());
-        match behind.first() {
-            Some(first) if *first < back => back = *first,
-            _ => break,
-        }
-    }
-    if back > 0 {
-        return back;
-    }
-    let mut forth = cut;
-    loop {
-        let before = with_counterparts(messages, 0..forth);
-        match before.last() {
-            Some(last) if *last >= forth => forth = last + 1,
-            _ => return forth,
-        }
+    let cuts = Cuts::of(messages);
+    match cuts.at_or_before(cut) {
+        0 => cuts.at_or_behind(cut),
+        back => back,
     }
 }
 
-/// Which rounds a message belongs to, and which messages a round has.
+/// Where messages may be cut apart without splitting a round.
+pub(crate) struct Cuts {
+    /// True for each message before which a cut splits a round.
+    splits: Vec<bool>,
+}
+
+impl Cuts {
+    pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
+        let mut begins = vec![0usize; messages.len()];
+        let mut ends = vec![0usize; messages.len()];
+        for (first, last) in rounds::pair(messages).spans() {
+            if let (Some(begins), Some(ends)) = (begins.get_mut(first), ends.get_mut(last)) {
+                *begins += 1;
+                *ends += 1;
+            }
+        }
+        let mut open = 0;
+        let splits = begins.iter().zip(&ends).map(|(begins, ends)| {
+            let splits = open > 0;
+            open = open + begins - ends;
+            splits
+        });
+        Self {
+            splits: splits.collect(),
+        }
+    }
+
+    fn splits(&self, cut: usize) -> bool {
+        self.splits.get(cut).copied().unwrap_or(false)
+    }
+
+    /// The nearest such place at or before `cut`.
+    pub(crate) fn at_or_before(&self, cut: usize) -> usize {
+        (0..=cut).rev().find(|at| !self.splits(*at)).unwrap_or(0)
+    }
+
+    /// The nearest such place at or behind `cut`.
+    pub(crate) fn at_or_behind(&self, cut: usize) -> usize {
+        let end = self.splits.len().max(cut);
+        (cut..end).find(|at| !self.splits(*at)).unwrap_or(end)
+    }
+}
+
+/// Which messages go together because they share rounds.
 pub(crate) struct Groups {
-    rounds_of: HashMap<usize, Vec<usize>>,
+    /// For each message the number of its group.
+    group_of: Vec<usize>,
+    /// The messages of each group, in order.
     messages_of: Vec<Vec<usize>>,
 }
 
 impl Groups {
     /// The rounds of `messages`, for more than one question about them.
     pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
-        Self::new(&rounds::pair(messages))
-    }
-
-    /// The messages that must go, or stay, together with `chosen`.
-    pub(crate) fn together(&self, chosen: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-        let mut together = BTreeSet::new();
-        let mut waiting: Vec<usize> = chosen.into_iter().collect();
-        while let Some(at) = waiting.pop() {
-            if together.insert(at) {
-                waiting.extend(self.neighbours(at));
-            }
+        let mut sets = Sets((0..messages.len()).collect());
+        for (first, last) in rounds::pair(messages).spans() {
+            sets.join(first, last);
         }
-        together
-    }
-
-    fn new(pairing: &Pairing) -> Self {
         let mut groups = Self {
-            rounds_of: HashMap::new(),
-            messages_of: vec![Vec::new(); pairing.rounds.len()],
+            group_of: Vec::with_capacity(messages.len()),
+            messages_of: Vec::new(),
         };
-        for (round, found) in pairing.rounds.iter().enumerate() {
-            groups.join(found.start, round);
-        }
-        for (place, answer) in &pairing.outputs {
-            if let Answer::Answers { round, .. } = answer {
-                groups.join(place.message, *round);
+        for at in 0..messages.len() {
+            let first = sets.first_of(at);
+            let group = if first == at {
+                groups.messages_of.push(Vec::new());
+                groups.messages_of.len() - 1
+            } else {
+                groups.group_of.get(first).copied().unwrap_or(0)
+            };
+            groups.group_of.push(group);
+            if let Some(messages) = groups.messages_of.get_mut(group) {
+                messages.push(at);
             }
         }
         groups
     }
 
-    fn join(&mut self, message: usize, round: usize) {
-        self.rounds_of.entry(message).or_default().push(round);
-        if let Some(messages) = self.messages_of.get_mut(round) {
-            messages.push(message);
+    /// The messages that must go, or stay, together with `chosen`.
+    pub(crate) fn together(&self, chosen: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+        let mut together = BTreeSet::new();
+        for at in chosen {
+            work::step(1);
+            if together.contains(&at) {
+                continue;
+            }
+            let group = self
+                .group_of
+                .get(at)
+                .and_then(|group| self.messages_of.get(*group));
+            work::step(group.map_or(0, Vec::len));
+            together.extend(group.into_iter().flatten());
+        }
+        together
+    }
+}
+
+/// Sets of messages, each known by its first message: for every message one before it of the
+/// same set, or itself.
+struct Sets(Vec<usize>);
+
+impl Sets {
+    /// The first message of the set that `at` is in. The way to it is halved for the next time.
+    fn first_of(&mut self, mut at: usize) -> usize {
+        loop {
+            let before = self.before(at);
+            let further = self.before(before);
+            if before == further {
+                return before;
+            }
+            if let Some(shorter) = self.0.get_mut(at) {
+                *shorter = further;
+            }
+            at = further;
         }
     }
 
-    fn neighbours(&self, message: usize) -> impl Iterator<Item = usize> {
-        let rounds = self.rounds_of.get(&message).into_iter().flatten();
-        rounds
-            .filter_map(|round| self.messages_of.get(*round))
-            .flatten()
-            .copied()
+    fn before(&self, at: usize) -> usize {
+        self.0.get(at).copied().unwrap_or(at)
+    }
+
+    fn join(&mut self, one: usize, other: usize) {
+        work::step(1);
+        let (one, other) = (self.first_of(one), self.first_of(other));
+        if let Some(later) = self.0.get_mut(one.max(other)) {
+            *later = one.min(other);
+        }
     }
 }
 

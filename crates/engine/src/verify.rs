@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::Serialize;
-use trimtab_model::{Dialect, Message, Part, Role};
+use trimtab_model::{Dialect, Message, Part, Role, work};
 
 /// One thing for which a provider would refuse the window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -244,6 +244,7 @@ impl<'a> Verifier<'a> {
         if self.ends_in_refused_thought(message) {
             self.fault(index, FaultKind::DanglingReasoning);
         }
+        work::step(1 + message.parts.len());
         for part in &message.parts {
             match part {
                 Part::Call(call) => self.check_call(index, message.role, &call.id),

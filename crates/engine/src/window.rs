@@ -3,25 +3,22 @@
 //! A window is a pure function of its log and journal. It is built step by step: the front
 //! of it settles, and a call costs what is new since the last one, not the whole log.
 
+mod build;
+
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
-use trimtab_model::rounds::Answer;
-use trimtab_model::{Message, Part, Role};
 
 use crate::budget::Measures;
-use crate::journal::{Journal, JournalEntry};
+use crate::journal::{Journal, JournalEntry, edited_by};
 use crate::log::Log;
-use crate::normalise::{
-    Entry, Normalised, Options, Reach, Repair, Settled, Slot, Source, normalise_after,
-};
+use crate::normalise::{Entry, Options, Repair, Slot, Source};
 use crate::plan::{Edit, Plan};
-use crate::verify::{Fault, Verified, Verifier};
-
-/// How many of the newest messages never settle, so that a late output among them finds its
-/// call without starting over.
-const UNSETTLED: usize = 8;
+use crate::verify::Fault;
+use build::WindowBuilder;
 
 /// What is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +26,8 @@ pub struct Window {
     entries: Vec<Entry>,
     repairs: Vec<Repair>,
     measures: Measures,
+    /// How many of the messages are not the system's.
+    spoken: usize,
 }
 
 impl Window {
@@ -48,6 +47,11 @@ impl Window {
     /// The measures of its regions, from which any estimate follows in constant time.
     pub fn measures(&self) -> &Measures {
         &self.measures
+    }
+
+    /// How many messages there are besides those of the system.
+    pub fn spoken(&self) -> usize {
+        self.spoken
     }
 
     /// What normalising repaired.
@@ -87,60 +91,61 @@ impl std::error::Error for Invalid {}
 /// ```
 #[derive(Debug, Default)]
 pub struct Projection {
-    options: Options,
     log: Log,
     journal: Journal,
-    /// The log with the journal's edits, not yet normalised.
-    slots: Vec<Slot>,
-    /// The measure of each slot: a message is counted once.
-    measured: Vec<Measure>,
-    /// All of them together.
-    total: Measure,
     /// The measure of each message of the log, as it came.
     came: Vec<Measure>,
-    front: Front,
-    window: Window,
-    /// What is wrong with the window as it was built last; none if it is stale.
-    built: Option<Vec<Fault>>,
+    newest_calls: NewestCalls,
+    /// The log with the journal's edits, and the window that they make.
+    builder: WindowBuilder,
 }
 
-/// The part of the window that is settled.
+/// The calls of the newest message that has any.
 #[derive(Debug, Default)]
-struct Front {
-    settled: Settled,
-    verified: Verified,
-    slots: usize,
-    entries: usize,
-    repairs: usize,
-    faults: Vec<Fault>,
-    measures: Measures,
+struct NewestCalls {
+    message: usize,
+    /// For each id the first part that calls with it.
+    parts: HashMap<String, usize>,
+}
+
+impl NewestCalls {
+    fn of(message: &Message, at: usize) -> Self {
+        let mut parts = HashMap::new();
+        for (part, call) in message.parts.iter().enumerate() {
+            if let Some(call) = call.as_call() {
+                parts.entry(call.id.clone()).or_insert(part);
+            }
+        }
+        Self { message: at, parts }
+    }
 }
 
 impl Projection {
     /// An empty log and journal.
     pub fn new(options: Options) -> Self {
         Self {
-            options,
+            builder: WindowBuilder::new(options, Vec::new(), Vec::new()),
             ..Self::default()
         }
     }
 
     /// A log and journal that were kept.
     pub fn restore(options: Options, log: Log, journal: Journal) -> Self {
-        let came = log.messages().iter().map(|message| Measure::of(message));
-        let came = came.collect();
-        Self::with_measures(options, log, journal, came)
-    }
-
-    fn with_measures(options: Options, log: Log, journal: Journal, came: Vec<Measure>) -> Self {
+        let mut messages = log.messages().iter();
+        let newest = messages.rposition(|message| message.has_calls());
+        let calls = newest.and_then(|at| Some(NewestCalls::of(log.get(at)?, at)));
         let mut projection = Self {
-            options,
+            came: log
+                .messages()
+                .iter()
+                .map(|message| Measure::of(message))
+                .collect(),
+            newest_calls: calls.unwrap_or_default(),
             log,
             journal,
-            came,
-            ..Self::default()
+            ..Self::new(options)
         };
-        projection.apply_journal();
+        projection.builder = projection.rebuilt(None);
         projection
     }
 
@@ -156,7 +161,20 @@ impl Projection {
 
     /// The log with every plan that holds, not yet normalised: what the next plan works on.
     pub fn slots(&self) -> &[Slot] {
-        &self.slots
+        self.builder.slots()
+    }
+
+    /// What is shown now of the message at `position` of the log; none if it is hidden.
+    pub fn slot_of(&self, position: usize) -> Option<&Slot> {
+        let slots = self.slots();
+        let source = Source::Log(position);
+        // What was inserted before a message stands before it.
+        let before = |slot: &Slot| {
+            let at = slot.source.position();
+            at < position || (at == position && slot.source != source)
+        };
+        let slot = slots.get(slots.partition_point(before))?;
+        (slot.source == source).then_some(slot)
     }
 
     /// The measure of the message at `position` of the log, as it came.
@@ -164,14 +182,22 @@ impl Projection {
         self.came.get(position)
     }
 
-    /// The measure of each slot.
-    pub fn slot_measures(&self) -> &[Measure] {
-        &self.measured
-    }
-
     /// What all slots take together: about what the window takes, without building it.
     pub fn total(&self) -> &Measure {
-        &self.total
+        self.builder.total()
+    }
+
+    /// What the outputs at the end take, behind which nothing else was said yet.
+    pub fn open_outputs(&self) -> &Measure {
+        self.builder.open_outputs()
+    }
+
+    /// The tool that the newest message with calls calls under `id`.
+    pub fn called_tool(&self, id: &str) -> Option<&str> {
+        let calls = &self.newest_calls;
+        let message = self.log.get(calls.message)?;
+        let part = message.parts.get(*calls.parts.get(id)?)?;
+        part.as_call().map(|call| call.name.as_str())
     }
 
     /// Adds a line to the journal that changes nothing in the window: what the last compaction
@@ -184,16 +210,14 @@ impl Projection {
     /// Appends a message to the log and gives its position.
     pub fn admit(&mut self, message: impl Into<Arc<Message>>) -> usize {
         let message = message.into();
-        self.built = None;
         let at = self.log.append(Arc::clone(&message));
+        if message.has_calls() {
+            self.newest_calls = NewestCalls::of(&message, at);
+        }
         let measure = Measure::of(&message);
-        self.measured.push(measure);
-        self.total += measure;
         self.came.push(measure);
-        self.slots.push(Slot {
-            message,
-            source: Source::Log(at),
-        });
+        let source = Source::Log(at);
+        self.builder.push(Slot { message, source }, measure);
         at
     }
 
@@ -204,8 +228,9 @@ impl Projection {
         if plan.is_empty() {
             return;
         }
-        if self.shows_only_newest(&plan) {
-            self.show_newest(&plan);
+        if let Some((at, message)) = self.newest_if_alone(&plan) {
+            let shown = edited_by(&plan, at, message);
+            self.builder.replace_last(shown);
             self.journal.append(JournalEntry::Plan(plan));
         } else {
             self.append_to_journal(JournalEntry::Plan(plan));
@@ -248,49 +273,27 @@ impl Projection {
     ) -> Result<Option<Plan>, Invalid> {
         let mut plan = plan.within(self.log.len());
         plan.tokens_before = tokens(&self.window()?.measures().total());
-        let mut journal = self.journal.clone();
-        journal.append(JournalEntry::Plan(plan.clone()));
-        let (log, came) = (self.log.clone(), self.came.clone());
-        let mut after = Self::with_measures(self.options, log, journal, came);
+        let mut after = self.rebuilt(Some(&plan));
         plan.tokens_after = tokens(&after.window()?.measures().total());
         Ok((plan.tokens_after < plan.tokens_before).then_some(plan))
     }
 
-    fn shows_only_newest(&self, plan: &Plan) -> bool {
-        let newest = self.log.len().checked_sub(1);
-        let is_last = self.slots.last().map(|slot| slot.source) == newest.map(Source::Log);
-        let shows = |edit: &Edit| match edit {
-            Edit::Show { message, .. } => Some(*message) == newest,
+    /// The newest message with its position, if `plan` changes nothing but that one, and it was
+    /// not changed before.
+    fn newest_if_alone(&self, plan: &Plan) -> Option<(usize, &Arc<Message>)> {
+        let newest = self.log.len().checked_sub(1)?;
+        let slot = self.slots().last()?;
+        let as_it_came = slot.source == Source::Log(newest) && self.is_as_it_came(slot, newest);
+        let alone = |edit: &Edit| match edit {
+            Edit::Show { message, .. } | Edit::Archive { message } => *message == newest,
             _ => false,
         };
-        is_last && plan.edits.iter().all(shows)
-    }
-
-    fn show_newest(&mut self, plan: &Plan) {
-        let Some(slot) = self.slots.last_mut() else {
-            return;
-        };
-        let mut shown = Message::clone(&slot.message);
-        for edit in &plan.edits {
-            let Edit::Show { part, output, .. } = edit else {
-                continue;
-            };
-            if let Some(part) = shown.parts.get_mut(*part) {
-                *part = Part::Output(output.clone());
-            }
-        }
-        slot.message = Arc::new(shown);
-        self.built = None;
-        if let Some(measure) = self.measured.last_mut() {
-            self.total -= *measure;
-            *measure = Measure::of(&slot.message);
-            self.total += *measure;
-        }
+        (as_it_came && plan.edits.iter().all(alone)).then_some((newest, &slot.message))
     }
 
     /// True if there is a plan that can be taken back.
     pub fn can_undo(&self) -> bool {
-        self.journal.plans().iter().any(|plan| plan.can_be_undone())
+        self.journal.undoable() > 0
     }
 
     /// Takes the newest plan back; false if there is none.
@@ -304,20 +307,19 @@ impl Projection {
 
     fn append_to_journal(&mut self, entry: JournalEntry) {
         self.journal.append(entry);
-        self.apply_journal();
+        self.builder = self.rebuilt(None);
     }
 
-    fn apply_journal(&mut self) {
-        self.slots = self.journal.apply(&self.log);
+    /// The window as the journal has it, with one more plan where one is given.
+    fn rebuilt(&self, plan: Option<&Plan>) -> WindowBuilder {
+        let slots = self.journal.apply(&self.log, plan);
         let measure = |slot: &Slot| match slot.source {
             Source::Log(at) if self.is_as_it_came(slot, at) => self.came.get(at).copied(),
             _ => None,
         };
         let measured = |slot| measure(slot).unwrap_or_else(|| Measure::of(&slot.message));
-        self.measured = self.slots.iter().map(measured).collect();
-        self.total = self.measured.iter().copied().sum();
-        self.front = Front::default();
-        self.built = None;
+        let measured = slots.iter().map(measured).collect();
+        WindowBuilder::new(self.builder.options(), slots, measured)
     }
 
     /// True if no plan changes anything: every message of the log is a slot, as it came.
@@ -335,116 +337,11 @@ impl Projection {
 
     /// The window as it would be sent now.
     pub fn window(&mut self) -> Result<&Window, Invalid> {
-        // Asked for again and again while one call is decided on.
-        if self.built.is_none() {
-            self.built = Some(self.build());
-        }
-        match self.built.as_deref() {
-            None | Some([]) => Ok(&self.window),
-            Some(faults) => Err(Invalid {
-                faults: faults.to_vec(),
-            }),
-        }
+        self.builder.window()
     }
 
     /// The window as it was built last.
     pub fn built(&self) -> &Window {
-        &self.window
+        self.builder.built()
     }
-
-    fn build(&mut self) -> Vec<Fault> {
-        self.settle();
-        let after = loop {
-            let tail = self.slots.get(self.front.slots..).unwrap_or_default();
-            let after = normalise_after(&self.front.settled, tail, self.options, Reach::End);
-            if !after.reaches_back {
-                break after;
-            }
-            self.front = Front::default();
-        };
-        let mut faults = self.front.faults.clone();
-        faults.extend(self.take(after.normalised).finish());
-        faults
-    }
-
-    /// Puts what was normalised behind the settled front, and verifies it.
-    fn take(&mut self, normalised: Normalised) -> Verifier<'_> {
-        self.window.entries.truncate(self.front.entries);
-        self.window.repairs.truncate(self.front.repairs);
-        self.window.measures = self.front.measures;
-        let mut verifier = Verifier::resume(self.options.dialect, &self.front.verified);
-        for (entry, slot) in normalised.entries.iter().zip(normalised.slots) {
-            let known = slot.and_then(|slot| self.measured.get(self.front.slots + slot));
-            let measure = known
-                .copied()
-                .unwrap_or_else(|| Measure::of(&entry.message));
-            self.window.measures.add(&entry.message, measure);
-            verifier.push(&entry.message);
-        }
-        self.window.entries.extend(normalised.entries);
-        self.window.repairs.extend(normalised.repairs);
-        verifier
-    }
-
-    /// Settles what is old enough, so that it is not looked at again.
-    fn settle(&mut self) {
-        let tail = self.slots.get(self.front.slots..).unwrap_or_default();
-        if tail.len() < 2 * UNSETTLED {
-            return;
-        }
-        let Some(cut) = settling_point(&self.front.settled, tail) else {
-            return;
-        };
-        let old = tail.get(..cut).unwrap_or_default();
-        let after = normalise_after(&self.front.settled, old, self.options, Reach::Middle);
-        if after.reaches_back {
-            self.front = Front::default();
-            return;
-        }
-        let (read, faults) = self.take(after.normalised).pause();
-        self.front.settled.extend(after.learnt);
-        self.front.verified.extend(read);
-        self.front.faults.extend(faults);
-        self.front.slots += cut;
-        self.front.entries = self.window.entries.len();
-        self.front.repairs = self.window.repairs.len();
-        self.front.measures = self.window.measures;
-    }
-}
-
-/// The newest place in `tail`, at least [`UNSETTLED`] messages from its end, where a cut
-/// separates no output from its call.
-fn settling_point(settled: &Settled, tail: &[Slot]) -> Option<usize> {
-    let pairing = settled.pair(tail);
-    let mut splits = vec![0i64; tail.len() + 1];
-    let mut forbid = |from: usize, to: usize| {
-        if let Some(at) = splits.get_mut(from) {
-            *at += 1;
-        }
-        if let Some(at) = splits.get_mut(to) {
-            *at -= 1;
-        }
-    };
-    for (place, answer) in &pairing.outputs {
-        match answer {
-            Answer::Answers { round, .. } => {
-                let start = pairing.rounds.get(*round).map_or(0, |round| round.start);
-                let (from, to) = (start.min(place.message), start.max(place.message));
-                forbid(from + 1, to + 1);
-            }
-            // Its call may be the next message.
-            Answer::Orphan => forbid(place.message + 1, place.message + 2),
-            Answer::Duplicate | Answer::ReachesBack => {}
-        }
-    }
-    let mut open = 0;
-    let newest = tail.len().saturating_sub(UNSETTLED);
-    let mut point = None;
-    for (cut, (slot, splits)) in tail.iter().zip(splits).enumerate().take(newest + 1) {
-        open += splits;
-        if cut > 0 && open == 0 && slot.message.role != Role::Tool {
-            point = Some(cut);
-        }
-    }
-    point
 }

@@ -30,6 +30,7 @@ mod reference;
 pub mod rounds;
 pub mod turns;
 pub mod usage;
+pub mod work;
 
 pub use dialect::Dialect;
 pub use json::{Extra, RawJson};

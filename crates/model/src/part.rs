@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, RawJson, Ref};
+use crate::{Extra, RawJson, Ref, work};
 
 /// One piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -230,6 +230,7 @@ impl Part {
 /// Text word for word, outputs by their own projection, media and unknown parts as a short
 /// tag. Calls and reasoning are not text of the message and give nothing.
 pub(crate) fn project(parts: &[Part]) -> Cow<'_, str> {
+    work::step(parts.len());
     match parts {
         [] => Cow::Borrowed(""),
         [only] => projected(only),
@@ -239,7 +240,10 @@ pub(crate) fn project(parts: &[Part]) -> Cow<'_, str> {
 
 fn projected(part: &Part) -> Cow<'_, str> {
     match part {
-        Part::Text(text) => Cow::Borrowed(&text.text),
+        Part::Text(text) => {
+            work::step_text(&text.text);
+            Cow::Borrowed(&text.text)
+        }
         Part::Reasoning(_) | Part::Call(_) => Cow::Borrowed(""),
         Part::Media(media) => Cow::Borrowed(match media.kind {
             MediaKind::Image => "[image]",

@@ -7,7 +7,7 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 
-use crate::Message;
+use crate::{Message, work};
 
 /// Where a part stands: message index, then part index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +61,20 @@ pub struct Pairing {
     pub rounds: Vec<Round>,
     /// Every output with what it turned out to be, in order.
     pub outputs: Vec<(Place, Answer)>,
+}
+
+impl Pairing {
+    /// For each output that answers a call, the first and the last message that go together for
+    /// it: a cut between the two splits their round.
+    pub fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.outputs.iter().filter_map(|(place, answer)| {
+            let Answer::Answers { round, .. } = answer else {
+                return None;
+            };
+            let start = self.rounds.get(*round)?.start;
+            Some((start.min(place.message), start.max(place.message)))
+        })
+    }
 }
 
 /// Pairs the outputs of a log with its calls, by position and id.
@@ -124,10 +138,12 @@ struct Pairer<'a, F> {
 
 impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
     fn message(&mut self, index: usize, message: &'a Message) {
+        work::step(1 + message.parts.len());
         let early = std::mem::take(&mut self.early);
         let early_ids = std::mem::take(&mut self.early_ids);
         if message.has_calls() {
             self.open_round(index, message);
+            work::step(early.len());
             for (&at, &id) in early.iter().zip(&early_ids) {
                 self.answer_early(at, id);
             }

@@ -1,10 +1,19 @@
 //! An answer of the model, put together from what passes.
 
+use std::collections::HashMap;
+
+use memchr::memmem;
 use serde_json::{Map, Value, json};
-use trimtab_model::{Dialect, Message, Role};
+use trimtab_model::{Dialect, Message, Role, work};
 use trimtab_wire::{chat, messages, responses};
 
 use crate::events::Events;
+
+/// The most bytes of one answer that are kept to look into it, as a document or as a stream.
+///
+/// A longer one passes to the client unread, and no calls of ours in it are served. The longest
+/// answers of models are some hundred kilobytes; what is kept takes a few times its size.
+pub(crate) const LONGEST_ANSWER: usize = 8 << 20;
 
 /// Puts an answer together from its stream.
 #[derive(Clone, Debug)]
@@ -12,6 +21,8 @@ pub(crate) struct Assembler {
     dialect: Dialect,
     events: Events,
     parts: Parts,
+    /// Bytes of the stream that came; none once it was too long.
+    bytes: Option<usize>,
 }
 
 /// What has come so far.
@@ -20,7 +31,9 @@ struct Parts {
     /// Chat Completions: the message.
     message: Map<String, Value>,
     /// Chat Completions: its calls. Messages: its parts, with the JSON of their input.
-    list: Vec<(u64, Value, String)>,
+    list: Vec<(Value, String)>,
+    /// For each index of the stream the newest of these.
+    newest: HashMap<u64, usize>,
     /// Responses: the entries, as they came.
     entries: Vec<Value>,
 }
@@ -32,13 +45,28 @@ impl Assembler {
             dialect,
             events: Events::default(),
             parts: Parts::default(),
+            bytes: Some(0),
         }
+    }
+
+    /// True if the answer is too long to be kept.
+    pub(crate) fn gave_up(&self) -> bool {
+        self.bytes.is_none()
     }
 
     /// Takes the next bytes of the stream.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let Some(came) = self.bytes else { return };
+        work::step_bytes(bytes.len());
+        self.bytes = Some(came + bytes.len()).filter(|came| *came <= LONGEST_ANSWER);
+        if self.gave_up() {
+            self.events = Events::default();
+            self.parts = Parts::default();
+            return;
+        }
         let (parts, dialect) = (&mut self.parts, self.dialect);
         self.events.push(bytes, |data| {
+            work::step(1);
             let Ok(event) = serde_json::from_str::<Value>(data) else {
                 return;
             };
@@ -50,7 +78,7 @@ impl Assembler {
         });
     }
 
-    /// What the model said, if it said anything.
+    /// What the model said, if it said anything and not too much.
     pub(crate) fn finish(self) -> Option<Message> {
         let parts = self.parts;
         let said = match self.dialect {
@@ -62,9 +90,29 @@ impl Assembler {
     }
 }
 
+/// True if a whole answer calls a tool. Most are not read for that.
+pub(crate) fn calls_a_tool(dialect: Dialect, body: &[u8]) -> bool {
+    let names: &[&str] = match dialect {
+        Dialect::Chat => &["tool_calls", "function_call"],
+        Dialect::Messages => &["tool_use"],
+        Dialect::Responses => &["function_call", "custom_tool_call"],
+    };
+    may_name(body, names) && {
+        let body = serde_json::from_slice(body).ok();
+        let said = body.and_then(|body| of_whole(dialect, body));
+        said.is_some_and(|said| said.has_calls())
+    }
+}
+
+/// False if a JSON text has none of the names in it.
+pub(crate) fn may_name(json: &[u8], names: &[&str]) -> bool {
+    let escaped = || memmem::find(json, b"\\u00").is_some();
+    let named = |name: &&str| memmem::find(json, name.as_bytes()).is_some();
+    names.iter().any(named) || escaped()
+}
+
 /// What the model said in a whole answer.
-pub(crate) fn of_whole(dialect: Dialect, body: &[u8]) -> Option<Message> {
-    let mut body: Value = serde_json::from_slice(body).ok()?;
+pub(crate) fn of_whole(dialect: Dialect, mut body: Value) -> Option<Message> {
     let said = match dialect {
         Dialect::Chat => body.pointer_mut("/choices/0/message")?.take(),
         Dialect::Messages => {
@@ -137,23 +185,28 @@ impl Parts {
 
     /// The part at an index of the stream, which may be new.
     fn at(&mut self, index: u64, new: Value) -> &mut Value {
-        let at = self.list.iter().position(|(known, ..)| *known == index);
-        let at = at.unwrap_or(self.list.len());
-        if at == self.list.len() {
-            self.list.push((index, new, String::new()));
-        }
+        let at = self.newest.get(&index).copied();
+        let at = at.unwrap_or_else(|| self.begin(index, new));
         match self.list.get_mut(at) {
-            Some((_, value, _)) => value,
+            Some((value, _)) => value,
             // It was pushed just now.
             None => self.message.entry("").or_insert(Value::Null),
         }
+    }
+
+    /// Begins a part at an index of the stream.
+    fn begin(&mut self, index: u64, part: Value) -> usize {
+        let at = self.list.len();
+        self.newest.insert(index, at);
+        self.list.push((part, String::new()));
+        at
     }
 
     fn chat_message(self) -> Map<String, Value> {
         let mut message = self.message;
         message.insert("role".to_owned(), json!("assistant"));
         message.entry("content").or_insert(Value::Null);
-        let calls: Vec<Value> = self.list.into_iter().map(|(_, call, _)| call).collect();
+        let calls: Vec<Value> = self.list.into_iter().map(|(call, _)| call).collect();
         if !calls.is_empty() {
             message.insert("tool_calls".to_owned(), Value::Array(calls));
         }
@@ -166,15 +219,12 @@ impl Parts {
         match text("type") {
             Some("content_block_start") => {
                 let part = event.get("content_block").cloned().unwrap_or_default();
-                self.list.push((index, part, String::new()));
+                self.begin(index, part);
             }
             Some("content_block_delta") => {
-                let found = self
-                    .list
-                    .iter_mut()
-                    .rev()
-                    .find(|(known, ..)| *known == index);
-                if let (Some((_, part, input)), Some(delta)) = (found, event.get("delta")) {
+                let at = self.newest.get(&index);
+                let found = at.and_then(|at| self.list.get_mut(*at));
+                if let (Some((part, input)), Some(delta)) = (found, event.get("delta")) {
                     add_to_part(part, input, delta);
                 }
             }
@@ -183,7 +233,7 @@ impl Parts {
     }
 
     fn blocks(self) -> Vec<Value> {
-        let finished = |(_, mut part, input): (u64, Value, String)| {
+        let finished = |(mut part, input): (Value, String)| {
             if let (Ok(input), Some(part)) = (serde_json::from_str(&input), part.as_object_mut()) {
                 part.insert("input".to_owned(), input);
             }
@@ -341,8 +391,39 @@ mod tests {
     }
 
     #[test]
+    fn work_on_many_calls_is_linear() {
+        let units = |calls: u64| {
+            let part = |index: u64| json!({"type": "content_block_start", "index": index, "content_block": {"type": "tool_use", "id": "c", "name": "f", "input": {}}});
+            let delta = |index: u64| json!({"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta", "partial_json": "{}"}});
+            let events: Vec<Value> = (0..calls).map(part).chain((0..calls).map(delta)).collect();
+            let (message, units) = work::counted(|| assembled(Dialect::Messages, &events));
+            assert_eq!(message.calls().count() as u64, calls);
+            units
+        };
+        let (once, twice) = (units(2_000), units(4_000));
+        assert!(once >= 4_000 && twice <= once * 5 / 2, "{once}, {twice}");
+    }
+
+    #[test]
+    fn overlong_stream_is_given_up() {
+        let mut assembler = Assembler::new(Dialect::Chat);
+        let event = format!(
+            "data: {}\n\n",
+            delta(json!({"content": "x".repeat(1 << 20)}))
+        );
+        for _ in 0..7 {
+            assembler.push(event.as_bytes());
+        }
+        assert!(!assembler.gave_up());
+        assembler.push(event.as_bytes());
+        assert!(assembler.gave_up() && assembler.finish().is_none_or(|said| said.is_empty()));
+    }
+
+    #[test]
     fn whole_answers() {
         let chat = br#"{"choices": [{"message": {"role": "assistant", "content": "hi"}}]}"#;
+        let of_whole =
+            |dialect, body: &[u8]| of_whole(dialect, serde_json::from_slice(body).unwrap());
         assert_eq!(of_whole(Dialect::Chat, chat).unwrap().text(), "hi");
         let messages = br#"{"content": [{"type": "text", "text": "hi"}]}"#;
         assert_eq!(of_whole(Dialect::Messages, messages).unwrap().text(), "hi");

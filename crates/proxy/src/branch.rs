@@ -9,7 +9,7 @@ use trimtab::session::{Moment, Pending, Session, SessionError, Setup};
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, Output, Part, Role};
+use trimtab_model::{Message, Output, Part, Role, work};
 use trimtab_store::{Error as StoreError, SessionId, Staged, Store, Stream};
 use trimtab_wire::scan::Scan;
 
@@ -277,10 +277,11 @@ impl Branch {
     /// Lets in what the body has beyond the messages that are known.
     pub(crate) fn admit(&mut self, scan: &Scan<'_>, trail: &Trail) -> Result<(), Trouble> {
         self.body_bytes = scan.body().len();
-        for at in self.ledger.trail.len()..scan.len() {
+        let known = self.ledger.trail.len();
+        for (at, message) in (known..).zip(scan.messages(known)) {
             let unread = || Trouble::Mismatch(format!("message {at} cannot be read"));
             let print = trail.get(at).ok_or_else(unread)?;
-            let mut message = scan.message(at).ok_or_else(unread)?;
+            let mut message = message.ok_or_else(unread)?;
             // Whether the model sees a message is not for a field of the body to say.
             message.meta.agent_visible = None;
             self.thinks |= reasons(&message);
@@ -299,7 +300,8 @@ impl Branch {
                 self.ledger.admitted(print, message, place);
             }
             if let Some(mixed) = mixed {
-                self.admit_outputs(mixed.outputs)?;
+                // With its calls, which are in the log by now.
+                work::without_cancel(|| self.admit_outputs(mixed.outputs))?;
             }
         }
         Ok(())
@@ -368,8 +370,7 @@ impl Branch {
 
     /// How often what was sent before was changed so far.
     fn decided(&self) -> usize {
-        let plans = self.session.projection().journal().plans();
-        plans.iter().filter(|plan| plan.can_be_undone()).count()
+        self.session.projection().journal().undoable()
     }
 
     /// Takes in how much of the window a model says it read; gives the window that it must

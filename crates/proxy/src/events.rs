@@ -1,7 +1,6 @@
 //! The data of server-sent events, put together from pieces of any size.
 
-/// The most bytes of one event that are kept.
-const LONGEST: usize = 32 << 20;
+use crate::answer::LONGEST_ANSWER;
 
 /// Cuts a stream into the data of its events.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +36,7 @@ impl Events {
     }
 
     fn keep(&mut self, text: &[u8]) {
-        if self.line.len() + self.data.len() + text.len() > LONGEST {
+        if self.line.len() + self.data.len() + text.len() > LONGEST_ANSWER {
             self.overlong = true;
             self.data.clear();
             self.line.truncate(8);

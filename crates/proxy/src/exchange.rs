@@ -1,7 +1,9 @@
 //! A managed request and its answer: sent, sent again smaller if it was too large, given to
 //! the client.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
@@ -16,6 +18,7 @@ use crate::body::{self, Body, full, held};
 use crate::branch::{Branch, LEAST_ANSWER, Outgoing, Trouble, Ways};
 use crate::client::Failed;
 use crate::config::{Compaction, Mode};
+use crate::deadline;
 use crate::headers;
 use crate::look::{Looked, Sent, look};
 use crate::plan::{CONFLICTS, Decided, Managed, Pace};
@@ -26,6 +29,9 @@ use crate::watch::{Seen, UsageWatch};
 
 /// How often a request is sent again, smaller.
 const RECOVERIES: u32 = 2;
+/// How many times as long as planning the work on a request may take that is under way: without
+/// it there is no answer.
+const UNDER_WAY: u32 = 5;
 
 /// Sends a managed request and gives its answer to the client.
 pub(crate) async fn run(mut asked: Asked, mut managed: Managed, came: Bytes) -> Response<Body> {
@@ -227,7 +233,7 @@ impl Exchange {
         let (managed, mut ways) = (Arc::clone(&self.managed), self.ways);
         let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
         let ours = self.is_ours();
-        let recovering = spawn_blocking(move || {
+        let recovering = deadline::within(self.patience(), move || {
             let outgoing = managed.with(|branch, scan| {
                 let asked = if ours { asked } else { scan.answer_limit() };
                 if let Some(room) = room_for_answer(&verdict, tokens, asked) {
@@ -261,6 +267,12 @@ impl Exchange {
         true
     }
 
+    /// How long work on a request may take that is under way.
+    fn patience(&self) -> Duration {
+        let limits = self.managed.work.settings.config.limits;
+        limits.plan_time().saturating_mul(UNDER_WAY)
+    }
+
     /// Remembers the window that an error names.
     fn learn(&self, verdict: &Verdict) {
         let about_window = matches!(verdict.kind, Kind::Prompt | Kind::PromptAndAnswer);
@@ -281,10 +293,10 @@ impl Exchange {
         work: impl FnOnce(&mut Branch) -> Result<T, Trouble> + Send + 'static,
     ) -> Option<T> {
         let (managed, ways) = (Arc::clone(&self.managed), self.ways);
-        let working = spawn_blocking(move || {
+        let working = deadline::within(self.patience(), move || {
             managed.with(|branch, scan| {
                 let done = work(branch)?;
-                Ok((done, branch.compose(scan, &ways, None)?))
+                Ok::<_, Trouble>((done, branch.compose(scan, &ways, None)?))
             })
         });
         let (done, outgoing) = working.await.ok()?.ok()?;
@@ -323,12 +335,18 @@ impl Exchange {
             let teaches = is_ours && seen.usage.is_some();
             if teaches && let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 // Not here: the end of the answer has not left yet.
-                runtime.spawn(async move {
-                    drop(spawn_blocking(move || learn_from(&managed, window, &seen)).await);
-                });
+                runtime.spawn(learn_later(managed, window, seen));
             }
         })
     }
+}
+
+/// Takes in what was seen of an answer, off this thread. What it takes too long for is not
+/// learned.
+pub(crate) async fn learn_later(managed: Arc<Managed>, window: u64, seen: Seen) {
+    let limit = managed.work.settings.config.limits.plan_time();
+    let learning = deadline::within(limit, move || learn_from(&managed, window, &seen));
+    learning.await.unwrap_or(());
 }
 
 /// True for a status that says that the request itself is wrong.
@@ -337,7 +355,7 @@ fn is_refusal(status: StatusCode) -> bool {
 }
 
 /// Takes in what was seen of the answer to a window of the session.
-pub(crate) fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
+fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
     let Some(usage) = seen.usage else { return };
     let mut learned = false;
     let pending = managed.on_branch(|branch| {

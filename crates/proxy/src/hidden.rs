@@ -1,5 +1,8 @@
 //! Rounds that the client never sees: the model reads stored outputs, and we answer.
 
+use std::collections::HashMap;
+use std::mem::{Discriminant, discriminant};
+
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Call, Message, Output, Part};
 
@@ -46,9 +49,8 @@ pub(crate) fn as_sent(mut message: Message, before: &[Part], mixed: Option<&Mixe
     if let Some(parts) = without(&message.parts, before) {
         message.parts = parts;
     }
-    for (index, call) in mixed.iter().flat_map(|mixed| &mixed.calls) {
-        let index = (*index).min(message.parts.len());
-        message.parts.insert(index, Part::Call(call.clone()));
+    if let Some(mixed) = mixed {
+        message.parts = put_back(message.parts, &mixed.calls);
     }
     if message.parts != came {
         ledger::mark_altered(&mut message);
@@ -56,23 +58,39 @@ pub(crate) fn as_sent(mut message: Message, before: &[Part], mixed: Option<&Mixe
     message
 }
 
+/// `parts` with calls of ours among them, each at its index; those that are further go last.
+fn put_back(parts: Vec<Part>, calls: &[(usize, Call)]) -> Vec<Part> {
+    let mut parts = parts.into_iter();
+    let mut whole: Vec<Part> = Vec::new();
+    for (index, call) in calls {
+        let before = index.saturating_sub(whole.len());
+        whole.extend(parts.by_ref().take(before));
+        whole.push(Part::Call(call.clone()));
+    }
+    whole.extend(parts);
+    whole
+}
+
 /// `parts` without those that were said before. None if they do not begin with them, or if
 /// nothing would be left.
 fn without(parts: &[Part], before: &[Part]) -> Option<Vec<Part>> {
-    let mut left = parts.to_vec();
+    let mut left: Vec<Option<Part>> = parts.iter().cloned().map(Some).collect();
+    // For each kind of part, how far everything was said before.
+    let mut gone: HashMap<Discriminant<Part>, usize> = HashMap::new();
     for said in before.iter().filter(|part| !part.is_blank()) {
-        let at = left.iter().position(|part| same_kind(part, said))?;
-        let rest = rest(left.get(at)?, said)?;
-        left.remove(at);
-        if let Some(rest) = rest {
-            left.insert(at, rest);
-        }
+        let from = gone.entry(discriminant(said)).or_default();
+        let same_kind =
+            |part: &Option<Part>| part.as_ref().is_some_and(|part| same_kind(part, said));
+        *from += left.get(*from..)?.iter().position(same_kind)?;
+        let part = left.get_mut(*from)?;
+        *part = rest(part.as_ref()?, said)?;
     }
+    let left: Vec<Part> = left.into_iter().flatten().collect();
     (!left.is_empty()).then_some(left)
 }
 
 fn same_kind(one: &Part, other: &Part) -> bool {
-    std::mem::discriminant(one) == std::mem::discriminant(other)
+    discriminant(one) == discriminant(other)
 }
 
 /// What is left of `part` behind `said`: nothing, or more text. None if it begins otherwise.

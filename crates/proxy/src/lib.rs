@@ -17,6 +17,7 @@ mod client_body;
 mod config;
 mod connections;
 mod cut;
+mod deadline;
 mod decode;
 mod events;
 mod exchange;

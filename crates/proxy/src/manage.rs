@@ -11,6 +11,7 @@ use trimtab_model::Dialect;
 
 use crate::asked::Asked;
 use crate::body::{Body, full};
+use crate::deadline;
 use crate::decode::{NotDecoded, decode};
 use crate::exchange;
 use crate::hashed::Hashed;
@@ -141,18 +142,16 @@ async fn decide(
         return failed("memory");
     }
     let permit = (permit, memory);
-    let deciding = match quickly(work) {
-        Decided::Later(work) => spawn_blocking(move || {
-            let _permit = permit;
-            work.decide(Pace::MayWait)
-        }),
+    let work = match quickly(work) {
+        Decided::Later(work) => work,
         decided => return decided,
     };
-    match tokio::time::timeout(limits.plan_time(), deciding).await {
-        Ok(Ok(decided)) => decided,
-        Ok(Err(_)) => failed("panicked"),
-        Err(_) => failed("slow"),
-    }
+    let deciding = deadline::within(limits.plan_time(), move || {
+        let _permit = permit;
+        work.decide(Pace::MayWait)
+    });
+    let decided = deciding.await;
+    decided.unwrap_or_else(|unfinished| failed(unfinished.reason()))
 }
 
 /// Decides here and now if that is quick: waking another thread often takes longer.

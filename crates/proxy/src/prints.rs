@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use trimtab_model::Role;
+use trimtab_model::{Role, work};
 use trimtab_wire::scan::{PartKind, PartSpan, Scan, Span};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128_with_secret};
 
@@ -31,7 +31,7 @@ pub(crate) struct Trail {
 impl Trail {
     /// The prints of a body.
     pub(crate) fn of(scan: &Scan<'_>, key: &[u8; 192]) -> Self {
-        let printer = Printer { scan, key };
+        let printer = Printer::new(scan, key);
         let mut trail = Self::default();
         for message in 0..scan.len() {
             let role = scan.role(message).unwrap_or(Role::User);
@@ -48,7 +48,7 @@ impl Trail {
         known: &Self,
         list: Range<usize>,
     ) -> Self {
-        let printer = Printer { scan, key };
+        let printer = Printer::new(scan, key);
         let first = scan.first_in_list();
         let mut trail = Self::default();
         for message in 0..scan.len() {
@@ -158,10 +158,20 @@ fn chained(before: Print, own: Print) -> Print {
 struct Printer<'s, 'a> {
     scan: &'s Scan<'a>,
     key: &'s [u8; 192],
+    /// The fields of cache markers, in the order in which they stand.
+    markers: Vec<Span>,
 }
 
-impl Printer<'_, '_> {
+impl<'s, 'a> Printer<'s, 'a> {
+    fn new(scan: &'s Scan<'a>, key: &'s [u8; 192]) -> Self {
+        let markers = scan.request().markers.iter();
+        let mut markers: Vec<Span> = markers.map(|marker| marker.field).collect();
+        markers.sort_unstable();
+        Self { scan, key, markers }
+    }
+
     fn message(&self, at: usize, role: Role) -> Print {
+        work::step(1 + self.scan.parts(at).len());
         let mut hasher = Xxh3::with_secret(*self.key);
         hasher.update(&[role as u8]);
         for part in self.scan.parts(at) {
@@ -230,15 +240,16 @@ impl Printer<'_, '_> {
 
     /// The bytes of a part without the cache markers in it, as if they had never been written.
     fn unmarked(&self, span: Span, hasher: &mut Xxh3) {
-        let markers = self.scan.request().markers.iter();
+        let before = |place: u32| self.markers.partition_point(|marker| marker.start < place);
+        let inside = self.markers.get(before(span.start)..before(span.end));
         let mut at = span.start;
-        for marker in markers.filter(|marker| span.contains(marker.field)) {
+        for marker in inside.unwrap_or_default() {
             let before = Span {
                 start: at,
-                end: marker.field.start,
+                end: marker.start,
             };
             let before = self.scan.json(before).trim_end();
-            at = marker.field.end;
+            at = marker.end;
             if let Some(kept) = before.strip_suffix(',') {
                 hasher.update(kept.as_bytes());
             } else {

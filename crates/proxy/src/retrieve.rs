@@ -17,15 +17,13 @@ use trimtab_model::{Message, Part};
 use trimtab_wire::sse::{Event, Filter, Watcher};
 
 use self::rounds::{Failure, Outcome, Server};
-use crate::answer::{self, Assembler};
+use crate::answer::{self, Assembler, LONGEST_ANSWER};
 use crate::asked::Asked;
 use crate::body::{self, Body, BoxError, Collected, Idle, collect_reserved, rejoined};
 use crate::exchange::Exchange;
-use crate::watch::usage_of;
+use crate::watch::usage_in;
 use crate::whole;
 
-/// The longest answer in one piece that is looked into.
-const LONGEST: usize = 16 << 20;
 /// How many pieces of a stream wait for a slow client.
 const QUEUE: usize = 16;
 /// What the client reads where there is no answer.
@@ -79,6 +77,13 @@ async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
         if !filter.is_waiting() {
             return;
         }
+        let Some(said) = said else {
+            // Too long to be served: the client gets the end of what was said.
+            let mut end = Vec::new();
+            filter.release(&mut end);
+            let _: Option<()> = put(&pieces, end).await;
+            return;
+        };
         spoken |= spoke;
         let next = tokio::select! {
             next = server.serve(said) => next,
@@ -115,14 +120,14 @@ async fn end(filter: &mut Filter, server: &Server, failure: Failure, spoken: boo
     end
 }
 
-/// Passes one stream, and gives what the model said in it, and whether the client was shown a
-/// text. None if it broke, or the client went away.
+/// Passes one stream, and gives what the model said in it, unless that was too long, and whether
+/// the client was shown a text. None if it broke, or the client went away.
 async fn pass(
     server: &mut Server,
     body: Body,
     filter: &mut Filter,
     pieces: &Pieces,
-) -> Option<(Message, bool)> {
+) -> Option<(Option<Message>, bool)> {
     let work = &server.exchange.managed.work;
     let (dialect, limits) = (work.dialect, work.settings.config.limits);
     let mut body = Idle::new(body, limits.idle_time());
@@ -146,7 +151,7 @@ async fn pass(
                     ended |= matches!(event, Event::Stop(_) | Event::End);
                 });
                 filter.push(data, &mut out);
-                if std::mem::take(&mut ended) && !filter.is_waiting() {
+                if std::mem::take(&mut ended) && filter.has_hidden() && !filter.is_waiting() {
                     // The client may come back as soon as it has the end.
                     server.keep_mixed(&assembler).await;
                 }
@@ -161,7 +166,7 @@ async fn pass(
         }
     }
     filter.finish(&mut out);
-    if !filter.is_waiting() {
+    if filter.has_hidden() && !filter.is_waiting() {
         server.keep_mixed(&assembler).await;
     }
     put(pieces, out).await?;
@@ -170,8 +175,11 @@ async fn pass(
         // The figures are those of this call, not of the next one.
         learning.await.ok();
     }
-    let said = assembler.finish();
-    Some((said.unwrap_or_else(|| Message::assistant("")), spoken))
+    let said = (!assembler.gave_up()).then(|| {
+        let said = assembler.finish();
+        said.unwrap_or_else(|| Message::assistant(""))
+    });
+    Some((said, spoken))
 }
 
 /// Sends bytes to the client. None if it is gone.
@@ -204,14 +212,14 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
     let (mut parts, mut body) = answer.into_parts();
     let mut earlier = Vec::new();
     loop {
-        let bytes = match collect_reserved(body, LONGEST, asked.reservation()).await {
+        let bytes = match collect_reserved(body, LONGEST_ANSWER, asked.reservation()).await {
             Collected::Whole(bytes) => bytes,
             Collected::Longer(read, rest) => {
                 let answer = Response::from_parts(parts, rejoined(read, rest));
                 return asked.hand_on(answer, Some(watch));
             }
         };
-        let (shown, said, learning) = server.look(&bytes);
+        let (shown, said, learning) = server.look(&bytes, earlier.is_empty());
         let asks = said.as_ref().is_some_and(asks_only_us);
         if asks {
             // The figures are those of this call, not of the next one.
@@ -242,15 +250,18 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
 }
 
 impl Server {
-    /// What an answer in one piece says.
-    fn look(&self, bytes: &[u8]) -> (Option<Value>, Option<Message>, JoinHandle<()>) {
+    /// What an answer in one piece says. The `first` of several is only read where it may call
+    /// a tool of ours.
+    fn look(&self, bytes: &[u8], first: bool) -> (Option<Value>, Option<Message>, JoinHandle<()>) {
         let dialect = self.exchange.managed.work.dialect;
+        let usage = usage_in(dialect, bytes).unwrap_or_default();
+        if first && !answer::may_name(bytes, &[tools::READ, tools::GREP]) {
+            let called = answer::calls_a_tool(dialect, bytes);
+            return (None, None, self.learn(usage, called));
+        }
         let shown: Option<Value> = serde_json::from_slice(bytes).ok();
-        let said = answer::of_whole(dialect, bytes);
-        let usage = shown.as_ref().and_then(|shown| shown.get("usage"));
-        let usage = usage
-            .map(|usage| usage_of(dialect, usage))
-            .unwrap_or_default();
+        let said = shown.clone();
+        let said = said.and_then(|shown| answer::of_whole(dialect, shown));
         let called = said.as_ref().is_some_and(Message::has_calls);
         (shown, said, self.learn(usage, called))
     }

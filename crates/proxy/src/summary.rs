@@ -14,7 +14,9 @@ use trimtab_wire::scan::{LimitName, Scan};
 use trimtab_wire::{chat, messages, responses};
 
 use crate::body::{self, Body, Collected, collect};
+use crate::branch::Trouble;
 use crate::config::{Compaction, Mode, Summariser, address};
+use crate::deadline;
 use crate::headers;
 use crate::plan::Managed;
 use crate::record::{Action, Note, Record};
@@ -41,11 +43,12 @@ pub(crate) fn in_background(managed: &Arc<Managed>, pending: Pending) {
         if asks_a_model(&managed) {
             answer(&managed, &mut pending).await;
         }
-        let finishing = spawn_blocking(move || {
+        let limit = managed.work.settings.config.limits.summary_time();
+        let finishing = deadline::within(limit, move || {
             managed.on_branch(|branch| {
                 branch.summarising = false;
                 branch.session().finish(pending)?;
-                Ok(())
+                Ok::<_, Trouble>(())
             })
         });
         // What failed here shows in the next request, which then passes as it came.
@@ -266,8 +269,8 @@ fn values(list: &[RawJson]) -> Option<Vec<Value>> {
 
 /// What the summariser said.
 fn read(dialect: Dialect, body: &[u8]) -> Option<Answered> {
-    let said = crate::answer::of_whole(dialect, body)?;
     let outline: Value = serde_json::from_slice(body).ok()?;
+    let said = crate::answer::of_whole(dialect, outline.clone())?;
     let text = |pointer: &str| outline.pointer(pointer).and_then(Value::as_str);
     let stop = match dialect {
         Dialect::Chat => text("/choices/0/finish_reason"),

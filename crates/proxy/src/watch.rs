@@ -8,11 +8,9 @@ use serde_json::Value;
 use trimtab_model::{Dialect, Usage};
 use trimtab_wire::sse::{Event, Watcher};
 
+use crate::answer::{self, LONGEST_ANSWER};
 use crate::noted::Watch;
 use crate::record::Record;
-
-/// The most bytes of a whole answer that are kept to read its usage.
-const KEPT: usize = 16 << 20;
 
 /// Reads usage and calls from an answer.
 pub(crate) struct UsageWatch {
@@ -55,10 +53,7 @@ impl Seen {
     pub(crate) fn called(&self) -> bool {
         match &self.calls {
             Calls::Known(called) => *called,
-            Calls::In(dialect, body) => {
-                let said = crate::answer::of_whole(*dialect, body);
-                said.is_some_and(|said| said.has_calls())
-            }
+            Calls::In(dialect, body) => answer::calls_a_tool(*dialect, body),
         }
     }
 }
@@ -127,7 +122,9 @@ impl Watch for UsageWatch {
                 let called = &mut self.called;
                 watcher.push(bytes, |event| *called |= matches!(event, Event::Call(_)));
             }
-            Form::Whole(body) if body.len() + bytes.len() <= KEPT => body.extend_from_slice(bytes),
+            Form::Whole(body) if body.len() + bytes.len() <= LONGEST_ANSWER => {
+                body.extend_from_slice(bytes);
+            }
             Form::Whole(_) => self.form = Form::None,
         }
     }
@@ -151,7 +148,7 @@ fn some(usage: Usage) -> Option<Usage> {
 }
 
 /// The usage in a whole answer.
-fn usage_in(dialect: Dialect, body: &[u8]) -> Option<Usage> {
+pub(crate) fn usage_in(dialect: Dialect, body: &[u8]) -> Option<Usage> {
     #[derive(Deserialize)]
     struct Outline {
         usage: Option<Value>,

@@ -7,7 +7,7 @@ use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::view::policy::Views;
 use trimtab_engine::view::{Given, Shape, Spill, view};
 use trimtab_engine::window::Projection;
-use trimtab_model::{Message, Output, Part, RawJson, Ref, Role};
+use trimtab_model::{Message, Output, Part, RawJson, Ref};
 use trimtab_store::{Error, Put, Result, SessionId, Spilled, Store};
 
 /// Media type of an output that is more than text: its parts as JSON.
@@ -90,18 +90,13 @@ impl Admission {
 
     /// Stores the outputs of a message that is about to be let in, and makes their views.
     pub fn prepare(&self, projection: &Projection, message: Message) -> Result<Admitted> {
-        let tools = called_tools(projection, &message);
         let mut message = message;
         let (mut shown, mut warnings) = (Vec::new(), Vec::new());
         for (part, found) in message.parts.iter_mut().enumerate() {
             let Part::Output(output) = found else {
                 continue;
             };
-            let named = output
-                .tool
-                .clone()
-                .or_else(|| tools.get(part).cloned().flatten());
-            let tool = named.unwrap_or_default();
+            let tool = tool_of(output, projection).to_owned();
             self.keep(output, &tool)?;
             let short = self.short(output, &tool, &mut warnings)?;
             shown.extend(short.map(|output| (part, output)));
@@ -115,13 +110,7 @@ impl Admission {
 
     /// True if an output is never shortened, because its tool is protected.
     pub(crate) fn protects(&self, output: &Output, projection: &Projection) -> bool {
-        let holds = Message::new(Role::Tool, vec![Part::Output(output.clone())]);
-        let called = called_tools(projection, &holds)
-            .into_iter()
-            .flatten()
-            .next();
-        let tool = output.tool.clone().or(called).unwrap_or_default();
-        self.views.protects(&tool)
+        self.views.protects(tool_of(output, projection))
     }
 
     /// The content of a stored output, as it came.
@@ -219,20 +208,10 @@ fn plain_text(output: &Output) -> Option<&str> {
     }
 }
 
-/// For each part of `message`, the tool whose call it answers, where the newest round tells.
-fn called_tools(projection: &Projection, message: &Message) -> Vec<Option<String>> {
-    let newest = projection
-        .log()
-        .messages()
-        .iter()
-        .rev()
-        .find(|said| said.has_calls());
-    let tool = |id: &str| {
-        let call = newest?.calls().find(|call| call.id == id)?;
-        Some(call.name.clone())
-    };
-    let parts = message.parts.iter();
-    parts
-        .map(|part| part.as_output().and_then(|output| tool(&output.call_id)))
-        .collect()
+/// The tool that gave an output, where it says so itself or the newest round tells; else empty.
+fn tool_of<'o>(output: &'o Output, projection: &'o Projection) -> &'o str {
+    let named = output.tool.as_deref();
+    named
+        .or_else(|| projection.called_tool(&output.call_id))
+        .unwrap_or_default()
 }

@@ -13,6 +13,7 @@
 
 mod damaged_store;
 mod erasure;
+mod bounded_work;
 mod process;
 mod store_secret;
 mod agent_tools;

@@ -1,7 +1,7 @@
 //! What survives a compaction.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
@@ -78,12 +78,13 @@ pub fn kept<M: Borrow<Message>>(
     weigh: impl Fn(&Message) -> u64,
 ) -> Kept {
     let mut kept = Kept::default();
+    // The same as `kept.behind`, to be looked up.
+    let mut behind: HashSet<usize> = HashSet::new();
     for rule in rules {
         let chosen: Vec<usize> = match rule {
             Keep::UserMessages { tokens } => {
                 let said = user_messages(messages, *tokens, &weigh).into_iter();
-                let apart = said.filter(|at| !kept.behind.contains(at));
-                kept.before.extend(apart.collect::<Vec<_>>());
+                kept.before.extend(said.filter(|at| !behind.contains(at)));
                 continue;
             }
             Keep::UserMessagesCut { tokens } => {
@@ -109,7 +110,7 @@ pub fn kept<M: Borrow<Message>>(
             let system = messages
                 .get(at)
                 .is_none_or(|m| m.borrow().role == Role::System);
-            if !system && !kept.behind.contains(&at) && !kept.before.contains(&at) {
+            if !system && !kept.before.contains(&at) && behind.insert(at) {
                 kept.behind.push(at);
             }
         }

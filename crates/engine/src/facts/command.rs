@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use trimtab_model::work;
+
 use super::{Fact, FactKind};
 
 /// The fields of a call's arguments that hold a command.
@@ -34,6 +36,7 @@ const LONGEST: usize = 200;
 /// assert_eq!(facts::unescaped(found[1]), r#"git commit -m "fix""#);
 /// ```
 pub fn commands<'t>(tool: &str, arguments: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
+    work::step_text(arguments);
     let bare = !arguments.trim_start().starts_with(['{', '[']);
     if bare {
         if TOOLS.iter().any(|name| tool.contains(name)) {

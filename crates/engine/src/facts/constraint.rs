@@ -1,5 +1,7 @@
 //! The sentences in which a user says what must or must not be.
 
+use trimtab_model::work;
+
 use super::{Fact, FactKind};
 
 /// The words that make a sentence a constraint, in small letters.
@@ -49,6 +51,7 @@ const LONGEST: usize = 300;
 /// assert_eq!(found, ["Never touch the public API!"]);
 /// ```
 pub fn constraints<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
+    work::step_text(text);
     let mut from = 0;
     while from < text.len() {
         let end = sentence_end(text, from);

@@ -1,6 +1,7 @@
 //! Lines that look like errors.
 
 use memchr::{memchr, memrchr};
+use trimtab_model::work;
 
 use super::class::FirstLetters;
 
@@ -8,6 +9,9 @@ use super::class::FirstLetters;
 const LONGEST: usize = 240;
 /// Bytes before the word that gives a long line away.
 const LEAD: usize = 80;
+/// Bytes of a line that are looked at on either side of such a word: a line without end must not
+/// be read again for every word in it.
+const LOOKED_AT: usize = 1 << 10;
 
 /// The words that give an error line away, in small letters.
 const WORDS: [&str; 31] = [
@@ -82,8 +86,11 @@ pub(super) fn names_an_error(word: &str) -> bool {
 pub(super) fn line(text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
     let word = text.get(start..end)?;
     let bytes = text.as_bytes();
-    let line_start = memrchr(b'\n', bytes.get(..start)?).map_or(0, |at| at + 1);
-    let line_end = memchr(b'\n', bytes.get(end..)?).map_or(bytes.len(), |at| end + at);
+    let first = text.ceil_char_boundary(start.saturating_sub(LOOKED_AT));
+    let last = text.floor_char_boundary(end + LOOKED_AT);
+    work::step_bytes(last - first);
+    let line_start = memrchr(b'\n', bytes.get(first..start)?).map_or(first, |at| first + at + 1);
+    let line_end = memchr(b'\n', bytes.get(end..last)?).map_or(last, |at| end + at);
     let before = text.get(line_start..start)?;
     let after = text.get(end..line_end)?;
     let gives_away = WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))

@@ -148,8 +148,9 @@ pub(super) fn url(text: &str, start: usize, end: usize) -> Option<(usize, usize)
     }
     let bytes = text.as_bytes();
     let rest = bytes.get(start + scheme + 3..)?;
-    let length = rest.iter().take_while(|byte| in_url(**byte)).count();
-    let to = start + scheme + 3 + length.min(LONGEST_URL);
+    let inside = rest.iter().take(LONGEST_URL);
+    let length = inside.take_while(|byte| in_url(**byte)).count();
+    let to = start + scheme + 3 + length;
     let whole = text.get(from..to)?;
     let trimmed = whole.trim_end_matches(['.', ',', ';', ':', '!', '?', '\'', '*', ')']);
     (length > 0).then_some((from, from + trimmed.len()))
@@ -172,7 +173,8 @@ pub(super) fn drive(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
     }
     let rest = bytes.get(end..)?;
     let inside = |byte: u8| byte == b'\\' || class(byte) != 0;
-    let length = rest.iter().take_while(|byte| inside(**byte)).count();
+    let length = rest.iter().take(256);
+    let length = length.take_while(|byte| inside(**byte)).count();
     (2..256).contains(&length).then_some(end + length)
 }
 

@@ -1,5 +1,7 @@
 //! The pass over the bytes.
 
+use trimtab_model::work;
+
 use super::class::{
     COLON, Class, DASH, DIGIT, DOT, HIGH, LETTER, LOWER, SIGN, SLASH, UNDER, UPPER, class,
     classes_in,
@@ -51,6 +53,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
     }
 
     pub(super) fn run(mut self) {
+        work::step_text(self.text);
         let mut at = 0;
         while let Some(byte) = self.bytes.get(at) {
             let mut classes = class(*byte);
@@ -122,6 +125,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
     /// A word with more than small letters in it.
     #[inline(never)]
     fn marked(&mut self, start: usize, end: usize, classes: Class) -> usize {
+        work::step(1);
         if classes & !(LOWER | UPPER | DOT | COLON | DASH) == 0
             && let Some(end_of_word) = self.capital_or_ended(start, end)
         {

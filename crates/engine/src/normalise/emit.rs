@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use trimtab_model::rounds::{Answer, Pairing, Place, Round};
-use trimtab_model::{Kind, Message, Output, Part, Role};
+use trimtab_model::{Kind, Message, Output, Part, Role, work};
 
 use super::ids::{Ids, Sent};
 use super::rules::{
@@ -23,6 +23,8 @@ pub(super) struct Emitter<'a> {
     pub(super) answers: Vec<Vec<Answer>>,
     /// For each slot, whether it was sent already as part of a round.
     pub(super) done: Vec<bool>,
+    /// For each round, whether it is taken out.
+    dropped: Vec<bool>,
     pub(super) ids: Ids<'a>,
     /// Outputs that stay behind where they stand, with the ids under which they are sent.
     pub(super) awaited: HashMap<Place, String>,
@@ -39,6 +41,10 @@ impl<'a> Emitter<'a> {
         slots: &'a [Slot],
         pairing: &'a Pairing,
     ) -> Self {
+        let is_dropped = |round: &Round| {
+            let unanswered = || round.calls.iter().any(|call| call.output.is_none());
+            options.habit == Habit::DropRound && unanswered()
+        };
         let mut answers = vec![Vec::new(); slots.len()];
         for (place, answer) in &pairing.outputs {
             if let Some(of_slot) = answers.get_mut(place.message) {
@@ -51,6 +57,7 @@ impl<'a> Emitter<'a> {
             pairing,
             answers,
             done: vec![false; slots.len()],
+            dropped: pairing.rounds.iter().map(is_dropped).collect(),
             ids: Ids::new(options.dialect, &settled.sent),
             awaited: HashMap::new(),
             begun: settled.begun,
@@ -69,6 +76,7 @@ impl<'a> Emitter<'a> {
             .filter(|_| to_the_end);
         let mut rounds = self.pairing.rounds.iter().enumerate().peekable();
         for (at, slot) in self.slots.iter().enumerate() {
+            work::step(1 + slot.message.parts.len());
             let round = rounds.next_if(|(_, round)| round.start == at);
             if !slot.message.agent_visible() || self.done.get(at).copied().unwrap_or(true) {
                 continue;
@@ -211,9 +219,7 @@ impl<'a> Emitter<'a> {
     }
 
     pub(super) fn is_dropped(&self, round: usize) -> bool {
-        let unanswered = |round: &Round| round.calls.iter().any(|call| call.output.is_none());
-        self.options.habit == Habit::DropRound
-            && self.pairing.rounds.get(round).is_some_and(unanswered)
+        self.dropped.get(round).copied().unwrap_or(false)
     }
 
     /// The message of a slot, as it came.
@@ -237,13 +243,20 @@ impl<'a> Emitter<'a> {
 
     /// The message of a slot after a change, unless nothing is left of it.
     pub(super) fn push_or_drop(&mut self, slot: &Slot, mut changed: Message) {
-        for _ in 0..refused_thoughts(&changed, self.options.dialect) {
-            let last = changed
-                .parts
-                .iter()
-                .rposition(|part| matches!(part, Part::Reasoning(_)));
-            last.map(|at| changed.parts.remove(at));
-            self.repair(slot.source, RepairKind::PartStripped);
+        let mut surplus = refused_thoughts(&changed, self.options.dialect);
+        if surplus > 0 {
+            let mut parts = std::mem::take(&mut changed.parts);
+            parts.reverse();
+            parts.retain(|part| {
+                let goes = surplus > 0 && matches!(part, Part::Reasoning(_));
+                if goes {
+                    surplus -= 1;
+                    self.repair(slot.source, RepairKind::PartStripped);
+                }
+                !goes
+            });
+            parts.reverse();
+            changed.parts = parts;
         }
         if changed.is_empty() {
             self.repair(slot.source, RepairKind::EmptyDropped);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use trimtab_model::Dialect;
+use trimtab_model::{Dialect, work};
 
 use super::rules::{ids_are_global, is_legal_in_id};
 
@@ -32,7 +32,8 @@ impl<'a> Ids<'a> {
     pub(super) fn choose<'i>(&mut self, ids: impl Iterator<Item = &'i str>) -> Vec<String> {
         let of_round = ids.map(|id| self.choose_one(id)).collect();
         if !ids_are_global(self.dialect) {
-            self.sent.clear();
+            // Clearing a map costs what it once held.
+            self.sent = Sent::new();
         }
         of_round
     }
@@ -51,6 +52,7 @@ impl<'a> Ids<'a> {
         let mut number = next;
         let mut free = format!("{spelled}_{number}");
         while self.next_number(&free).is_some() {
+            work::step(1);
             number += 1;
             free = format!("{spelled}_{number}");
         }

@@ -83,8 +83,9 @@ impl<'a> Emitter<'a> {
                 && answers.len() == message.parts.len()
                 && answers.iter().all(ours)
         };
-        let behind = self.slots.iter().zip(&self.answers).skip(start + 1);
-        behind.take_while(belongs).count()
+        let slots = self.slots.get(start + 1..).unwrap_or_default();
+        let answers = self.answers.get(start + 1..).unwrap_or_default();
+        slots.iter().zip(answers).take_while(belongs).count()
     }
 
     fn is_tool(&self, at: usize) -> bool {

@@ -194,11 +194,7 @@ impl Draft {
             Written::default()
         };
         let mut plan = self.plan(&written.replacement);
-        for stored in written.refs {
-            if !plan.refs.contains(&stored) {
-                plan.refs.push(stored);
-            }
-        }
+        plan.name_refs(&written.refs);
         Finished {
             plan,
             refusal,

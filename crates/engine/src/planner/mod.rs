@@ -13,7 +13,6 @@ mod ageing;
 mod draft;
 mod media;
 mod now;
-mod repeats;
 mod rungs;
 mod survivors;
 
@@ -21,7 +20,6 @@ pub use ageing::{Aged, age};
 pub use draft::{Asked, Draft, Finished, Tokens, draft, time_to_compact};
 pub use media::{MediaPlace, media_to_shed};
 pub use now::{Now, State, enough};
-pub use repeats::repeats_system;
 pub use rungs::{Need, Step, rung};
 
 use trimtab_model::{Kind, Message, Part, Ref, Role};
@@ -46,11 +44,7 @@ fn plan(
     }
     let mut plan = Plan::new(reason, edits);
     let hidden = gone.iter().filter_map(|at| slots.get(*at));
-    for stored in hidden.flat_map(|slot| refs(&slot.message)) {
-        if !plan.refs.contains(stored) {
-            plan.refs.push(stored.clone());
-        }
-    }
+    plan.name_refs(hidden.flat_map(|slot| refs(&slot.message)));
     plan
 }
 

@@ -1,7 +1,7 @@
 //! What a decision is made from.
 
+use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Role, Usage};
 
 use crate::budget::{DEFAULT_MAX_OUTPUT, Floor, FloorTooLarge};
 use crate::compaction::rebuild::Placement;
@@ -136,14 +136,12 @@ impl Now<'_> {
             EstimateBy::Ours => self.prompt_tokens(&total),
             _ => by(&total).saturating_add(self.tools),
         };
-        let messages = state.window.messages();
-        let spoken = messages.filter(|message| message.role != Role::System);
         Situation {
             window: self.window,
             usage: self.usage.map(|(usage, _)| usage),
             log_tokens: self.log_tokens(policy, &log, &total),
             call_tokens: call.saturating_add(self.answer()),
-            messages: spoken.count() as u64,
+            messages: state.window.spoken() as u64,
         }
     }
 

@@ -220,7 +220,7 @@ fn drop_half(state: &State<'_>, policy: &Policy) -> Option<(Vec<Edit>, Vec<usize
     let gone: Vec<usize> = gone
         .iter()
         .copied()
-        .filter(|at| !kept.behind.contains(at))
+        .filter(|at| Some(*at) != question)
         .collect();
     if gone.is_empty() {
         return None;

@@ -11,6 +11,7 @@ use crate::budget::effective_keep;
 use crate::compaction::keep::{self, Keep, Kept, kept};
 use crate::normalise::Slot;
 use crate::policy::{Compaction, Policy, Strategy};
+use crate::removal::{Cuts, with_counterparts};
 
 /// How few messages a deletion is enough for.
 const FEW_MESSAGES: usize = 5;
@@ -196,7 +197,7 @@ pub(super) fn must_stay(slots: &[Slot]) -> BTreeSet<usize> {
     let newest_round = pairing.rounds.last().map(|round| round.start);
     let open = newest_round.filter(|start| question.is_none_or(|at| at < *start));
     must.extend(open);
-    crate::removal::with_counterparts(slots, must)
+    with_counterparts(slots, must)
 }
 
 /// The first slot from which the kept ones fit `room`, moved on so that no round is split.
@@ -210,19 +211,7 @@ fn first_within(slots: &[Slot], behind: &[usize], weights: &[u64], room: u64) ->
         }
         from = *at;
     }
-    forward_boundary(slots, from)
-}
-
-/// The next place from `from` on at which a cut splits no round.
-fn forward_boundary(slots: &[Slot], from: usize) -> usize {
-    let mut forth = from;
-    loop {
-        let before = crate::removal::with_counterparts(slots, 0..forth);
-        match before.last() {
-            Some(last) if *last >= forth => forth = last + 1,
-            _ => return forth,
-        }
-    }
+    Cuts::of(slots).at_or_behind(from)
 }
 
 /// Everything that is neither kept nor of the system part. A summary that stands in the

@@ -6,7 +6,6 @@ use trimtab_model::{Output, Part, Ref};
 use super::card::{self, BYTES_PER_TOKEN};
 use super::names::Known;
 use super::settings::{Steady, percent};
-use crate::normalise::Slot;
 use crate::view::placeholder::read_call;
 use crate::view::structure::{self, Cut};
 
@@ -49,12 +48,12 @@ impl Steady {
 
     /// What an output is shown as when it comes in; none where it is shown as it came.
     ///
-    /// `slots` is the window before it. What is whole in it already becomes a back-reference;
-    /// what is over its cap is cut by structure, and the names in it that were cut off are
-    /// listed behind.
+    /// `earlier` is the output that shows the same text whole already: it becomes a
+    /// back-reference to that. What is over its cap is cut by structure, and the names in it
+    /// that were cut off are listed behind.
     pub fn admit(
         &self,
-        slots: &[Slot],
+        earlier: Option<&Output>,
         output: &Output,
         room: Room,
         weigh: &dyn Fn(&Measure) -> u64,
@@ -62,8 +61,8 @@ impl Steady {
         let [Part::Text(only)] = output.content.as_slice() else {
             return None;
         };
-        let text = self
-            .back_reference(slots, output)
+        let text = earlier
+            .and_then(|earlier| self.back_reference(earlier, output))
             .or_else(|| self.cut(&only.text, output.stored.as_ref(), self.cap(room), weigh))?;
         Some(Output {
             content: vec![Part::text(text)],
@@ -117,16 +116,13 @@ impl Steady {
         Some(both.unwrap_or_else(|| view.text.into_owned()))
     }
 
-    /// The back-reference that an output becomes whose text is whole in the window already.
-    pub fn back_reference(&self, slots: &[Slot], output: &Output) -> Option<String> {
+    /// The back-reference that an output becomes whose text `earlier` shows whole already.
+    pub fn back_reference(&self, earlier: &Output, output: &Output) -> Option<String> {
         let stored = output.stored.as_ref()?;
-        let text = output.text();
-        if text.len() < self.small_bytes {
+        if output.text().len() < self.small_bytes {
             return None;
         }
-        let mut outputs = slots.iter().flat_map(|slot| slot.message.outputs());
-        let first = outputs.find(|shown| !shown.trimmed && shown.text() == text)?;
-        Some(said_before(stored, first.stored.as_ref()))
+        Some(said_before(stored, earlier.stored.as_ref()))
     }
 }
 

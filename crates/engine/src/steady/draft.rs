@@ -137,9 +137,8 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     /// What is left of a segment, in tokens.
     fn left(&self, segment: &Segment) -> u64 {
-        let outputs = self.survey.outputs.iter().enumerate();
+        let outputs = self.survey.outputs_of(segment);
         let saved: u64 = outputs
-            .filter(|(_, seen)| (segment.start..segment.end).contains(&seen.slot))
             .filter_map(|(index, seen)| Some(self.card_saves(seen, *self.carded.get(&index)?)))
             .sum();
         segment.tokens.saturating_sub(saved)
@@ -244,16 +243,14 @@ impl<'s, 'a> Draft<'s, 'a> {
 fn tail(segments: &[Segment], tokens: u64) -> usize {
     let mut left = tokens;
     let mut tail = segments.len();
+    let mut newest = true;
     for (index, segment) in segments.iter().enumerate().rev() {
-        let newest = !segments
-            .iter()
-            .skip(index + 1)
-            .any(|later| later.piece == Piece::Round);
         match left.checked_sub(segment.tokens) {
             Some(rest) => left = rest,
             None if newest => left = 0,
             None => break,
         }
+        newest &= segment.piece != Piece::Round;
         tail = index;
     }
     tail

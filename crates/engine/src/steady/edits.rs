@@ -1,6 +1,6 @@
 //! A decided rewrite as edits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -31,8 +31,9 @@ impl Draft<'_, '_> {
         if self.survey.total <= self.situation.room && self.now + enough > self.survey.total {
             return None;
         }
+        let hidden = self.hidden_slots();
         let mut known = self.known();
-        let mut edits = self.card_edits(&mut known);
+        let mut edits = self.card_edits(&mut known, &hidden);
         for (index, output) in &self.shortened {
             if let Some(seen) = self.survey.outputs.get(*index) {
                 edits.push(show(seen, output.clone()));
@@ -40,7 +41,7 @@ impl Draft<'_, '_> {
         }
         let hides = self.hides(&known);
         if let Some(hides) = &hides {
-            edits.extend(self.hide_edits(hides.before));
+            edits.extend(self.hide_edits(hides.before, &hidden));
         }
         if self.situation.bound_reasoning
             && let Some(before) = bound_behind(&edits, self.survey.slots)
@@ -67,12 +68,17 @@ impl Draft<'_, '_> {
     /// The names that the window shows anyway.
     fn known(&self) -> Known {
         let mut known = Known::default();
+        let carded = self.carded.keys().filter_map(|index| {
+            let seen = self.survey.outputs.get(*index)?;
+            Some((seen.slot, seen.part))
+        });
+        let carded: HashSet<(usize, usize)> = carded.collect();
         let segments = self.survey.segments.iter().enumerate();
         for (_, segment) in segments.filter(|(index, _)| !self.hidden.contains(index)) {
             let slots = self.survey.slots.get(segment.start..segment.end);
             for (at, slot) in (segment.start..).zip(slots.unwrap_or_default()) {
                 for (part, content) in slot.message.parts.iter().enumerate() {
-                    if !self.is_carded(at, part) {
+                    if !carded.contains(&(at, part)) {
                         add_part(&mut known, content);
                     }
                 }
@@ -81,28 +87,23 @@ impl Draft<'_, '_> {
         known
     }
 
-    fn is_carded(&self, slot: usize, part: usize) -> bool {
-        let outputs = self.survey.outputs.iter().enumerate();
-        outputs
-            .filter(|(_, seen)| seen.slot == slot && seen.part == part)
-            .any(|(index, _)| self.carded.contains_key(&index))
-    }
-
-    fn is_hidden(&self, slot: usize) -> bool {
-        let segments = self.survey.segments.iter().enumerate();
+    /// The slots of the segments that are hidden.
+    fn hidden_slots(&self) -> HashSet<usize> {
+        let segments = self.hidden.iter();
+        let segments = segments.filter_map(|index| self.survey.segments.get(*index));
         segments
-            .filter(|(index, _)| self.hidden.contains(index))
-            .any(|(_, segment)| (segment.start..segment.end).contains(&slot))
+            .flat_map(|segment| segment.start..segment.end)
+            .collect()
     }
 
     /// Cards, the newest first to choose its names.
-    fn card_edits(&self, known: &mut Known) -> Vec<Edit> {
+    fn card_edits(&self, known: &mut Known, hidden: &HashSet<usize>) -> Vec<Edit> {
         let mut edits = Vec::new();
         for (index, seen) in self.survey.outputs.iter().enumerate().rev() {
             let Some(share) = self.carded.get(&index) else {
                 continue;
             };
-            if self.is_hidden(seen.slot) {
+            if hidden.contains(&seen.slot) {
                 continue;
             }
             if let Some(output) = card(seen.output, self.settings, *share, known) {
@@ -130,7 +131,7 @@ impl Draft<'_, '_> {
             .iter()
             .filter_map(|index| self.survey.segments.get(*index))
         {
-            for seen in self.survey.outputs_of(segment) {
+            for (_, seen) in self.survey.outputs_of(segment) {
                 lines.extend(Line::new(seen.output, seen.call, self.settings, known));
             }
             let slots = self.survey.slots.get(segment.start..segment.end);
@@ -150,11 +151,11 @@ impl Draft<'_, '_> {
     }
 
     /// Hides what goes, and once more what was hidden before: this plan stands for all of it.
-    fn hide_edits(&self, before: usize) -> Vec<Edit> {
+    fn hide_edits(&self, before: usize, hidden: &HashSet<usize>) -> Vec<Edit> {
         let mut stays = BTreeSet::new();
         for (at, slot) in self.survey.slots.iter().enumerate() {
             if let Source::Log(position) = slot.source
-                && !self.is_hidden(at)
+                && !hidden.contains(&at)
             {
                 stays.insert(position);
             }

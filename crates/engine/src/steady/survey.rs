@@ -2,7 +2,7 @@
 
 use trimtab_model::estimate::Measure;
 use trimtab_model::rounds::{self, Answer, Pairing};
-use trimtab_model::{Call, Output, Part, Role};
+use trimtab_model::{Call, Output, Part, Role, work};
 
 use super::situation::Situation;
 use crate::normalise::{Slot, Source};
@@ -102,11 +102,13 @@ impl<'a> Survey<'a> {
         sum(Piece::System) + sum(Piece::User).min(users)
     }
 
-    /// The outputs of a segment.
-    pub(super) fn outputs_of(&self, segment: &Segment) -> impl Iterator<Item = &Seen<'a>> {
-        let (start, end) = (segment.start, segment.end);
-        let outputs = self.outputs.iter();
-        outputs.filter(move |seen| (start..end).contains(&seen.slot))
+    /// The outputs of a segment, each with its index among all outputs.
+    pub(super) fn outputs_of(&self, segment: &Segment) -> impl Iterator<Item = (usize, &Seen<'a>)> {
+        // Outputs stand in the order of their slots.
+        let before = |slot: usize| self.outputs.partition_point(|seen| seen.slot < slot);
+        let (from, to) = (before(segment.start), before(segment.end));
+        work::step(1 + to - from);
+        (from..).zip(self.outputs.get(from..to).unwrap_or_default())
     }
 }
 
@@ -122,17 +124,9 @@ fn called<'a>(slots: &'a [Slot], pairing: &Pairing, answer: Answer) -> Option<&'
 fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64]) -> Vec<Segment> {
     // The last slot of the round that a slot belongs to.
     let mut reach: Vec<usize> = (0..slots.len()).collect();
-    for (place, answer) in &pairing.outputs {
-        if let Answer::Answers { round, .. } = answer
-            && let Some(round) = pairing.rounds.get(*round)
-        {
-            let (first, last) = (
-                round.start.min(place.message),
-                round.start.max(place.message),
-            );
-            if let Some(reach) = reach.get_mut(first) {
-                *reach = last.max(*reach);
-            }
+    for (first, last) in pairing.spans() {
+        if let Some(reach) = reach.get_mut(first) {
+            *reach = last.max(*reach);
         }
     }
     let mut segments: Vec<Segment> = Vec::new();

@@ -131,9 +131,10 @@ impl Run {
                 used,
                 round: self.round,
             };
-            let view = self
-                .steady
-                .admit(self.projection.slots(), output, room, &weigh);
+            let slots = self.projection.slots().iter();
+            let mut outputs = slots.flat_map(|slot| slot.message.outputs());
+            let earlier = outputs.find(|shown| !shown.trimmed && shown.text() == output.text());
+            let view = self.steady.admit(earlier, output, room, &weigh);
             let shown = view.as_ref().unwrap_or(output).text().into_owned();
             self.round += weigh(&Measure::of_text(&shown));
             if let Some(output) = view {

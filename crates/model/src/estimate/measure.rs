@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::TokenCounter;
 use super::linear::{self, CLASSES, Class, PARTS, TEXT_CLASSES};
 use super::size::{Item, Length, Sizes, walk};
-use crate::{Message, Part};
+use crate::{Message, Part, work};
 
 /// What providers put around a message, around a call and around an output, in tokens: a
 /// guess that calibration corrects.
@@ -126,6 +126,7 @@ impl Measure {
     }
 
     fn add_text(&mut self, text: &str, counter: Option<&dyn TokenCounter>) {
+        work::step_text(text);
         let mut classes = linear::classes(text);
         if let Some(counter) = counter {
             let tokens = u32::try_from(counter.count(text)).unwrap_or(u32::MAX);

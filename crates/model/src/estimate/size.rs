@@ -4,7 +4,7 @@ use std::ops::{AddAssign, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, Media, Message, Opaque, Part, part};
+use crate::{Call, Media, Message, Opaque, Part, part, work};
 
 /// The length of some text in both units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +57,7 @@ pub(super) enum Item<'a> {
 
 /// Goes through the parts of a message, and through the parts of outputs in it.
 pub(super) fn walk<'a>(parts: &'a [Part], see: &mut impl FnMut(Item<'a>)) {
+    work::step(parts.len());
     for part in parts {
         match part {
             Part::Text(text) => see(Item::Text(&text.text)),
@@ -75,6 +76,7 @@ pub(super) fn walk<'a>(parts: &'a [Part], see: &mut impl FnMut(Item<'a>)) {
 impl Length {
     /// The length of a text.
     pub fn of(text: &str) -> Self {
+        work::step_text(text);
         Self {
             bytes: clamped(text.len()),
             chars: clamped(text.chars().count()),

@@ -1,6 +1,7 @@
 //! The window of a conversation, carried out on a body.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::mem::discriminant;
 
 use bytes::Bytes;
 use memchr::memmem;
@@ -253,10 +254,6 @@ fn defines_ours(scan: &Scan<'_>) -> bool {
     })
 }
 
-fn same_rule(one: &Fault, other: &Fault) -> bool {
-    std::mem::discriminant(&one.rule) == std::mem::discriminant(&other.rule)
-}
-
 /// The body after the changes, if a provider would accept it.
 fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Bytes>, Trouble> {
     let mismatch = |why: String| Trouble::Mismatch(why);
@@ -270,7 +267,8 @@ fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Bytes>, Trouble
     if !faults.is_empty() {
         // What the client sent like this may pass: some servers are less strict.
         let came = validate(scan);
-        let is_new = |fault: &&Fault| !came.iter().any(|known| same_rule(known, fault));
+        let known: HashSet<_> = came.iter().map(|fault| discriminant(&fault.rule)).collect();
+        let is_new = |fault: &&Fault| !known.contains(&discriminant(&fault.rule));
         if let Some(fault) = faults.iter().find(is_new) {
             return Err(mismatch(format!("the new body is not valid: {fault}")));
         }

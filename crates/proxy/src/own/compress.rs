@@ -6,13 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
-use tokio::task::spawn_blocking;
 use trimtab_model::Dialect;
 use trimtab_wire::scan::detect;
 
 use super::{NO_MEMORY, NO_STORE};
 use crate::asked::Asked;
 use crate::body::Body;
+use crate::deadline::{self, Unfinished};
 use crate::manage::planning_bytes;
 use crate::plan::{Decided, Managed, Pace, Work};
 
@@ -42,17 +42,23 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
     let Some(memory) = budget.try_reserve(Some(tenant.as_str()), planning_bytes(&body)) else {
         return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
     };
-    let decided = spawn_blocking(move || {
-        let _memory = memory;
+    let limit = asked.settings.config.limits.plan_time();
+    let permit = Arc::clone(&asked.shared.plans).try_acquire_owned();
+    let decided = deadline::within(limit, move || {
+        let _held = (permit.ok()?, memory);
         match work.decide(Pace::MayWait) {
-            Decided::Manage(managed) => Some(compressed(&managed)),
+            Decided::Manage(managed) => compressed(&managed),
             Decided::Pass { .. } | Decided::Later(_) => None,
         }
     });
-    let Ok(compressed) = decided.await else {
-        return asked.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");
+    let compressed = match decided.await {
+        Ok(compressed) => compressed,
+        Err(Unfinished::Slow) => None,
+        Err(Unfinished::Panicked) => {
+            return asked.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");
+        }
     };
-    match compressed.flatten().or_else(|| unchanged(dialect, &body)) {
+    match compressed.or_else(|| unchanged(dialect, &body)) {
         Some(found) => asked.reply(StatusCode::OK, &found),
         None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trimtab::session::{Limits, Moment, Pending, SessionError, Setup};
-use trimtab_model::Role;
+use trimtab_model::{Role, work};
 use trimtab_wire::catalogue::Cache;
 use trimtab_wire::scan::Scan;
 
@@ -57,6 +57,14 @@ impl Managed {
     pub(super) fn begin(mut self, read: &Read<'_>) -> Decided {
         let family = Arc::clone(&self.family);
         let mut branches = family.branches();
+        if work::is_cancelled() {
+            // Too late, and nothing is half done yet.
+            return Decided::Pass {
+                reason: "slow",
+                detail: String::new(),
+                model: Some(self.model),
+            };
+        }
         let setup = self.setup(&read.scan);
         let mut tries = 0;
         loop {
@@ -224,6 +232,9 @@ impl Managed {
         work: impl FnOnce(&mut Branch) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
         let mut branches = self.family.branches();
+        if work::is_cancelled() {
+            return Err(Trouble::Mismatch(work::Cancelled.to_string()));
+        }
         let gone = || Trouble::Mismatch("the branch is gone".to_owned());
         let branch = branches.get(self.branch).ok_or_else(gone)?;
         let done = work(branch);

@@ -15,7 +15,8 @@ use crate::answer::Assembler;
 use crate::body::Body;
 use crate::branch::{Branch, Outgoing, Trouble};
 use crate::client::Failed;
-use crate::exchange::{Exchange, learn_from};
+use crate::deadline;
+use crate::exchange::{Exchange, learn_later};
 use crate::hidden::Mixed;
 use crate::noted::Watch;
 use crate::record::Record;
@@ -82,7 +83,7 @@ pub(super) struct Server {
     rounds: usize,
     /// True once the model was asked without the tools of ours.
     alone: bool,
-    /// True once the calls of ours in an answer that also has others were served.
+    /// True once the calls of ours in an answer that also has others were looked for.
     kept: bool,
 }
 
@@ -103,7 +104,7 @@ impl Server {
         self.outcome.with(|served| served.reported(usage));
         let managed = Arc::clone(&self.exchange.managed);
         let (seen, window) = (Seen::whole(usage, called), self.exchange.outgoing.window);
-        tokio::task::spawn_blocking(move || learn_from(&managed, window, &seen))
+        tokio::spawn(learn_later(managed, window, seen))
     }
 
     /// Serves an answer that asks for nothing but stored outputs, and gives the answer that
@@ -161,12 +162,12 @@ impl Server {
 
     /// Serves the calls of ours in a stream that also has calls of the client's, once.
     pub(super) async fn keep_mixed(&mut self, so_far: &Assembler) {
-        if self.kept {
+        // Once: a stream may end as often as it likes.
+        if std::mem::replace(&mut self.kept, true) {
             return;
         }
         let said = so_far.clone().finish();
         if let Some(said) = said.filter(|said| !our_calls(said).is_empty()) {
-            self.kept = true;
             self.serve_mixed(said).await;
         }
     }
@@ -174,7 +175,8 @@ impl Server {
     /// Serves the calls of ours in an answer that also has calls of the client's.
     pub(super) async fn serve_mixed(&mut self, said: Message) {
         let managed = Arc::clone(&self.exchange.managed);
-        let served = tokio::task::spawn_blocking(move || {
+        let limit = managed.work.settings.config.limits.plan_time();
+        let served = deadline::within(limit, move || {
             managed.on_branch(|branch| {
                 let outputs = outputs(branch, &said, false);
                 let count = outputs.len();

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use trimtab_engine::normalise::Source;
-use trimtab_engine::plan::{Edit, Reason};
+use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::policy::Policy;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Part, Ref, Role, Usage};
@@ -161,8 +161,8 @@ fn whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(usize, &str)> {
 }
 
 /// The runs that plans have hidden, and the refs under which each plan stored them.
-fn archives(
-    plans: Vec<&trimtab_engine::plan::Plan>,
+fn archives<'p>(
+    plans: impl Iterator<Item = &'p Plan>,
     own: &HashSet<&str>,
 ) -> Vec<(usize, usize, Ref)> {
     let mut archives = Vec::new();
@@ -266,7 +266,6 @@ impl Manager for Managed {
     }
 
     fn compactions(&self) -> u64 {
-        let plans = self.session.projection().journal().plans();
-        plans.iter().filter(|plan| plan.compacts()).count() as u64
+        self.session.projection().journal().compactions() as u64
     }
 }

@@ -43,8 +43,9 @@ impl Session {
         }
         let before = self.window_tokens()?;
         let plans = self.projection.journal().plans();
-        let undone = plans.iter().rev().find(|plan| plan.can_be_undone());
-        let made_at = undone.map_or(0, |plan| plan.at);
+        let mut newest = plans.rev().filter(|plan| plan.can_be_undone());
+        let made_at = newest.next().map_or(0, |plan| plan.at);
+        drop(newest);
         self.write(&JournalEntry::Undo)?;
         self.projection.undo();
         self.usage = None;

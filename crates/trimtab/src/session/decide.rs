@@ -190,8 +190,7 @@ impl Session {
 
     fn warn_after_many(&mut self) {
         let after = self.setup.policy.compaction.thrash.warn_after;
-        let plans = self.projection.journal().plans();
-        let compactions = plans.iter().filter(|plan| plan.compacts()).count();
+        let compactions = self.projection.journal().compactions();
         if after == 0 || compactions <= after as usize {
             return;
         }
@@ -288,8 +287,7 @@ impl Session {
         decision: impl FnOnce(&State<'_>, &Now<'_>) -> T,
     ) -> Result<T, SessionError> {
         self.projection.window()?;
-        let plans = self.projection.journal().plans();
-        let compacted = plans.iter().rev().find(|plan| plan.compacts());
+        let compacted = self.projection.journal().newest_compaction();
         let state = State {
             log: self.projection.log(),
             slots: self.projection.slots(),

@@ -31,7 +31,6 @@ use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::Options;
 use trimtab_engine::plan::{Edit, Plan, Reason};
-use trimtab_engine::planner::repeats_system;
 use trimtab_engine::policy::Policy;
 use trimtab_engine::trigger::WindowUnknown;
 use trimtab_engine::view::policy::{BadGlob, Views};
@@ -180,8 +179,8 @@ impl Session {
             journal.append(plan);
         }
         let sent = log.len();
-        let changed = |plan: &&Plan| plan.reason == Reason::FrontChanged;
-        let front_changed = journal.plans().iter().any(changed);
+        let changed = |plan: &Plan| plan.reason == Reason::FrontChanged;
+        let front_changed = journal.plans().any(changed);
         Ok(Self {
             projection: Projection::restore(options(&setup), log, journal),
             store,
@@ -209,7 +208,8 @@ impl Session {
     /// Appends a message: outputs are stored whole and get their view. Gives its position.
     pub fn admit(&mut self, message: Message) -> Result<usize, SessionError> {
         // What always stays is only told once, unless everything is sent as it came.
-        let repeats = self.setup.policy.fit && repeats_system(self.projection.slots(), &message);
+        let fits = self.setup.policy.fit;
+        let repeats = fits && self.repeats.is_said_again(&self.projection, &message);
         let Admitted {
             message,
             mut shown,
@@ -249,19 +249,22 @@ impl Session {
         }
         let mut round = 0;
         let mut outputs = message.outputs().count();
+        let (mut decided, mut views) = (Vec::new(), Vec::new());
         for (part, came) in message.parts.iter().enumerate() {
             let Part::Output(output) = came else { continue };
             outputs -= 1;
             if self.admission.protects(output, &self.projection) {
                 continue;
             }
+            decided.push(part);
             let view = self.steady_view(output, round);
             if outputs > 0 {
                 round += self.steady_weight(view.as_ref().unwrap_or(output));
             }
-            shown.retain(|(other, _)| *other != part);
-            shown.extend(view.map(|view| (part, view)));
+            views.extend(view.map(|view| (part, view)));
         }
+        shown.retain(|(part, _)| decided.binary_search(part).is_err());
+        shown.extend(views);
     }
 
     /// The window as it would be sent now, whether it fits or not.

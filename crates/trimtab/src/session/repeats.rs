@@ -1,54 +1,134 @@
-//! Whether the text of an output may have come before.
+//! What came before, word for word: outputs and instructions.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
-use trimtab_engine::log::Log;
-use trimtab_model::Output;
+use trimtab_engine::window::Projection;
+use trimtab_model::{Message, Output, Part, Role};
 
-/// Hashes of the texts of all outputs of a log, so that a new text need not be held against
-/// every one of them.
+/// A system message of fewer bytes stays, even if it says nothing new.
+const LONG_SYSTEM: usize = 600;
+
+/// The texts of a log by their hash, so that a new one need not be held against all of them.
 #[derive(Default)]
 pub(super) struct Repeats {
     seed: RandomState,
-    texts: HashSet<u64>,
+    /// Outputs that were shown whole when they came: message and part, oldest first.
+    outputs: HashMap<u64, VecDeque<(usize, usize)>>,
+    /// The first long system message with a text.
+    systems: HashMap<u64, usize>,
     /// How much of the log was taken in.
     messages: usize,
 }
 
 impl Repeats {
     /// Takes in what the log has beyond what was taken in before.
-    pub(super) fn catch_up(&mut self, log: &Log) {
-        let new = log.messages().get(self.messages..).unwrap_or_default();
-        for output in new.iter().flat_map(|message| message.outputs()) {
-            self.texts.insert(self.seed.hash_one(output.text()));
+    fn catch_up(&mut self, projection: &Projection) {
+        for at in self.messages..projection.log().len() {
+            if let Some(came) = projection.log().get(at) {
+                self.take_in_system(came, at);
+            }
+            let slot = projection.slot_of(at);
+            let parts = slot.map_or(&[][..], |slot| &slot.message.parts);
+            for (part, output) in parts.iter().enumerate() {
+                if let Some(output) = output.as_output().filter(|output| !output.trimmed) {
+                    let hash = self.seed.hash_one(output.text());
+                    self.outputs.entry(hash).or_default().push_back((at, part));
+                }
+            }
         }
-        self.messages = log.len();
+        self.messages = projection.log().len();
     }
 
-    /// False if no output that was taken in has the same text.
-    pub(super) fn may_have(&self, output: &Output) -> bool {
-        self.texts.contains(&self.seed.hash_one(output.text()))
+    fn take_in_system(&mut self, message: &Message, at: usize) {
+        if is_long_system(message) && message.agent_visible() {
+            let hash = self.seed.hash_one(message.text());
+            self.systems.entry(hash).or_insert(at);
+        }
     }
+
+    /// The output in the window that shows the text of `output` whole, if there is one.
+    pub(super) fn shown_before<'p>(
+        &mut self,
+        projection: &'p Projection,
+        output: &Output,
+    ) -> Option<&'p Output> {
+        self.catch_up(projection);
+        let text = output.text();
+        let places = self.outputs.get_mut(&self.seed.hash_one(&text))?;
+        // What is no longer whole does not become so again.
+        while let Some(&(message, part)) = places.front() {
+            let slot = projection.slot_of(message);
+            let shown = slot.and_then(|slot| slot.message.parts.get(part));
+            let shown = shown.and_then(Part::as_output);
+            if let Some(shown) = shown.filter(|shown| !shown.trimmed && shown.text() == text) {
+                return Some(shown);
+            }
+            places.pop_front();
+        }
+        None
+    }
+
+    /// True for a long system message that the window has already, word for word.
+    ///
+    /// System messages always stay, so a client that sends its instructions with every turn
+    /// fills the window with them. The repetition can be archived as it comes in: nothing that
+    /// it says is missing then.
+    pub(super) fn is_said_again(&mut self, projection: &Projection, message: &Message) -> bool {
+        if !is_long_system(message) {
+            return false;
+        }
+        self.catch_up(projection);
+        let hash = self.seed.hash_one(message.text());
+        let first = self.systems.get(&hash);
+        let first = first.and_then(|at| projection.log().get(*at));
+        first.is_some_and(|first| first.parts == message.parts)
+    }
+}
+
+fn is_long_system(message: &Message) -> bool {
+    message.role == Role::System && message.text().len() >= LONG_SYSTEM
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab_model::Message;
+    use trimtab_engine::normalise::Options;
+    use trimtab_engine::plan::{Edit, Plan, Reason};
 
     #[test]
-    fn a_text_is_known_once_its_message_was_taken_in() {
-        let mut log: Log = [Message::output("a", "one")].into_iter().collect();
+    fn text_is_known_while_the_window_shows_it_whole() {
+        let mut projection = Projection::new(Options::default());
         let mut repeats = Repeats::default();
         let again = Output::new("b", "one");
-        assert!(!repeats.may_have(&again));
-        repeats.catch_up(&log);
-        assert!(repeats.may_have(&again));
-        let other = Output::new("c", "two");
-        assert!(!repeats.may_have(&other));
-        log.append(Message::output("c", "two"));
-        repeats.catch_up(&log);
-        assert!(repeats.may_have(&other) && repeats.may_have(&again));
+        assert!(repeats.shown_before(&projection, &again).is_none());
+        projection.admit(Message::output("a", "one"));
+        projection.admit(Message::user("x"));
+        let shown = repeats.shown_before(&projection, &again).unwrap();
+        assert_eq!(shown.call_id, "a");
+        let mut output = Output::new("a", "o");
+        output.trimmed = true;
+        let edits = vec![Edit::Show {
+            message: 0,
+            part: 0,
+            output,
+        }];
+        projection.carry_out(Plan::new(Reason::ByHand, edits));
+        assert!(repeats.shown_before(&projection, &again).is_none());
+    }
+
+    #[test]
+    fn long_instructions_are_known_again() {
+        let mut projection = Projection::new(Options::default());
+        let mut repeats = Repeats::default();
+        let long = Message::system("be brief. ".repeat(100));
+        assert!(!repeats.is_said_again(&projection, &long));
+        projection.admit(long.clone());
+        assert!(repeats.is_said_again(&projection, &long));
+        let other = Message::system("be long. ".repeat(100));
+        assert!(!repeats.is_said_again(&projection, &other));
+        let short = Message::system("be brief.");
+        projection.admit(short.clone());
+        assert!(!repeats.is_said_again(&projection, &short));
     }
 }

@@ -4,7 +4,6 @@ use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::planner::{Now, State};
 use trimtab_engine::policy::{BoundReasoning, Moment};
 use trimtab_engine::steady::{Rewrite, Room, Situation, Steady, Switch, weight};
-use trimtab_engine::window::Projection;
 use trimtab_model::Output;
 use trimtab_model::estimate::Measure;
 use trimtab_store::Put;
@@ -24,21 +23,19 @@ impl Session {
         if !steady.enabled || self.setup.limits.window.is_none() {
             return None;
         }
-        self.repeats.catch_up(self.projection.log());
-        let slots = if self.repeats.may_have(output) {
-            self.projection.slots()
-        } else {
-            &[]
-        };
-        self.now(|now| {
+        let mut repeats = std::mem::take(&mut self.repeats);
+        let earlier = repeats.shown_before(&self.projection, output);
+        let view = self.now(|now| {
             let used = weigh(now, self.projection.total());
             let room = Room {
                 messages: messages_room(now),
                 used: used.saturating_add(round),
-                round: round.saturating_add(open_round(&self.projection, now)),
+                round: round.saturating_add(weigh(now, self.projection.open_outputs())),
             };
-            steady.admit(slots, output, room, &|measure| weigh(now, measure))
-        })
+            steady.admit(earlier, output, room, &|measure| weigh(now, measure))
+        });
+        self.repeats = repeats;
+        view
     }
 
     /// What an output weighs, for the next one of its message.
@@ -106,7 +103,8 @@ fn rewrite(
     bound: BoundReasoning,
 ) -> Option<Rewrite> {
     let messages = state.log.messages().iter();
-    let calls = messages.filter(|message| message.has_calls()).count() as u64;
+    let calls = messages.filter(|message| message.has_calls());
+    let calls = calls.zip(0..CALLS.1).count() as u64;
     let weigh = |measure: &Measure| weigh(now, measure);
     let situation = Situation {
         switch: due.switch,
@@ -125,14 +123,4 @@ fn rewrite(
 
 fn weigh(now: &Now<'_>, measure: &Measure) -> u64 {
     weight((now.tokens)(measure), measure)
-}
-
-/// What the outputs of the newest round take that came before.
-fn open_round(projection: &Projection, now: &Now<'_>) -> u64 {
-    let slots = projection.slots().iter().zip(projection.slot_measures());
-    slots
-        .rev()
-        .take_while(|(slot, _)| slot.message.outputs().next().is_some())
-        .map(|(_, measure)| weigh(now, measure))
-        .sum()
 }

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, and says what it skips"
 )]
 
+mod bounded_work;
 mod docs;
 mod lossless;
 mod presets;

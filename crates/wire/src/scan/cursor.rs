@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use trimtab_model::work;
+
 use super::span::Span;
 use super::strings::{End, closing_quote};
 use super::unscannable::{Unscannable, Why};
@@ -172,6 +174,7 @@ impl<'a> Cursor<'a> {
             Some(b'{' | b'[') => self.nested()?,
             _ => self.scalar()?,
         }
+        work::step_bytes(self.at - start);
         Ok(Span::new(start, self.at))
     }
 

@@ -129,6 +129,27 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// The messages from `from` on, read from the body one after the other; none for one that
+    /// cannot be read.
+    pub fn messages(&self, from: usize) -> impl Iterator<Item = Option<Message>> {
+        // Several messages may stand in one entry of Messages, which is read once.
+        let mut of_entry = (usize::MAX, Vec::new().into_iter());
+        (from..self.len()).map(move |at| {
+            let in_head = self.head.is_some() && at == 0;
+            if self.dialect != Dialect::Messages || in_head {
+                return self.message(at);
+            }
+            let entry = self.entry_range(at).start;
+            if of_entry.0 != entry {
+                let first = self.tables.entries.get(entry)?;
+                let before = at.checked_sub(first.message as usize)?;
+                let mut read = messages::read_message(self.json(first.span)).ok()?;
+                of_entry = (entry, read.split_off(before.min(read.len())).into_iter());
+            }
+            of_entry.1.next()
+        })
+    }
+
     fn head_message(&self) -> Option<Message> {
         let json = self.json(self.request.system);
         match self.dialect {

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use trimtab_model::{Dialect, Message, Role};
 
-use super::Splicer;
-use super::containers::value_of;
 use super::members::Members;
 use super::write::{elements, entries};
+use super::{LeftOfEntry, Splicer};
 use crate::json::Object;
 use crate::scan::Span;
 
@@ -58,6 +57,7 @@ impl Splicer<'_, '_, '_> {
             return Vec::new();
         }
         let mut dropped = Vec::new();
+        let mut judged = None;
         for &(message, part) in &self.draft.removed_parts {
             if self.draft.removed.contains(&message) {
                 continue;
@@ -65,9 +65,12 @@ impl Splicer<'_, '_, '_> {
             let Some(found) = self.scan.parts(message).get(part) else {
                 continue;
             };
-            let Some(entry) = self.scan.entry_of(found.span) else {
+            // Parts of one entry stand together.
+            let entry = self.scan.entry_of(found.span);
+            let Some(entry) = entry.filter(|entry| judged != Some(*entry)) else {
                 continue;
             };
+            judged = Some(entry);
             if self.is_emptied(message, entry) {
                 dropped.push(entry);
             }
@@ -97,8 +100,7 @@ impl Splicer<'_, '_, '_> {
                 continue;
             }
             for entry in self.scan.entry_range(message) {
-                let mut of_entry = self.scan.messages_of(entry);
-                if of_entry.all(|message| self.draft.removed.contains(&message)) {
+                if self.left_of(entry).first.is_none() {
                     list.drop_member(entry);
                 } else {
                     self.remove_elements(message, entry);
@@ -118,11 +120,8 @@ impl Splicer<'_, '_, '_> {
 
     /// The content of an entry.
     pub(super) fn content_of(&mut self, entry: usize) -> Option<Span> {
-        let scan = self.scan;
-        *self.contents.entry(entry).or_insert_with(|| {
-            let entry = scan.entries().get(entry)?;
-            value_of(scan.text(), entry.span, "content")
-        })
+        let entry = self.scan.entries().get(entry)?;
+        self.value_of(entry.span, "content")
     }
 
     /// Where in the list inserted messages go; what goes into entries that are there is
@@ -132,6 +131,7 @@ impl Splicer<'_, '_, '_> {
         list: &Members,
     ) -> Result<BTreeMap<usize, Vec<Message>>, &'static str> {
         let mut batches: BTreeMap<usize, Vec<Message>> = BTreeMap::new();
+        let kept_before = list.kept_before();
         for (&before, batch) in &self.draft.inserted {
             let first = usize::from(self.scan.has_head());
             let before = before.max(first);
@@ -142,7 +142,7 @@ impl Splicer<'_, '_, '_> {
                     self.insert_inside(before, entry, &batch)?;
                     continue;
                 }
-                let before = (0..entry).rfind(|entry| !list.is_dropped(*entry));
+                let before = kept_before.get(entry).copied().flatten();
                 // What is put in between keeps them apart.
                 let before =
                     before.filter(|before| batches.range(before + 1..=entry).next().is_none());
@@ -154,9 +154,26 @@ impl Splicer<'_, '_, '_> {
     }
 
     /// True if something of the entry stays before message `before`.
-    fn is_inside(&self, before: usize, entry: usize) -> bool {
-        let first = self.scan.messages_of(entry).start;
-        (first..before).any(|message| !self.draft.removed.contains(&message))
+    fn is_inside(&mut self, before: usize, entry: usize) -> bool {
+        let first = self.left_of(entry).first;
+        first.is_some_and(|(first, _)| first < before)
+    }
+
+    /// What is left of an entry.
+    fn left_of(&mut self, entry: usize) -> LeftOfEntry {
+        let (scan, draft) = (self.scan, self.draft);
+        *self.left_of.entry(entry).or_insert_with(|| {
+            let stays = |message: &usize| !draft.removed.contains(message);
+            let messages = scan.messages_of(entry).filter(stays);
+            let mut left =
+                messages.map(|message| (message, scan.role(message) == Some(Role::Tool)));
+            let first = left.next();
+            let begins_so = first.is_some_and(|(_, is_tool)| is_tool);
+            LeftOfEntry {
+                first,
+                only_outputs: begins_so && left.all(|(_, is_tool)| is_tool),
+            }
+        })
     }
 
     fn insert_inside(
@@ -188,28 +205,19 @@ impl Splicer<'_, '_, '_> {
         (list, before): (&Members, Option<usize>),
     ) {
         let is_tool = |message: &Message| message.role == Role::Tool;
-        if let Some(before) = before.filter(|before| self.is_outputs(*before, true)) {
+        if let Some(before) = before.filter(|before| self.left_of(*before).only_outputs) {
             let count = batch.iter().take_while(|message| is_tool(message)).count();
             let tools: Vec<Message> = batch.drain(..count).collect();
             self.add_elements(before, None, &tools);
         }
-        if !list.is_dropped(entry) && self.is_outputs(entry, false) {
+        let begins_so = self
+            .left_of(entry)
+            .first
+            .is_some_and(|(_, is_tool)| is_tool);
+        if !list.is_dropped(entry) && begins_so {
             let others = batch.iter().rposition(|message| !is_tool(message));
             let tools: Vec<Message> = batch.drain(others.map_or(0, |at| at + 1)..).collect();
             self.add_elements(entry, Some(0), &tools);
-        }
-    }
-
-    /// True if the messages that stay in `entry` are outputs: all of them, or the first.
-    fn is_outputs(&self, entry: usize, all: bool) -> bool {
-        let stays = |message: &usize| !self.draft.removed.contains(message);
-        let mut messages = self.scan.messages_of(entry).filter(stays);
-        let is_tool = |message| self.scan.role(message) == Some(Role::Tool);
-        if all {
-            let mut messages = messages.peekable();
-            messages.peek().is_some() && messages.all(is_tool)
-        } else {
-            messages.next().is_some_and(is_tool)
         }
     }
 

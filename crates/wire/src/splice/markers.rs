@@ -19,13 +19,13 @@ impl<'c> Splicer<'_, '_, 'c> {
         let mut dropped: BTreeSet<Span> = BTreeSet::new();
         for &(message, part) in &self.draft.unmarked {
             if let Some(part) = self.scan.parts(message).get(part) {
-                let inside = self.markers_of(part.span);
+                let inside = self.markers_in(part.span).iter();
                 dropped.extend(inside.map(|marker| marker.field));
             }
         }
         let marked = self.new_markers();
         for (_, part, _) in &marked {
-            let own = self.markers_of(part.span);
+            let own = self.markers_in(part.span).iter();
             dropped.extend(own.map(|marker| marker.field));
         }
         if !marked.is_empty() {
@@ -57,11 +57,6 @@ impl<'c> Splicer<'_, '_, 'c> {
             Some((at, *part, marker))
         });
         found.collect()
-    }
-
-    fn markers_of(&self, span: Span) -> impl Iterator<Item = &MarkerSpan> {
-        let markers = self.scan.request().markers.iter();
-        markers.filter(move |marker| span.contains(marker.field))
     }
 
     /// Takes away the oldest markers of messages until `new` more have room.

@@ -85,6 +85,19 @@ impl Members {
         self.dropped.get(index).copied().unwrap_or(false)
     }
 
+    /// For each member, and for the end, the last member before it that is not left out.
+    pub(crate) fn kept_before(&self) -> Vec<Option<usize>> {
+        let mut last = None;
+        let mut kept = vec![None];
+        for (index, dropped) in self.dropped.iter().enumerate() {
+            if !dropped {
+                last = Some(index);
+            }
+            kept.push(last);
+        }
+        kept
+    }
+
     /// Puts `json` in before member `before`.
     pub(crate) fn add(&mut self, before: usize, json: String) {
         let before = before.min(self.spans.len());

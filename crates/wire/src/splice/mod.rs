@@ -42,11 +42,11 @@ pub use write::tool_definition;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use containers::Containers;
+use containers::{Containers, value_of};
 use draft::Draft;
 use edits::{Edits, Settled};
 
-use crate::scan::{Scan, Span};
+use crate::scan::{MarkerSpan, Scan, Span};
 
 /// A body that was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +109,10 @@ fn edits(scan: &Scan<'_>, changes: &[Change]) -> Result<(Settled, Vec<usize>), R
         containers: Containers::new(scan.text(), scan.request().list),
         skipped: Vec::new(),
         unmarked: BTreeSet::new(),
-        contents: HashMap::new(),
+        markers_by_place: markers_by_place(scan),
+        values: HashMap::new(),
+        left_in: HashMap::new(),
+        left_of: HashMap::new(),
         nameless: BTreeSet::new(),
     };
     splicer.choose_markers();
@@ -132,13 +135,51 @@ struct Splicer<'s, 'a, 'c> {
     skipped: Vec<usize>,
     /// The markers that go.
     unmarked: BTreeSet<Span>,
-    /// The contents of entries that were looked up.
-    contents: HashMap<usize, Option<Span>>,
+    /// The markers of the body in the order in which they stand.
+    markers_by_place: Vec<MarkerSpan>,
+    /// The fields of objects that were looked up.
+    values: HashMap<(Span, &'static str), Option<Span>>,
+    /// For lists inside messages, whether a part in them is not left out.
+    left_in: HashMap<Span, bool>,
+    /// What is left of entries that were looked at.
+    left_of: HashMap<usize, LeftOfEntry>,
     /// The answers whose entries lost their ids.
     nameless: BTreeSet<usize>,
 }
 
+/// What is left of an entry of the list, whose messages may go one by one.
+#[derive(Clone, Copy, Debug)]
+struct LeftOfEntry {
+    /// The first message in it that stays, and whether that holds outputs.
+    first: Option<(usize, bool)>,
+    /// True if all that stay hold outputs.
+    only_outputs: bool,
+}
+
+fn markers_by_place(scan: &Scan<'_>) -> Vec<MarkerSpan> {
+    let mut markers = scan.request().markers.clone();
+    markers.sort_by_key(|marker| marker.field);
+    markers
+}
+
 impl Splicer<'_, '_, '_> {
+    /// The value of the last field `name` of the object at `object`.
+    fn value_of(&mut self, object: Span, name: &'static str) -> Option<Span> {
+        let text = self.scan.text();
+        let found = self.values.entry((object, name));
+        *found.or_insert_with(|| value_of(text, object, name))
+    }
+
+    /// The markers that stand inside `span`.
+    fn markers_in(&self, span: Span) -> &[MarkerSpan] {
+        let before = |place: u32| {
+            let markers = &self.markers_by_place;
+            markers.partition_point(|marker| marker.field.start < place)
+        };
+        let inside = before(span.start)..before(span.end);
+        self.markers_by_place.get(inside).unwrap_or_default()
+    }
+
     fn finish(mut self) -> (Settled, Vec<usize>) {
         self.containers.write(&mut self.edits);
         self.skipped.sort_unstable();

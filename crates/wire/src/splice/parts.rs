@@ -4,7 +4,7 @@ use trimtab_model::{Dialect, RawJson};
 
 use super::Splicer;
 use super::change::Marker;
-use super::containers::{fields, value_of};
+use super::containers::fields;
 use super::draft::{At, is_thought};
 use super::write::output_content;
 use crate::json::quoted;
@@ -48,9 +48,8 @@ impl Splicer<'_, '_, '_> {
 
     /// The marker that a content which is replaced leaves behind.
     fn marker_in(&self, content: Span) -> Option<Marker> {
-        let markers = self.scan.request().markers.iter().rev();
-        let stays = |field: Span| content.contains(field) && !self.unmarked.contains(&field);
-        let found = markers.into_iter().find(|marker| stays(marker.field))?;
+        let mut markers = self.markers_in(content).iter().rev();
+        let found = markers.find(|marker| !self.unmarked.contains(&marker.field))?;
         let value = self.scan.json(found.value);
         Some(Marker {
             name: found.name,
@@ -95,12 +94,11 @@ impl Splicer<'_, '_, '_> {
     }
 
     fn remove_chat_call(&mut self, at: At, object: Span, part: &PartSpan) {
-        let list = value_of(self.scan.text(), object, "tool_calls");
+        let list = self.value_of(object, "tool_calls");
         let Some(list) = list.filter(|list| list.contains(part.span)) else {
             return self.containers.drop_field(object, "function_call");
         };
-        let in_list = |part: &PartSpan| list.contains(part.span);
-        if self.is_any_left(at.0, in_list) {
+        if self.is_any_left(at.0, list) {
             self.containers.drop_element(list, part.span);
         } else {
             self.containers.drop_field(object, "tool_calls");
@@ -108,22 +106,24 @@ impl Splicer<'_, '_, '_> {
     }
 
     fn remove_chat_content(&mut self, at: At, object: Span, part: &PartSpan) {
-        let Some(content) = value_of(self.scan.text(), object, "content") else {
+        let Some(content) = self.value_of(object, "content") else {
             return;
         };
-        let in_content = |part: &PartSpan| content.contains(part.span);
-        if self.is_any_left(at.0, in_content) {
+        if self.is_any_left(at.0, content) {
             self.containers.drop_element(content, part.span);
         } else {
             self.edits.replace(content, "null");
         }
     }
 
-    /// True if a part of the message that `wanted` picks is not left out.
-    fn is_any_left(&self, message: usize, wanted: impl Fn(&PartSpan) -> bool) -> bool {
-        let parts = self.scan.parts(message).iter().enumerate();
-        let mut wanted = parts.filter(|(_, part)| wanted(part));
-        wanted.any(|(part, _)| self.draft.stays((message, part)))
+    /// True if a part of the message that stands in `list` is not left out.
+    fn is_any_left(&mut self, message: usize, list: Span) -> bool {
+        let (scan, draft) = (self.scan, self.draft);
+        *self.left_in.entry(list).or_insert_with(|| {
+            let parts = scan.parts(message).iter().enumerate();
+            let mut inside = parts.filter(|(_, part)| list.contains(part.span));
+            inside.any(|(part, _)| draft.stays((message, part)))
+        })
     }
 
     fn remove_responses_part(&mut self, at: At, part: &PartSpan) {
@@ -139,7 +139,7 @@ impl Splicer<'_, '_, '_> {
         if span == part.span {
             return;
         }
-        if let Some(content) = value_of(self.scan.text(), span, "content") {
+        if let Some(content) = self.value_of(span, "content") {
             self.containers.drop_element(content, part.span);
         }
     }

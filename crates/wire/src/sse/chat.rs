@@ -7,6 +7,9 @@ use super::event::{Delta, Event};
 use super::watcher::{State, error, number, some, text};
 use crate::json::{Fields, elements, pick};
 
+/// Unknown fields of one call that are kept: providers have one or two.
+const MOST_UNKNOWN: usize = 64;
+
 /// Reads one event; none if it is not an object.
 pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
     let [choices, usage, failure] = pick(data, ["choices", "usage", "error"])?;
@@ -73,7 +76,7 @@ fn add_call(state: &mut State, json: &str) -> Option<()> {
     let [name, arguments] = function.unwrap_or_default();
     let name = text(name).filter(|name| !name.is_empty());
     if begins_another(state.call(index)?, id.as_deref(), name.as_deref()) {
-        state.open.push((index, Call::new("", "", "")));
+        state.begin_call(index);
     }
     let call = state.call(index)?;
     call.id = id.unwrap_or_else(|| std::mem::take(&mut call.id));
@@ -93,8 +96,11 @@ fn begins_another(open: &Call, id: Option<&str>, name: Option<&str>) -> bool {
 
 fn keep_unknown(call: &mut Call, fields: Fields<'_>) {
     for (name, value) in fields.into_extra() {
-        if value.as_str() != "null" {
-            call.extra.retain(|(known, _)| *known != name);
+        if value.as_str() == "null" {
+            continue;
+        }
+        call.extra.retain(|(known, _)| *known != name);
+        if call.extra.len() < MOST_UNKNOWN {
             call.extra.push((name, value));
         }
     }

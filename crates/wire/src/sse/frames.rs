@@ -2,8 +2,9 @@
 
 use memchr::memchr2;
 
-/// The most bytes of one event that are kept; more is let pass unread.
-pub(super) const MAX_EVENT: usize = 32 << 20;
+/// The most bytes of one event that are kept; more is let pass unread. The last event of an
+/// answer may repeat all of it.
+pub(super) const MAX_EVENT: usize = 8 << 20;
 
 /// Puts events together from pieces of any size.
 #[derive(Clone, Debug)]

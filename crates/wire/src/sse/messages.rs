@@ -70,7 +70,7 @@ fn begin_part(state: &mut State, index: u64, part: &str) {
         if let Some(Part::Reasoning(mut thought)) = read_part(part) {
             // It is announced empty and follows.
             thought.seal = thought.seal.filter(|seal| !seal.is_empty());
-            state.thoughts.push((index, thought));
+            state.begin_thought(index, thought);
         }
         return;
     }

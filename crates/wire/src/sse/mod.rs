@@ -30,6 +30,7 @@ mod event;
 mod filter;
 mod frames;
 mod messages;
+mod open_parts;
 mod responses;
 mod watcher;
 

@@ -1,15 +1,16 @@
 //! Tells what a stream says while it passes.
 
-use trimtab_model::{Call, Dialect, Reasoning, Usage};
+use trimtab_model::{Call, Dialect, Reasoning, Usage, work};
 
 use super::event::{Event, StreamError};
 use super::frames::{Frame, Frames, MAX_EVENT};
+use super::open_parts::OpenParts;
 use super::{chat, messages, responses};
 use crate::json::pick;
 use crate::scan::{Span, string};
 
-/// The most bytes of arguments, and of thoughts, that are kept for one answer.
-const MAX_KEPT: usize = 32 << 20;
+/// The most bytes of arguments and thoughts that are kept at the same time for one answer.
+const MAX_KEPT: usize = 8 << 20;
 
 /// Watches a stream.
 #[derive(Clone, Debug)]
@@ -23,9 +24,11 @@ pub struct Watcher {
 pub(super) struct State {
     dialect: Dialect,
     /// The calls that are being written, by the index that the stream gives them.
-    pub(super) open: Vec<(u64, Call)>,
+    calls: OpenParts<Call>,
     /// The thoughts that are being written, by the same index.
-    pub(super) thoughts: Vec<(u64, Reasoning)>,
+    thoughts: OpenParts<Reasoning>,
+    /// Bytes of arguments and thoughts that are kept.
+    kept: usize,
     pub(super) usage: Usage,
     pub(super) started: bool,
     ended: bool,
@@ -43,8 +46,9 @@ impl Watcher {
             frames: Frames::new(limit),
             state: State {
                 dialect,
-                open: Vec::new(),
-                thoughts: Vec::new(),
+                calls: OpenParts::default(),
+                thoughts: OpenParts::default(),
+                kept: 0,
                 usage: Usage::default(),
                 started: false,
                 ended: false,
@@ -54,6 +58,7 @@ impl Watcher {
 
     /// Takes the bytes that pass next, and gives what they say to `each`.
     pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(Event<'_>)) {
+        work::step_bytes(bytes.len());
         let state = &mut self.state;
         self.frames
             .push(bytes, |frame| state.frame(&frame, &mut each));
@@ -79,6 +84,7 @@ impl Watcher {
 
 impl State {
     fn frame(&mut self, frame: &Frame<'_>, each: &mut impl FnMut(Event<'_>)) {
+        work::step(1);
         let data = match frame {
             Frame::Overlong => return each(Event::Overlong),
             Frame::Data(data) => data,
@@ -116,35 +122,37 @@ impl State {
 
     /// The newest call at `index`, which may be new.
     pub(super) fn call(&mut self, index: u64) -> Option<&mut Call> {
-        let at = self.open.iter().rposition(|(open, _)| *open == index);
-        let at = at.unwrap_or_else(|| {
-            self.open.push((index, Call::new("", "", "")));
-            self.open.len() - 1
-        });
-        self.open.get_mut(at).map(|(_, call)| call)
+        if self.calls.newest(index).is_none() {
+            self.begin_call(index);
+        }
+        self.calls.newest(index)
+    }
+
+    /// Begins another call at `index`.
+    pub(super) fn begin_call(&mut self, index: u64) {
+        self.calls.begin(index, Call::new("", "", ""));
+    }
+
+    /// Begins a thought at `index`.
+    pub(super) fn begin_thought(&mut self, index: u64, thought: Reasoning) {
+        self.kept += thought.text.len();
+        self.thoughts.begin(index, thought);
     }
 
     /// Adds to the arguments of the call at `index`.
     pub(super) fn add_arguments(&mut self, index: u64, more: &str) {
-        let kept: usize = self.open.iter().map(|(_, call)| call.arguments.len()).sum();
-        if kept + more.len() > MAX_KEPT {
-            return;
-        }
-        if let Some(call) = self.call(index) {
+        if self.is_kept(more.len())
+            && let Some(call) = self.call(index)
+        {
             call.arguments.push_str(more);
         }
     }
 
     /// Adds to the thought at `index`, if there is one: to its text, or to its seal.
     pub(super) fn add_thought(&mut self, index: u64, text: &str, seal: &str) {
-        let size =
-            |thought: &Reasoning| thought.text.len() + thought.seal.as_ref().map_or(0, String::len);
-        let kept: usize = self.thoughts.iter().map(|(_, open)| size(open)).sum();
-        if kept + text.len() + seal.len() > MAX_KEPT {
-            return;
-        }
-        let open = self.thoughts.iter_mut().find(|(open, _)| *open == index);
-        if let Some((_, thought)) = open {
+        if self.is_kept(text.len() + seal.len())
+            && let Some(thought) = self.thoughts.newest(index)
+        {
             thought.text.push_str(text);
             if !seal.is_empty() {
                 thought.seal.get_or_insert_default().push_str(seal);
@@ -152,18 +160,29 @@ impl State {
         }
     }
 
+    /// True if there is room for so many more bytes, which are kept then.
+    fn is_kept(&mut self, more: usize) -> bool {
+        let fits = self.kept + more <= MAX_KEPT;
+        self.kept += if fits { more } else { 0 };
+        fits
+    }
+
     /// Gives the call or the thought at `index`, which is complete.
     pub(super) fn end_part(&mut self, index: u64, each: &mut impl FnMut(Event<'_>)) {
-        if let Some(at) = self.thoughts.iter().position(|(open, _)| *open == index) {
-            each(Event::Thought(self.thoughts.remove(at).1));
+        if let Some(thought) = self.thoughts.end(index) {
+            let seal = thought.seal.as_ref().map_or(0, String::len);
+            self.kept = self.kept.saturating_sub(thought.text.len() + seal);
+            each(Event::Thought(thought));
         }
-        if let Some(at) = self.open.iter().position(|(open, _)| *open == index) {
-            each(Event::Call(self.open.remove(at).1));
+        if let Some(call) = self.calls.end(index) {
+            self.kept = self.kept.saturating_sub(call.arguments.len());
+            each(Event::Call(call));
         }
     }
 
     pub(super) fn end_calls(&mut self, each: &mut impl FnMut(Event<'_>)) {
-        for (_, call) in std::mem::take(&mut self.open) {
+        for call in std::mem::take(&mut self.calls).in_order() {
+            self.kept = self.kept.saturating_sub(call.arguments.len());
             each(Event::Call(call));
         }
     }

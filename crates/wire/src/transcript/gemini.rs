@@ -115,6 +115,8 @@ impl Session {
         let id = fields.get("id").and_then(string);
         let known = id.as_ref().and_then(|id| self.places.get(id)).copied();
         if let Some(earlier) = known.and_then(|at| self.entries.get_mut(at)) {
+            // The longer list is not copied.
+            std::mem::swap(&mut entry.units, &mut earlier.units);
             entry.units.append(&mut earlier.units);
             *earlier = entry;
             return;

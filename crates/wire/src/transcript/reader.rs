@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::BufRead;
 
 use serde_json::value::RawValue;
+use trimtab_model::work;
 
 use super::form::{Content, recognise};
 use super::lines::Lines;
@@ -139,6 +140,7 @@ impl<R: BufRead> Reader<R> {
     fn read_log(&mut self, mut log: Box<dyn Log>) -> Result<Vec<Read>, ReadError> {
         loop {
             let number = usize::try_from(self.lines.number).unwrap_or(usize::MAX);
+            work::step_text(self.lines.text()?);
             match log.line(number, self.lines.text()?) {
                 Err(error) if !error.is_data() => {
                     let error = ReadError::syntax(&error, self.lines.number);

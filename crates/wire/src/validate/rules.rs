@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use trimtab_model::{Dialect, Role};
+use trimtab_model::{Dialect, Role, work};
 
 use super::{Fault, MAX_MARKERS, Rule};
-use crate::scan::{PartKind, PartSpan, Scan};
+use crate::scan::{PartKind, PartSpan, Scan, Span};
 
 /// Reads a body message by message.
 pub(super) struct Judge<'s, 'a> {
@@ -85,6 +85,7 @@ impl<'s, 'a> Judge<'s, 'a> {
 
     pub(super) fn check_content(&mut self, message: usize, role: Role) {
         let parts = self.scan.parts(message);
+        work::step(1 + parts.len());
         let blank = |part: &PartSpan| is_blank(self.scan, part);
         if self.scan.dialect() == Dialect::Messages && role != Role::System {
             if parts.iter().all(blank) {
@@ -239,10 +240,12 @@ impl<'s, 'a> Judge<'s, 'a> {
             return;
         }
         let scan = self.scan;
+        let markers = scan.request().markers.iter();
+        let marked: HashSet<Span> = markers.map(|marker| marker.object).collect();
         for message in 0..scan.len() {
             for part in scan.parts(message) {
                 let refused = is_thought(part) || is_blank(scan, part);
-                if refused && is_marked(scan, part) {
+                if refused && marked.contains(&part.span) {
                     self.entry = scan.entry_range(message).start;
                     self.fault(Rule::MisplacedMarker);
                 }
@@ -268,9 +271,4 @@ fn is_blank(scan: &Scan<'_>, part: &PartSpan) -> bool {
         && scan
             .string(part.content)
             .is_some_and(|text| text.trim().is_empty())
-}
-
-fn is_marked(scan: &Scan<'_>, part: &PartSpan) -> bool {
-    let mut markers = scan.request().markers.iter();
-    markers.any(|marker| marker.object == part.span)
 }

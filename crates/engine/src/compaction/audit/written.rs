@@ -1,6 +1,7 @@
 //! What a summary says, so that facts can be looked up in it.
 
 use foldhash::{HashSet, HashSetExt as _};
+use trimtab_model::work;
 
 use crate::facts::{self, FactKind};
 
@@ -40,9 +41,24 @@ impl<'w> Written<'w> {
     pub(super) fn has(&self, kind: FactKind, text: &str) -> bool {
         match kind {
             FactKind::Constraint | FactKind::Error | FactKind::Command => self.tells(text),
-            _ if text.contains(' ') => self.texts.iter().any(|written| written.contains(text)),
+            _ if text.contains(' ') => self.has_words(text),
             _ => forms(text).any(|form| self.names.contains(form)),
         }
+    }
+
+    /// True if the words of `text` stand there in a row. What is written is only searched for
+    /// those whose words are all there.
+    fn has_words(&self, text: &str) -> bool {
+        let known = text.split(' ').all(|word| self.names.contains(word));
+        known && self.contains(text)
+    }
+
+    fn contains(&self, text: &str) -> bool {
+        let mut texts = self.texts.iter();
+        texts.any(|written| {
+            work::step_text(written);
+            written.contains(text)
+        })
     }
 
     /// True if two thirds of the words are there.
@@ -54,7 +70,7 @@ impl<'w> Written<'w> {
             known += usize::from(self.words.contains(&word.to_lowercase()));
         }
         match all {
-            0 => self.texts.iter().any(|written| written.contains(&*text)),
+            0 => self.contains(&text),
             all => known * 3 >= all * 2,
         }
     }

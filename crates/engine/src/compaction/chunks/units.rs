@@ -4,8 +4,7 @@ use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use trimtab_model::rounds::{self, Answer};
-use trimtab_model::{Dialect, Message, Part};
+use trimtab_model::{Dialect, Message, Part, rounds};
 
 use super::fit::Fit;
 use crate::compaction::request;
@@ -16,16 +15,9 @@ pub(super) fn units<M: Borrow<Message>>(messages: &[M]) -> Vec<Range<usize>> {
     let pairing = rounds::pair(messages);
     // The message up to which each message reaches.
     let mut reach: Vec<usize> = (0..messages.len()).collect();
-    for (place, answer) in &pairing.outputs {
-        if let Answer::Answers { round, .. } = answer {
-            let start = pairing
-                .rounds
-                .get(*round)
-                .map_or(place.message, |round| round.start);
-            let (from, to) = (start.min(place.message), start.max(place.message));
-            if let Some(reach) = reach.get_mut(from) {
-                *reach = to.max(*reach);
-            }
+    for (from, to) in pairing.spans() {
+        if let Some(reach) = reach.get_mut(from) {
+            *reach = to.max(*reach);
         }
     }
     let mut units = Vec::new();

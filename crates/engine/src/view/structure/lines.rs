@@ -1,5 +1,7 @@
 //! A text as lines that know where they are.
 
+use trimtab_model::work;
+
 /// The lines of a text, with their ends.
 pub(super) struct Lines<'a> {
     text: &'a str,
@@ -9,6 +11,7 @@ pub(super) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     pub(super) fn new(text: &'a str) -> Self {
+        work::step_text(text);
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
         if starts.last() != Some(&text.len()) {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use trimtab_model::work;
+
 use super::clip::clip;
 use super::fold::Folds;
 use super::lines::Lines;
@@ -68,6 +70,7 @@ impl<'a> Room<'a> {
     /// What `line` costs within `limit`, and how many of its bytes are shown for that; none if
     /// no start of it can be shown.
     fn cost(&self, line: &str, limit: u64) -> Option<(u64, usize)> {
+        work::step(1);
         // Whatever is measured, no line of so many bytes can be worth measuring whole.
         let most = usize::try_from(limit.saturating_mul(64)).unwrap_or(usize::MAX);
         if line.len() <= most {

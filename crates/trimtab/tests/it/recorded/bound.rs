@@ -122,8 +122,7 @@ fn drive(recorded: &Recorded, preset: &str, dialect: Dialect, window: u64) -> Ou
         }
         session.admit(message).unwrap();
     }
-    let plans = session.projection().journal().plans();
-    outcome.rewrites = plans.iter().filter(|plan| plan.can_be_undone()).count();
+    outcome.rewrites = session.projection().journal().undoable();
     outcome
 }
 

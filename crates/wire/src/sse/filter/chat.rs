@@ -68,10 +68,7 @@ impl Rewriter {
             let name = function.and_then(|json| pick(json, ["name"]));
             let name = name.and_then(|[name]| text(name));
             let name = name.filter(|name| !name.is_empty());
-            let known = self
-                .indices
-                .iter()
-                .any(|(known, _)| *known == number(index));
+            let known = self.indices.contains_key(&number(index));
             let seen = match name {
                 Some(name) if !known => self.begin(number(index), Some(&name)),
                 _ => self.index(number(index)),

@@ -6,7 +6,9 @@ mod own;
 mod raw;
 mod responses;
 
-use trimtab_model::Dialect;
+use std::collections::HashMap;
+
+use trimtab_model::{Dialect, work};
 
 use self::raw::{Cutter, Parsed, Piece};
 use super::frames::MAX_EVENT;
@@ -46,7 +48,7 @@ struct Rewriter {
     dialect: Dialect,
     hidden_names: Vec<String>,
     /// For each part of this answer, the index under which the client sees it.
-    indices: Vec<(u64, Option<u64>)>,
+    indices: HashMap<u64, Option<u64>>,
     next_index: u64,
     next_sequence: u64,
     /// True if this answer goes on where another one ended.
@@ -59,6 +61,8 @@ struct Rewriter {
     held: Option<Vec<u8>>,
     /// The parts that the client saw, for the event that repeats them all.
     seen: Vec<String>,
+    /// Bytes of those parts.
+    seen_bytes: usize,
     /// The id under which the client knows the answer.
     id: Option<String>,
 }
@@ -71,7 +75,7 @@ impl Filter {
             rewriter: Rewriter {
                 dialect,
                 hidden_names: hidden.into_iter().map(Into::into).collect(),
-                indices: Vec::new(),
+                indices: HashMap::new(),
                 next_index: 0,
                 next_sequence: 0,
                 goes_on: false,
@@ -79,6 +83,7 @@ impl Filter {
                 shows: false,
                 held: None,
                 seen: Vec::new(),
+                seen_bytes: 0,
                 id: None,
             },
         }
@@ -86,6 +91,7 @@ impl Filter {
 
     /// Takes bytes of the provider and appends those for the client to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        work::step_bytes(bytes.len());
         let rewriter = &mut self.rewriter;
         self.cutter.push(bytes, |piece| rewriter.piece(&piece, out));
     }
@@ -96,6 +102,11 @@ impl Filter {
         self.cutter.finish(|piece| rewriter.piece(&piece, out));
     }
 
+    /// True once a call was hidden in this answer.
+    pub fn has_hidden(&self) -> bool {
+        self.rewriter.hides
+    }
+
     /// True if the end of the answer is held back, because it asks for hidden tools only.
     pub fn is_waiting(&self) -> bool {
         self.rewriter.held.is_some()
@@ -104,7 +115,7 @@ impl Filter {
     /// The next bytes are those of an answer that goes on where this one ended.
     pub fn go_on(&mut self) {
         let rewriter = &mut self.rewriter;
-        rewriter.indices.clear();
+        rewriter.indices = HashMap::new();
         rewriter.held = None;
         rewriter.goes_on = true;
         rewriter.hides = false;
@@ -132,6 +143,7 @@ impl Rewriter {
     }
 
     fn event(&mut self, event: &[u8], out: &mut Vec<u8>) {
+        work::step(1);
         let Some(parsed) = Parsed::new(event) else {
             return self.put(event, out);
         };
@@ -181,15 +193,13 @@ impl Rewriter {
             self.next_index += 1;
             self.next_index - 1
         });
-        self.indices.retain(|(known, _)| *known != index);
-        self.indices.push((index, seen));
+        self.indices.insert(index, seen);
         seen
     }
 
     /// The index under which the client sees a part: none if it is hidden.
     fn index(&self, index: u64) -> Option<u64> {
-        let found = self.indices.iter().find(|(known, _)| *known == index);
-        found.map_or(Some(index), |(_, seen)| *seen)
+        self.indices.get(&index).copied().unwrap_or(Some(index))
     }
 }
 

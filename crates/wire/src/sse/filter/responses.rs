@@ -4,7 +4,7 @@ use super::{Edit, Rewriter, Verdict, number, text};
 use crate::json::{elements, pick, quoted};
 
 /// The most bytes of parts that are kept for the event that repeats them.
-const MAX_SEEN: usize = 32 << 20;
+const MAX_SEEN: usize = 8 << 20;
 
 impl Rewriter {
     pub(super) fn responses(&mut self, json: &str) -> Verdict {
@@ -69,8 +69,8 @@ impl Rewriter {
 
     /// Keeps a part that the client saw.
     fn keep(&mut self, item: &str) {
-        let kept: usize = self.seen.iter().map(String::len).sum();
-        if kept + item.len() <= MAX_SEEN {
+        if self.seen_bytes + item.len() <= MAX_SEEN {
+            self.seen_bytes += item.len();
             self.seen.push(item.to_owned());
         }
     }

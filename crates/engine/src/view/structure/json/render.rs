@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use trimtab_model::work;
+
 use super::super::{Cut, clip};
 use super::tree::Node;
 use crate::view::figures::{first_bytes, grouped};
@@ -91,6 +93,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn node(&mut self, node: &Node<'_>, depth: usize) {
+        work::step(1);
         match node {
             Node::Scalar(scalar) => self.scalar(scalar),
             Node::Array(items) if items.is_empty() => self.out.push_str("[]"),
@@ -173,6 +176,7 @@ impl Writer<'_> {
 
     /// A string that is too long.
     fn shortened(&mut self, scalar: &str) {
+        work::step_text(scalar);
         // Half of a surrogate pair is no text that could be cut.
         let Ok(text) = serde_json::from_str::<String>(scalar) else {
             return self.elided(scalar.len(), "byte");
@@ -216,6 +220,7 @@ impl Writer<'_> {
     }
 
     fn piece(&mut self, text: &str) {
+        work::step_text(text);
         self.rendered.bytes += text.len();
         self.rendered.chars += text.chars().count();
         self.out.push_str(text);

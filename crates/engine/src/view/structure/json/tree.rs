@@ -1,5 +1,7 @@
 //! A JSON text as a tree of slices of it.
 
+use trimtab_model::work;
+
 /// One value.
 #[derive(Debug)]
 pub(super) enum Node<'a> {
@@ -54,6 +56,7 @@ impl<'a> Reader<'a> {
         if depth > DEEPEST {
             return None;
         }
+        work::step(1);
         match self.peek()? {
             b'[' => self.array(depth),
             b'{' => self.object(depth),

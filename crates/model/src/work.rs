@@ -1,0 +1,211 @@
+//! Work that is counted, and that can be stopped from outside.
+//!
+//! Every loop over what a client sent reports what it does with [`step`]. Tests hold the counts
+//! for inputs of different sizes against each other ([`counted`]), and whoever cannot wait
+//! without end sets a [`CancelFlag`]: the next report then ends the work ([`with_cancel`]).
+//!
+//! One unit is about one message, one part or one line, or [`UNIT_BYTES`] bytes of text.
+//!
+//! ```
+//! use trimtab_model::work::{self, CancelFlag, Cancelled};
+//!
+//! let (sum, units) = work::counted(|| {
+//!     (0..10).inspect(|_| work::step(1)).sum::<u64>()
+//! });
+//! assert_eq!((sum, units), (45, 10));
+//!
+//! let flag = CancelFlag::default();
+//! flag.cancel();
+//! let endless = || loop {
+//!     work::step(1);
+//! };
+//! assert_eq!(work::with_cancel(&flag, endless), Err::<(), _>(Cancelled));
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes of text that count as one unit.
+pub const UNIT_BYTES: usize = 64;
+/// Units between two looks at the flag: well under a millisecond of work.
+const UNITS_BETWEEN_CHECKS: u64 = 2_048;
+
+thread_local! {
+    static DONE: Cell<u64> = const { Cell::new(0) };
+    static NEXT_CHECK: Cell<u64> = const { Cell::new(0) };
+    static FLAG: RefCell<Option<CancelFlag>> = const { RefCell::new(None) };
+}
+
+/// Tells work on another thread to stop.
+#[derive(Clone, Debug, Default)]
+pub struct CancelFlag(Arc<AtomicBool>);
+
+impl CancelFlag {
+    /// Work under this flag ends at its next report.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// True once it was told to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The work was stopped before it was done. What it was changing is half done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled;
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the work was stopped because it took too long")
+    }
+}
+
+impl std::error::Error for Cancelled {}
+
+/// Reports that `units` of work are done or about to be done.
+///
+/// Where the flag of this thread is set, the work ends here: the stack is unwound up to
+/// [`with_cancel`], and locks that are held on the way are poisoned, as by a panic.
+#[inline]
+pub fn step(units: usize) {
+    let done = DONE.get().wrapping_add(units as u64);
+    DONE.set(done);
+    if done >= NEXT_CHECK.get() {
+        check(done);
+    }
+}
+
+/// Reports that `text` is read once.
+#[inline]
+pub fn step_text(text: &str) {
+    step_bytes(text.len());
+}
+
+/// Reports that so many bytes are read once.
+#[inline]
+pub fn step_bytes(bytes: usize) {
+    step(1 + bytes / UNIT_BYTES);
+}
+
+#[cold]
+fn check(done: u64) {
+    NEXT_CHECK.set(done.wrapping_add(UNITS_BETWEEN_CHECKS));
+    // A second unwinding would end the process.
+    if is_cancelled() && !std::thread::panicking() {
+        resume_unwind(Box::new(Cancelled));
+    }
+}
+
+/// True if the flag of this thread is set.
+pub fn is_cancelled() -> bool {
+    FLAG.with_borrow(|flag| flag.as_ref().is_some_and(CancelFlag::is_cancelled))
+}
+
+/// Runs `work` and gives the units that it reported.
+pub fn counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let before = DONE.get();
+    let result = work();
+    (result, DONE.get().wrapping_sub(before))
+}
+
+/// Runs `work`, which ends early once `flag` is set.
+///
+/// Whatever it was changing must be thrown away then. A panic goes on as a panic.
+pub fn with_cancel<T>(flag: &CancelFlag, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
+    let guard = FlagGuard::set(Some(flag.clone()));
+    let ended = catch_unwind(AssertUnwindSafe(work));
+    drop(guard);
+    ended.map_err(|cause| match cause.downcast::<Cancelled>() {
+        Ok(cancelled) => *cancelled,
+        Err(panic) => resume_unwind(panic),
+    })
+}
+
+/// Runs `work` to its end, whether or not the flag of this thread is set: for changes that
+/// must be made together.
+pub fn without_cancel<T>(work: impl FnOnce() -> T) -> T {
+    let _guard = FlagGuard::set(None);
+    work()
+}
+
+/// Puts the flag back that was set before.
+struct FlagGuard(Option<CancelFlag>);
+
+impl FlagGuard {
+    fn set(flag: Option<CancelFlag>) -> Self {
+        NEXT_CHECK.set(0);
+        Self(FLAG.replace(flag))
+    }
+}
+
+impl Drop for FlagGuard {
+    fn drop(&mut self) {
+        FLAG.set(self.0.take());
+        NEXT_CHECK.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    fn endless() {
+        loop {
+            step(1);
+        }
+    }
+
+    #[test]
+    fn work_ends_after_its_flag_is_set() {
+        let flag = CancelFlag::default();
+        let other = flag.clone();
+        let working = std::thread::spawn(move || with_cancel(&other, endless));
+        flag.cancel();
+        assert_eq!(working.join().unwrap(), Err(Cancelled));
+        assert!(!is_cancelled());
+    }
+
+    #[test]
+    fn cancelled_work_poisons_the_locks_it_holds() {
+        let lock = Mutex::new(0);
+        let flag = CancelFlag::default();
+        flag.cancel();
+        let work = || {
+            let mut half_done = lock.lock().unwrap();
+            *half_done = 1;
+            endless();
+        };
+        assert_eq!(with_cancel(&flag, work), Err(Cancelled));
+        assert!(lock.is_poisoned());
+    }
+
+    #[test]
+    fn changes_that_belong_together_are_not_interrupted() {
+        let flag = CancelFlag::default();
+        flag.cancel();
+        let mut done = 0;
+        let ended = with_cancel(&flag, || {
+            without_cancel(|| {
+                for _ in 0..100_000 {
+                    step(1);
+                    done += 1;
+                }
+            });
+            endless();
+        });
+        assert_eq!((ended, done), (Err(Cancelled), 100_000));
+    }
+
+    #[test]
+    fn panic_stays_a_panic() {
+        let flag = CancelFlag::default();
+        let panicked = catch_unwind(|| with_cancel(&flag, || panic!("a fault of ours")));
+        assert!(panicked.is_err());
+    }
+}

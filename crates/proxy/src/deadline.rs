@@ -1,0 +1,100 @@
+//! Work off the threads that serve connections, for as long as somebody may wait for it.
+
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use trimtab_model::work::{CancelFlag, with_cancel};
+
+/// Why there is no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfinished {
+    /// It took too long, and was stopped.
+    Slow,
+    /// It panicked.
+    Panicked,
+}
+
+impl Unfinished {
+    /// The reason in one word, for the log.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Slow => "slow",
+            Self::Panicked => "panicked",
+        }
+    }
+}
+
+/// Runs `work` on a thread that may wait, for at most `limit`.
+///
+/// When the time is up, or nobody waits for it any more, the work is told to stop, and does so
+/// at its next report (see [`trimtab_model::work`]). What it was changing is poisoned then, and
+/// read from the store again: see `Family::branches`. What it owns, a permit for example, is
+/// let go when it has really ended.
+pub(crate) async fn within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Unfinished> {
+    let flag = CancelFlag::default();
+    let _guard = CancelOnDrop(flag.clone());
+    let working = spawn_blocking(move || with_cancel(&flag, work));
+    match timeout(limit, working).await {
+        Ok(Ok(Ok(done))) => Ok(done),
+        Ok(Ok(Err(_))) | Err(_) => Err(Unfinished::Slow),
+        Ok(Err(_)) => Err(Unfinished::Panicked),
+    }
+}
+
+/// Stops the work when nobody waits for it any more.
+struct CancelOnDrop(CancelFlag);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tokio::sync::Semaphore;
+    use trimtab_model::work;
+
+    /// Works without end, and lets go of a permit when it is stopped.
+    fn endless(permits: &Arc<Semaphore>) -> impl FnOnce() + Send + use<> {
+        let permit = Arc::clone(permits).try_acquire_owned().unwrap();
+        move || {
+            let _permit = permit;
+            loop {
+                work::step(1);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn work_is_stopped_when_its_time_is_up() {
+        let permits = Arc::new(Semaphore::new(1));
+        let limit = Duration::from_millis(1);
+        let ended = within(limit, endless(&permits)).await;
+        assert_eq!(ended, Err(Unfinished::Slow));
+        // The permit comes back when the work has ended.
+        drop(permits.acquire().await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn work_is_stopped_when_nobody_waits_for_it() {
+        let permits = Arc::new(Semaphore::new(1));
+        let working = tokio::spawn(within(Duration::from_secs(600), endless(&permits)));
+        working.abort();
+        drop(permits.acquire().await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn result_and_panic_are_told_apart() {
+        let limit = Duration::from_secs(60);
+        assert_eq!(within(limit, || 7).await, Ok(7));
+        let panicked = within(limit, || panic!("a fault of ours")).await;
+        assert_eq!(panicked, Err::<(), _>(Unfinished::Panicked));
+    }
+}

@@ -1,0 +1,167 @@
+//! What is done with a conversation, stage by stage.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use trimtab::engine::compaction::room::Room;
+use trimtab::engine::compaction::{audit, fallback};
+use trimtab::engine::log::Log;
+use trimtab::engine::normalise::{Habit, Options, normalise};
+use trimtab::engine::policy::{PRESETS, Policy};
+use trimtab::engine::view::{Given, Shape, Structure, view};
+use trimtab::engine::{facts, removal, verify};
+use trimtab::model::{Dialect, Message, RawJson, rounds, work};
+use trimtab::request;
+use trimtab::session::{ByHand, Limits, Moment, Session, Setup};
+use trimtab::store::{MemoryStore, SessionId};
+use trimtab::wire::scan::Scan;
+use trimtab::wire::splice::splice;
+use trimtab::wire::transcript::Reader;
+use trimtab::wire::validate::validate;
+
+/// A stage: its name, and what it does.
+pub(super) type Stage = (&'static str, fn(&[Message]));
+
+pub(super) const STAGES: [Stage; 10] = [
+    ("pairing", |log| drop(rounds::pair(log))),
+    ("normalising", normalising),
+    ("verifying", verifying),
+    ("removal", removing),
+    ("views and facts", views_and_facts),
+    ("audit", auditing),
+    ("summary without a model", |log| {
+        fallback::summarise(log, &Room::new(4_000, &bytes));
+    }),
+    ("planning", planning),
+    ("scanning and splicing", scanning_and_splicing),
+    ("reading a transcript", reading_a_transcript),
+];
+
+const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
+/// A window, in tokens, that all but the smallest conversations are too large for.
+const WINDOW: u64 = 8_000;
+
+fn bytes(text: &str) -> u64 {
+    text.len() as u64
+}
+
+fn shared(log: &[Message]) -> Vec<Arc<Message>> {
+    log.iter().cloned().map(Arc::new).collect()
+}
+
+fn normalising(log: &[Message]) {
+    let log = shared(log);
+    for dialect in DIALECTS {
+        for habit in [Habit::Synthesise, Habit::Strip, Habit::DropRound] {
+            let options = Options::for_dialect(dialect);
+            normalise(&log, Options { habit, ..options });
+        }
+    }
+}
+
+fn verifying(log: &[Message]) {
+    for dialect in DIALECTS {
+        verify::verify(log, dialect);
+    }
+}
+
+fn removing(log: &[Message]) {
+    removal::with_counterparts(log, 0..log.len());
+    removal::with_counterparts(log, [log.len() / 2]);
+    removal::unsplit(log, log.len() / 2);
+    removal::unsplit(log, 1);
+}
+
+fn views_and_facts(log: &[Message]) {
+    let shape = Shape::Structure(Structure { cap: 2_000 });
+    for message in log {
+        facts::of_message(message, &mut |_| work::step(1));
+        for output in message.outputs() {
+            view(&output.text(), &shape, &Given::default());
+        }
+    }
+}
+
+fn auditing(log: &[Message]) {
+    let audit = audit::audit(log, &["the user wants 17 GB and src/main.rs"]);
+    audit.fact_block(&Room::new(4_000, &bytes));
+}
+
+/// Everything that a session decides about a conversation, under every preset.
+fn planning(log: &[Message]) {
+    for preset in PRESETS {
+        let mut session = session(preset.name, Dialect::Messages);
+        for message in log {
+            session.admit(message.clone()).unwrap();
+        }
+        for moment in [
+            Moment::AfterOutputs,
+            Moment::BeforeCall,
+            Moment::AfterAnswer,
+        ] {
+            let pending = session.check(moment).unwrap_or_default();
+            if let Some(pending) = pending {
+                session.finish(pending).unwrap();
+            }
+        }
+        // One that cannot be made to fit is an error, which is as good here.
+        session.ready().ok();
+        if let Ok(Some(pending)) = session.compact(&ByHand::default()) {
+            session.finish(pending).unwrap();
+        }
+        session.window().unwrap();
+    }
+}
+
+fn session(preset: &str, dialect: Dialect) -> Session {
+    let setup = Setup {
+        dialect,
+        limits: Limits {
+            window: Some(WINDOW),
+            ..Limits::default()
+        },
+        ..Setup::new(Policy::preset(preset).unwrap())
+    };
+    let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("s").unwrap());
+    Session::open(store, id, setup).unwrap()
+}
+
+/// A body with the conversation, scanned; the window of it spliced in; the result judged.
+fn scanning_and_splicing(log: &[Message]) {
+    for dialect in DIALECTS {
+        let fields = request::fields(log, dialect);
+        let fields = fields.iter().map(|field| {
+            let value = field.value.as_str();
+            format!("{:?}:{value}", field.name)
+        });
+        let tools: Vec<String> = log.iter().map(|_| r#"{"name":"t"}"#.to_owned()).collect();
+        let fields: Vec<String> = fields
+            .chain([format!("\"tools\":[{}]", tools.join(","))])
+            .collect();
+        let body = format!("{{{}}}", fields.join(","));
+        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+        let came: Log = scan.messages(0).map(Option::unwrap).collect();
+        let mut session = session("steady", dialect);
+        for message in came.messages() {
+            session.admit(Message::clone(message)).unwrap();
+        }
+        session.check(Moment::BeforeCall).ok();
+        session.ready().ok();
+        let window = session.window().unwrap();
+        let changes = request::changes(&came, window, dialect);
+        let spliced = splice(&scan, &changes).unwrap();
+        validate(&Scan::new(&spliced.body, dialect).unwrap());
+        validate(&scan);
+    }
+}
+
+fn reading_a_transcript(log: &[Message]) {
+    let lines: Vec<String> = log
+        .iter()
+        .flat_map(trimtab::wire::chat::write_message)
+        .map(|line| RawJson::as_str(&line).to_owned())
+        .collect();
+    let file = Cursor::new(lines.join("\n"));
+    let read = Reader::new(file).map(|read| read.unwrap().messages.len());
+    assert!(read.sum::<usize>() > 0);
+}
