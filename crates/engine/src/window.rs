@@ -324,8 +324,8 @@ impl Projection {
 
     /// True if no plan changes anything: every message of the log is a slot, as it came.
     pub fn is_unedited(&self) -> bool {
-        let mut slots = self.slots.iter().enumerate();
-        self.slots.len() == self.log.len()
+        let mut slots = self.slots().iter().enumerate();
+        self.slots().len() == self.log.len()
             && slots
                 .all(|(at, slot)| slot.source == Source::Log(at) && self.is_as_it_came(slot, at))
     }

@@ -1,7 +1,6 @@
 //! A managed request and its answer: sent, sent again smaller if it was too large, given to
 //! the client.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
