@@ -42,7 +42,9 @@ pub fn keys() -> Vec<Key> {
 
 /// What the settings of the proxy are where nobody says anything.
 pub fn defaults() -> Table {
-    let proxy = Table::try_from(ProxyConfig::default()).unwrap_or_default();
+    let mut proxy = Table::try_from(ProxyConfig::default()).unwrap_or_default();
+    // The preset of the proxy is that of everything else.
+    proxy.remove("preset");
     Table::from_iter([("proxy".to_owned(), Value::Table(proxy))])
 }
 

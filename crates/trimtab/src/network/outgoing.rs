@@ -123,7 +123,8 @@ fn only_proxy(address: &str) -> Result<Matcher, NetworkError> {
 
 /// TLS that believes the built-in authorities and those in `ca_file`.
 fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, NetworkError> {
-    let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    let built_in = webpki_roots::TLS_SERVER_ROOTS.iter().cloned();
+    let mut roots: RootCertStore = built_in.collect();
     if let Some(path) = ca_file {
         let bad = |why: String| NetworkError::CaFile {
             path: path.to_owned(),
