@@ -47,7 +47,9 @@ pub struct Journal {
 impl From<Vec<JournalEntry>> for Journal {
     fn from(entries: Vec<JournalEntry>) -> Self {
         let mut journal = Self::default();
-        entries.into_iter().for_each(|entry| journal.append(entry));
+        for entry in entries {
+            journal.append(entry);
+        }
         journal
     }
 }
