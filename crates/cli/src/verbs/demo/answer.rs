@@ -89,19 +89,16 @@ pub(super) fn events(message: &Value) -> String {
 
 /// A part as it begins, and all that follows of it.
 fn opened(part: &Value) -> (Value, Value) {
+    let (field, empty, delta) = if let Some(input) = part.get("input") {
+        let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
+        ("input", json!({}), delta)
+    } else {
+        let delta = json!({"type": "text_delta", "text": part.get("text")});
+        ("text", json!(""), delta)
+    };
     let mut block = part.clone();
-    match part.get("input") {
-        Some(input) => {
-            block["input"] = json!({});
-            let json = input.to_string();
-            (
-                block,
-                json!({"type": "input_json_delta", "partial_json": json}),
-            )
-        }
-        None => {
-            block["text"] = json!("");
-            (block, json!({"type": "text_delta", "text": part["text"]}))
-        }
+    if let Some(fields) = block.as_object_mut() {
+        fields.insert(field.to_owned(), empty);
     }
+    (block, delta)
 }
