@@ -35,17 +35,16 @@ fn upstream(kind: &'static str, head: &'static str, repeated: String, times: usi
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let repeated = Arc::clone(&repeated);
-            std::thread::spawn(move || answer(stream, kind, head, &repeated, times));
+            std::thread::spawn(move || answer(&stream, kind, head, &repeated, times));
         }
     });
     url
 }
 
-fn answer(stream: TcpStream, kind: &str, head: &str, repeated: &str, times: usize) {
+fn answer(mut stream: &TcpStream, kind: &str, head: &str, repeated: &str, times: usize) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     while read_request(&mut reader).is_some() {
         let length = head.len() + repeated.len() * times;
-        let mut stream = &stream;
         let headers =
             format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n");
         // A client that went away is not worth a failure here.
@@ -206,13 +205,12 @@ async fn peak_of(upstream: &str, dialect: Dialect, preset: &str, body: &Value) -
     let preset = [("x-trimtab-preset", preset)];
     let (other, small) = (said("user", "hello"), said("user", "hi"));
     let small = json!({"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [small, other]});
-    let (attacked, others) = tokio::join!(post(&served.url, path(dialect), body, &preset), async {
+    let (attacked, ()) = tokio::join!(post(&served.url, path(dialect), body, &preset), async {
         for _ in 0..20 {
             let answer = post(&served.url, path(Dialect::Messages), &small, &[]).await;
             assert_eq!(answer.status, 200);
         }
     });
-    let () = others;
     assert_eq!(attacked.status, 200);
     let behind = quiet(served.process_id()).await;
     assert!(

@@ -42,10 +42,11 @@ impl Session {
             return Ok(false);
         }
         let before = self.window_tokens()?;
-        let plans = self.projection.journal().plans();
-        let mut newest = plans.rev().filter(|plan| plan.can_be_undone());
-        let made_at = newest.next().map_or(0, |plan| plan.at);
-        drop(newest);
+        let made_at = {
+            let mut newest_first = self.projection.journal().plans().rev();
+            let undone = newest_first.find(|plan| plan.can_be_undone());
+            undone.map_or(0, |plan| plan.at)
+        };
         self.write(&JournalEntry::Undo)?;
         self.projection.undo();
         self.usage = None;

@@ -21,7 +21,7 @@ const FIXED_UNITS: u64 = 10_000;
 
 /// How many messages, calls or lines the smaller of two inputs has.
 fn size() -> usize {
-    if is_long() { 8_000 } else { 1_200 }
+    if is_long() { 8_000 } else { 2_000 }
 }
 
 /// Says so if work on an input of twice the size is far more than twice the work.

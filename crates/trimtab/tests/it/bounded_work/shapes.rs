@@ -3,9 +3,9 @@
 use trimtab::model::{Call, Message, Output, Part, Role};
 
 /// A shape: its name, and a conversation of it with so many parts.
-pub(super) type Shape = (&'static str, fn(usize) -> Vec<Message>);
+pub(super) type NamedShape = (&'static str, fn(usize) -> Vec<Message>);
 
-pub(super) const SHAPES: [Shape; 17] = [
+pub(super) const SHAPES: [NamedShape; 17] = [
     ("one id many times in one message", one_id_in_one_message),
     ("one id many times, no outputs", one_id_without_outputs),
     ("one id in many messages", one_id_in_many_messages),
@@ -145,9 +145,10 @@ fn long_user_line(size: usize) -> Vec<Message> {
 }
 
 fn many_lines(size: usize) -> Vec<Message> {
-    let lines: String = (0..size * 4)
+    let lines = (0..size * 4)
         .map(|at| format!("{at} no error, error: {at} failed\n  at frame {at}\n"))
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     between([calls(same(1)), Message::output("x", lines)])
 }
 

@@ -20,9 +20,9 @@ use trimtab::wire::transcript::Reader;
 use trimtab::wire::validate::validate;
 
 /// A stage: its name, and what it does.
-pub(super) type Stage = (&'static str, fn(&[Message]));
+pub(super) type NamedStage = (&'static str, fn(&[Message]));
 
-pub(super) const STAGES: [Stage; 10] = [
+pub(super) const STAGES: [NamedStage; 10] = [
     ("pairing", |log| drop(rounds::pair(log))),
     ("normalising", normalising),
     ("verifying", verifying),

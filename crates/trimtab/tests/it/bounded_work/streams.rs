@@ -6,16 +6,16 @@ use trimtab::model::Dialect;
 use trimtab::wire::sse::{Filter, Watcher};
 
 /// A stream: its name, its dialect, and its bytes with so many calls.
-pub(super) type Stream = (&'static str, Dialect, fn(usize) -> String);
+pub(super) type NamedStream = (&'static str, Dialect, fn(usize) -> String);
 /// Who looks at a stream: its name, and how.
-pub(super) type Watching = (&'static str, fn(Dialect, &str));
+pub(super) type NamedWatcher = (&'static str, fn(Dialect, &str));
 
 /// The bytes of a stream come in pieces of this size.
 const PIECE: usize = 1_000;
 
-pub(super) const WATCHERS: [Watching; 2] = [("watcher", watch), ("filter", filter)];
+pub(super) const WATCHERS: [NamedWatcher; 2] = [("watcher", watch), ("filter", filter)];
 
-pub(super) const STREAMS: [Stream; 5] = [
+pub(super) const STREAMS: [NamedStream; 5] = [
     (
         "many open calls of Chat Completions",
         Dialect::Chat,
