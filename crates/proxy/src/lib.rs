@@ -6,6 +6,7 @@
 //! it does not understand, what is too large, and whatever goes wrong on our side passes as it
 //! came.
 
+mod access;
 mod answer;
 mod aside;
 mod asked;
@@ -14,13 +15,13 @@ mod branch;
 mod carried;
 mod client;
 mod config;
+mod counted;
 mod cut;
 mod decode;
 mod events;
 mod exchange;
 mod family;
 mod fork;
-mod guard;
 mod hashed;
 mod headers;
 mod hidden;
@@ -33,6 +34,7 @@ mod manage;
 mod memos;
 mod models;
 mod noted;
+mod notices;
 mod ours;
 mod own;
 mod plan;
@@ -47,16 +49,15 @@ mod service;
 mod settings;
 mod spare;
 mod summary;
-mod tenant;
-
 mod tunnel;
 mod unwritten;
 mod watch;
 mod whole;
 
+pub use access::{NewToken, TlsProblem};
 pub use config::{
-    BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, PORT, ProxyConfig, Secret,
-    Summariser, Upstream,
+    AuditSettings, BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, NamedToken, PORT,
+    ProxyConfig, Secret, Summariser, TenancySettings, TenantQuotas, TlsFiles, TokenRole, Upstream,
 };
 pub use record::{Action, Record, Report, Sink};
 pub use server::{Proxy, Running, StartError};

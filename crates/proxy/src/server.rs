@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Request;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -14,14 +16,20 @@ use tokio::task::JoinHandle;
 use trimtab_store::Store;
 use trimtab_wire::catalogue::Catalogue;
 
+use crate::access::{
+    self, AuditLog, InboundConnection, InboundTls, TlsProblem, follow_files, secure,
+};
 use crate::client::Client;
 use crate::config::{ConfigError, ProxyConfig};
+use crate::notices::{NoticeSink, Notices};
 use crate::record::{Book, Record, Report, Sink};
 use crate::service::{self, Shared};
 use crate::settings::{Current, Settings};
 
 /// How much is read from a connection at a time, at most.
 const READ_BUFFER: usize = 1 << 20;
+/// How long the last lines of the audit log may take.
+const AUDIT_TIME: Duration = Duration::from_secs(5);
 /// How long to wait before accepting again after that failed: usually too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
@@ -42,6 +50,9 @@ pub enum StartError {
         /// What the system said.
         why: String,
     },
+    /// Certificate or key cannot be used.
+    #[error("{0}")]
+    Tls(#[from] TlsProblem),
 }
 
 /// A proxy that is about to start.
@@ -49,6 +60,7 @@ pub struct Proxy {
     config: ProxyConfig,
     store: Arc<dyn Store>,
     sink: Option<Sink>,
+    notices: Option<NoticeSink>,
     catalogue: Option<Catalogue>,
 }
 
@@ -59,6 +71,7 @@ impl Proxy {
             config,
             store,
             sink: None,
+            notices: None,
             catalogue: None,
         }
     }
@@ -67,6 +80,14 @@ impl Proxy {
     #[must_use]
     pub fn log(mut self, sink: impl Fn(&Record) + Send + Sync + 'static) -> Self {
         self.sink = Some(Box::new(sink));
+        self
+    }
+
+    /// The same, telling `notices` what an operator should know: that a certificate was read
+    /// again or cannot be used, that the audit log cannot be written.
+    #[must_use]
+    pub fn notices(mut self, notices: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.notices = Some(Box::new(notices));
         self
     }
 
@@ -85,6 +106,9 @@ impl Proxy {
     /// Starts it on the runtime that this is called from.
     pub async fn run(self) -> Result<Running, StartError> {
         self.config.check()?;
+        let tls = Arc::new(InboundTls::new(self.config.tls.as_ref())?);
+        let notices = Notices::new(self.notices);
+        let audit = Arc::new(AuditLog::new(notices.clone()));
         let listen = self.config.listen;
         let unheard = |error: std::io::Error| StartError::Listen {
             address: listen,
@@ -92,13 +116,15 @@ impl Proxy {
         };
         let listener = TcpListener::bind(listen).await.map_err(unheard)?;
         let address = listener.local_addr().map_err(unheard)?;
+        audit.open(self.config.audit.file.as_deref());
+        audit.order("start", &address.to_string());
         let limits = self.config.limits;
         let shared = Arc::new(Shared::new(
             Current::new(Settings::new(self.config)),
             self.store,
             Client::new(&limits),
             self.catalogue.unwrap_or_else(Catalogue::embedded),
-            Arc::new(Book::new(self.sink)),
+            Arc::new(Book::new(self.sink, Arc::clone(&audit))),
         ));
         let (stop, stopped) = watch::channel(Stop::Run);
         let acceptor = Acceptor {
@@ -106,13 +132,19 @@ impl Proxy {
             stopped,
             connections: Arc::new(Semaphore::new(limits.connections)),
             header_time: Duration::from_millis(limits.header_ms),
+            tls: Arc::clone(&tls),
+            address,
         };
         let task = tokio::spawn(acceptor.run(listener));
+        tokio::spawn(follow_files(Arc::clone(&tls), notices.clone()));
         Ok(Running {
             address,
             shared,
             stop,
             task: Some(task),
+            tls,
+            audit,
+            notices,
         })
     }
 }
@@ -131,6 +163,9 @@ pub struct Running {
     shared: Arc<Shared>,
     stop: watch::Sender<Stop>,
     task: Option<JoinHandle<()>>,
+    tls: Arc<InboundTls>,
+    audit: Arc<AuditLog>,
+    notices: Notices,
 }
 
 impl Running {
@@ -145,9 +180,18 @@ impl Running {
     }
 
     /// Lets other settings hold from the next request on; streams that are open go on. Where
-    /// to listen and how to connect stay as they are.
+    /// to listen and how to connect stay as they are. Certificate, key and audit log are opened
+    /// again.
     pub fn reload(&self, config: ProxyConfig) -> Result<(), ConfigError> {
-        config.check()?;
+        if let Err(error) = config.check() {
+            self.audit.order("reload", "refused");
+            return Err(error);
+        }
+        if let Err(problem) = self.tls.read(config.tls.as_ref()) {
+            self.notices.say(&access::kept(&problem));
+        }
+        self.audit.open(config.audit.file.as_deref());
+        self.audit.order("reload", "");
         self.shared.settings.set(Settings::new(config));
         Ok(())
     }
@@ -164,6 +208,11 @@ impl Running {
         let shared = Arc::clone(&self.shared);
         let flushed = tokio::task::spawn_blocking(move || shared.families.flush());
         flushed.await.unwrap_or(());
+        self.audit.order("stop", "");
+        let audit = Arc::clone(&self.audit);
+        let written = tokio::task::spawn_blocking(move || audit.close());
+        // A disk that hangs does not hold us up.
+        drop(tokio::time::timeout(AUDIT_TIME, written).await);
     }
 
     /// Waits for SIGTERM or Ctrl-C, then shuts down; a second signal ends it at once.
@@ -206,6 +255,9 @@ struct Acceptor {
     stopped: watch::Receiver<Stop>,
     connections: Arc<Semaphore>,
     header_time: Duration,
+    tls: Arc<InboundTls>,
+    /// Where we listen.
+    address: SocketAddr,
 }
 
 impl Acceptor {
@@ -214,8 +266,8 @@ impl Acceptor {
         let time = loop {
             tokio::select! {
                 accepted = accept(&listener, &self.connections) => {
-                    if let Some((stream, permit)) = accepted {
-                        self.serve(stream, permit, &graceful);
+                    if let Some((stream, peer, permit)) = accepted {
+                        self.serve((stream, peer), permit, &graceful);
                     }
                 }
                 changed = self.stopped.changed() => {
@@ -236,7 +288,7 @@ impl Acceptor {
 
     fn serve(
         &self,
-        stream: TcpStream,
+        (stream, peer): (TcpStream, SocketAddr),
         permit: tokio::sync::OwnedSemaphorePermit,
         graceful: &GracefulShutdown,
     ) {
@@ -248,19 +300,27 @@ impl Acceptor {
             .max_buf_size(READ_BUFFER);
         builder.http2().timer(TokioTimer::new());
         let shared = Arc::clone(&self.shared);
-        let service = hyper::service::service_fn(move |request| {
+        let local = stream.local_addr().unwrap_or(self.address);
+        let tls = self.tls.acceptor();
+        let inbound = Arc::new(InboundConnection::new(peer, local, tls.is_some()));
+        let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Arc::clone(&inbound));
             service::handle(Arc::clone(&shared), request)
         });
-        let connection = builder
-            .serve_connection_with_upgrades(TokioIo::new(stream), service)
-            .into_owned();
-        let watched = graceful.watch(connection);
+        let (watcher, header_time) = (graceful.watcher(), self.header_time);
+        let serving = async move {
+            let stream = secure(stream, tls, header_time).await?;
+            let connection = builder
+                .serve_connection_with_upgrades(TokioIo::new(stream), service)
+                .into_owned();
+            watcher.watch(connection).await.ok()
+        };
         let mut stopped = self.stopped.clone();
         tokio::spawn(async move {
             let _permit = permit;
             tokio::select! {
                 // A client that went away is no event of ours.
-                _ = watched => {}
+                _ = serving => {}
                 () = out_of_time(&mut stopped) => {}
             }
         });
@@ -283,13 +343,13 @@ async fn out_of_time(stopped: &mut watch::Receiver<Stop>) {
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
     let permit = Arc::clone(connections).acquire_owned().await.ok()?;
-    let Ok((stream, _)) = listener.accept().await else {
+    let Ok((stream, peer)) = listener.accept().await else {
         tokio::time::sleep(ACCEPT_AGAIN).await;
         return None;
     };
     // Without it events wait for each other; with it they only cost more packets.
     stream.set_nodelay(true).ok()?;
-    Some((stream, permit))
+    Some((stream, peer, permit))
 }

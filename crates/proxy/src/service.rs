@@ -4,17 +4,22 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use tokio::sync::Semaphore;
 use trimtab_model::Dialect;
 use trimtab_store::Store;
 use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::scan::detect;
 
+use crate::access::{
+    self, AccessCheck, AccessState, InboundConnection, Keys, RequestCaller, StoreUse, Tenant,
+    UnknownTenant,
+};
 use crate::asked::Asked;
 use crate::body::{self, Body, Collected, collect_seen, rejoined};
 use crate::client::Client;
 use crate::config::Mode;
+use crate::counted::counted;
 use crate::family::Families;
 use crate::hashed::Hashed;
 use crate::manage::manage;
@@ -24,8 +29,7 @@ use crate::record::{Book, Note, Report};
 use crate::route::dialect_of_client;
 use crate::settings::Current;
 use crate::spare::Spare;
-use crate::tenant::Keys;
-use crate::{aside, guard, headers, learned, own, tunnel};
+use crate::{aside, headers, learned, own, tunnel};
 
 /// How many bytes the conversations in memory may take, about; the store has all of them.
 const SESSION_MEMORY: usize = 512 << 20;
@@ -44,6 +48,10 @@ pub(crate) struct Shared {
     pub(crate) plans: Arc<Semaphore>,
     /// What tells tenants apart.
     pub(crate) keys: Keys,
+    /// What is remembered of who asks.
+    access: AccessState,
+    /// How much tenants have in the store.
+    pub(crate) store_use: StoreUse,
     /// The conversations in memory.
     pub(crate) families: Families,
     /// What is remembered of the bodies of conversations.
@@ -73,6 +81,8 @@ impl Shared {
             client,
             plans: Arc::new(Semaphore::new(plans)),
             keys,
+            access: AccessState::default(),
+            store_use: StoreUse::default(),
             families: Families::new(SESSION_MEMORY),
             memos: Memos::new(MEMO_MEMORY),
             models: Models::new(catalogue, learned),
@@ -95,7 +105,7 @@ impl Shared {
     }
 }
 
-/// Answers a request.
+/// Answers a request, whose connection is among its extensions.
 pub(crate) async fn handle(
     shared: Arc<Shared>,
     request: Request<Incoming>,
@@ -105,36 +115,60 @@ pub(crate) async fn handle(
     let settings = shared.settings.get();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let path = path.to_owned();
-    let note = Note::new(&shared.book, parts.method.as_str(), &path);
-    let is_own = own::is_own(parts.uri.path());
-    let allowed = guard::token(&settings.config, &parts.headers, is_own).and_then(|()| {
-        if is_own {
-            guard::host(&settings.config, &parts.uri, &parts.headers)
-        } else {
-            guard::origin(&settings.config, &parts.headers)
-        }
-    });
+    let mut note = Note::new(&shared.book, parts.method.as_str(), &path);
+    let connection = parts.extensions.remove::<Arc<InboundConnection>>();
+    let connection = connection.unwrap_or_default();
+    access::note_sender(&mut note.record, &connection, &parts);
+    let check = AccessCheck {
+        state: &shared.access,
+        settings: &settings,
+        keys: &shared.keys,
+        connection: &connection,
+    };
+    let admitted = check.admit(&mut parts, incoming.size_hint().exact()).await;
+    let (tenant, refusal) = match admitted {
+        Ok(caller) => (note_caller(&mut note, caller), None),
+        Err(refusal) => (Err(UnknownTenant::default()), Some(refusal)),
+    };
+    let body = counted(body::passing(incoming), Arc::clone(&note.body_bytes));
+    let is_own = own::endpoint(parts.uri.path()).is_some();
     let asked = Asked {
         shared,
         settings,
         method: parts.method,
         path,
         headers: parts.headers,
+        tenant,
         note,
         usage: None,
     };
-    let body = body::passing(incoming);
-    Ok(match allowed {
-        Err((status, why)) => asked.refuse(status, why),
-        Ok(()) if is_own => own::answer(asked, body).await,
-        Ok(()) if !asked.path.starts_with('/') => {
+    Ok(match refusal {
+        Some(refusal) => {
+            let by_path = detect(b"", &asked.path);
+            let dialect = by_path.unwrap_or_else(|| dialect_of_client(&asked.headers));
+            asked.deny(&refusal, dialect)
+        }
+        None if is_own => own::answer(asked, body).await,
+        None if !asked.path.starts_with('/') => {
             asked.refuse(StatusCode::BAD_REQUEST, "the request names no path")
         }
-        Ok(()) => match websocket {
+        None => match websocket {
             Some(client) => tunnel::answer(asked, client).await,
-            None => forward(asked, body).await,
+            None => Box::pin(forward(asked, body)).await,
         },
     })
+}
+
+/// Writes down who sent a request, and gives whose it is.
+fn note_caller(note: &mut Note, caller: RequestCaller) -> Result<Tenant, UnknownTenant> {
+    note.counted = caller.counted;
+    if let Some(token) = &caller.token {
+        token.name.as_ref().clone_into(&mut note.record.token);
+    }
+    if let Ok(tenant) = &caller.tenant {
+        tenant.as_str().clone_into(&mut note.record.tenant);
+    }
+    caller.tenant
 }
 
 /// Sends a request on, managed or as it came.

@@ -17,6 +17,19 @@ pub fn channel() -> (impl Fn(&Record) + Send + Sync + 'static, Log) {
     (sink, log)
 }
 
+/// How many notices may wait to be printed.
+const NOTICES: usize = 64;
+
+/// What an operator should know, in the order in which it was said.
+pub type Notices = mpsc::Receiver<String>;
+
+/// A place where the proxy puts its notices, and where they come out.
+pub fn notices() -> (impl Fn(&str) + Send + Sync + 'static, Notices) {
+    let (sender, notices) = mpsc::channel(NOTICES);
+    let sink = move |notice: &str| drop(sender.try_send(notice.to_owned()));
+    (sink, notices)
+}
+
 /// True for the requests that people look for: those to our own endpoints are not.
 pub fn is_traffic(record: &Record) -> bool {
     record.action != trimtab_proxy::Action::Answered

@@ -13,7 +13,7 @@ use trimtab_proxy::{ConfigError, Proxy, Running, StartError};
 
 use crate::catalogue;
 use crate::exit::Failure;
-use crate::proxy::log::Log;
+use crate::proxy::log::{Log, Notices};
 use crate::proxy::settings::Resolved;
 
 /// Runs a future to its end on a runtime of its own.
@@ -27,18 +27,20 @@ pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T
     done
 }
 
-/// Starts a proxy, and gives it with the records of what it does.
-pub async fn start(resolved: &Resolved) -> Result<(Running, Log), Failure> {
+/// Starts a proxy, and gives it with what it says: records and notices.
+pub async fn start(resolved: &Resolved) -> Result<(Running, Log, Notices), Failure> {
     let (store, _) = resolved.store.make()?.into_parts();
     let (sink, log) = log::channel();
+    let (tell, notices) = log::notices();
     let proxy = Proxy::new(resolved.proxy.clone(), Arc::new(store))
+        .notices(tell)
         .log(sink)
         .catalogue(catalogue::load()?);
     let running = proxy.run().await.map_err(|error| match error {
         StartError::Config(error) => refused(&error),
         other => stuck(&other.to_string()),
     })?;
-    Ok((running, log))
+    Ok((running, log, notices))
 }
 
 /// What to tell of settings that the proxy cannot use.

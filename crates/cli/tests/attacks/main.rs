@@ -11,7 +11,14 @@
     reason = "helpers of tests fail and report as tests do"
 )]
 
+mod access;
+mod audit_log;
+mod host_origin;
+mod inbound_tls;
 mod process;
+mod quotas;
+mod tenancy;
+mod tokens;
 
 #[path = "../proxy/run.rs"]
 #[allow(dead_code, reason = "other test binaries use the rest of it")]

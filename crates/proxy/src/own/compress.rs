@@ -22,12 +22,19 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
     let Some(dialect) = detect(&body, "") else {
         return asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
     };
+    let Ok(tenant) = asked.tenant.clone() else {
+        return match unchanged(dialect, &body) {
+            Some(found) => asked.reply(StatusCode::OK, &found),
+            None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
+        };
+    };
     let work = Work {
         shared: Arc::clone(&asked.shared),
         settings: Arc::clone(&asked.settings),
         dialect,
         path: asked.path.clone(),
         headers: asked.headers.clone(),
+        tenant,
         body: body.clone(),
         hashed: None,
     };

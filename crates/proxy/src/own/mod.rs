@@ -18,9 +18,24 @@ pub(crate) const COMPRESS: &str = "/v1/compress";
 /// A ref in, the output out.
 const RETRIEVE: &str = "/v1/retrieve/";
 
-/// True if `path` is answered by us.
-pub(crate) fn is_own(path: &str) -> bool {
-    HEALTH.contains(&path) || path == STATUS || path == COMPRESS || path.starts_with(RETRIEVE)
+/// An endpoint of our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnEndpoint {
+    Health,
+    Status,
+    Compress,
+    Retrieve,
+}
+
+/// The endpoint of ours that `path` is.
+pub(crate) fn endpoint(path: &str) -> Option<OwnEndpoint> {
+    match path {
+        path if HEALTH.contains(&path) => Some(OwnEndpoint::Health),
+        STATUS => Some(OwnEndpoint::Status),
+        COMPRESS => Some(OwnEndpoint::Compress),
+        path if path.starts_with(RETRIEVE) => Some(OwnEndpoint::Retrieve),
+        _ => None,
+    }
 }
 
 /// Answers a request to one of our endpoints.

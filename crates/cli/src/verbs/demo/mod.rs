@@ -111,10 +111,11 @@ fn parse_window(text: &str) -> Result<u64, String> {
 }
 
 fn serving(address: SocketAddr) -> String {
+    let url = format!("http://{address}");
     format!(
-        "still serving on http://{address} with the scripted model; Ctrl-C ends it\n{}\n  \
+        "still serving on {url} with the scripted model; Ctrl-C ends it\n{}\n  \
          with a real model:  trimtab serve, or trimtab wrap claude",
-        pointing(address)
+        pointing(&url)
     )
 }
 

@@ -9,19 +9,36 @@ pub(super) fn started(address: SocketAddr, resolved: &Resolved) -> String {
     let proxy = &resolved.proxy;
     let upstreams: Vec<String> = proxy.upstreams().iter().map(upstream).collect();
     let mode = mode_name(proxy.mode);
+    let url = url(address, proxy.tls.is_some());
     format!(
-        "trimtab: listening on http://{address} (preset {}, {mode}), upstreams: {}\n{}",
+        "trimtab: listening on {url} (preset {}, {mode}), upstreams: {}\n{}{}",
         proxy.preset,
         upstreams.join(", "),
-        pointing(address)
+        pointing(&url),
+        not_encrypted(address, proxy.tls.is_some()),
     )
 }
 
+/// The base URL of the proxy.
+fn url(address: SocketAddr, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    format!("{scheme}://{address}")
+}
+
+/// What is said when keys and conversations pass the network as they are.
+fn not_encrypted(address: SocketAddr, is_tls: bool) -> &'static str {
+    if is_tls || address.ip().is_loopback() {
+        return "";
+    }
+    "\nwarning: other machines can reach this address and nothing is encrypted: keys, tokens and \
+     conversations can be read on the way\nhint: set proxy.tls.certificate and proxy.tls.key"
+}
+
 /// How to point clients at the proxy.
-pub fn pointing(address: SocketAddr) -> String {
+pub fn pointing(url: &str) -> String {
     format!(
-        "  Anthropic clients:  ANTHROPIC_BASE_URL=http://{address}\n  \
-         OpenAI clients:     OPENAI_BASE_URL=http://{address}/v1"
+        "  Anthropic clients:  ANTHROPIC_BASE_URL={url}\n  \
+         OpenAI clients:     OPENAI_BASE_URL={url}/v1"
     )
 }
 

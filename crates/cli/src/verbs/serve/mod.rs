@@ -10,7 +10,7 @@ use trimtab_proxy::{Record, Running};
 use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
-use crate::proxy::log::{Log, is_traffic};
+use crate::proxy::log::{Log, Notices, is_traffic};
 use crate::proxy::savings::Savings;
 use crate::proxy::settings::{ProxyArgs, Resolved, resolve};
 use crate::proxy::signals::{Order, Orders};
@@ -66,7 +66,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     block_on(async {
         // Before anybody is told that we are here, so that no order is lost.
         let mut orders = Orders::new()?;
-        let (running, mut log) = start(&resolved).await?;
+        let (running, mut log, mut notices) = start(&resolved).await?;
         terminal.say(&lines::started(running.address(), &resolved));
         let mut server = Server {
             args,
@@ -75,7 +75,9 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
             savings: &mut savings,
             terminal,
         };
-        server.until_stopped(&mut orders, &mut log).await?;
+        server
+            .until_stopped(&mut orders, &mut log, &mut notices)
+            .await?;
         let open = running.report().open;
         if open > 0 {
             terminal.note(&format!("trimtab: stopping, {open} requests still open"));
@@ -102,13 +104,19 @@ struct Server<'a> {
 
 impl Server<'_> {
     /// Prints what is done, and reads the settings again when told to.
-    async fn until_stopped(&mut self, orders: &mut Orders, log: &mut Log) -> Result<(), Failure> {
+    async fn until_stopped(
+        &mut self,
+        orders: &mut Orders,
+        log: &mut Log,
+        notices: &mut Notices,
+    ) -> Result<(), Failure> {
         loop {
             tokio::select! {
                 order = orders.next() => match order {
                     Order::Stop => return Ok(()),
                     Order::Reload => self.reload(),
                 },
+                Some(notice) = notices.recv() => self.terminal.say(&format!("trimtab: {notice}")),
                 Some(record) = log.recv() => {
                     print(&record, self.savings, self.common, self.terminal)?;
                 }

@@ -69,7 +69,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut resolved = resolve(&args.proxy, Some(listen), common)?;
     // It is private: nobody else is told its address.
-    resolved.proxy.token = None;
+    resolved.proxy.make_private();
     let (name, rest) = args.command.split_first().ok_or_else(no_client)?;
     let mut savings = Savings::new(catalogue::load()?);
     let code = block_on(async {
@@ -78,7 +78,11 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         if resolved.proxy.upstreams.is_empty() {
             resolved.proxy.upstreams.clone_from(&plan.upstreams);
         }
-        let (running, mut log) = start(&resolved).await?;
+        let (running, mut log, mut notices) = start(&resolved).await?;
+        if let Ok(notice) = notices.try_recv() {
+            // Before the client has the terminal.
+            terminal.warn(&notice);
+        }
         let Setup { env, args: own, .. } = plan.at(&format!("http://{}", running.address()));
         let code = child::run(
             name,
