@@ -45,7 +45,8 @@ pub(crate) fn write_settings(folder: &std::path::Path, settings: &str) {
 /// Asks for a path.
 pub(crate) async fn get(url: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
     let url = format!("{url}{path}");
-    let sent = Http::default().send(http::Method::GET, &url, headers, Vec::new(), PATIENCE);
+    let http = Http::default();
+    let sent = http.send(http::Method::GET, &url, headers, Vec::new(), PATIENCE);
     sent.await.unwrap()
 }
 
@@ -55,7 +56,8 @@ pub(crate) async fn post(url: &str, path: &str, headers: &[(&str, &str)], body: 
     let mut all = vec![("content-type", "application/json")];
     all.extend(headers);
     let body = body.to_string().into_bytes();
-    let sent = Http::default().send(http::Method::POST, &url, &all, body, PATIENCE);
+    let http = Http::default();
+    let sent = http.send(http::Method::POST, &url, &all, body, PATIENCE);
     sent.await.unwrap()
 }
 
