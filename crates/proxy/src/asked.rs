@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
+use trimtab_model::Dialect;
 
+use crate::access::{AccessRefusal, Tenant, UnknownTenant};
 use crate::body::{self, Body, Idle};
 use crate::client::Failed;
 use crate::client_body::BodyFault;
@@ -18,7 +20,6 @@ use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
 use crate::spoken::{NoRoute, Spoken};
-use crate::tenant::Tenant;
 use crate::watch::UsageWatch;
 
 /// A request on its way.
@@ -31,6 +32,8 @@ pub(crate) struct Asked {
     pub(crate) path: String,
     /// As the client sent them.
     pub(crate) headers: HeaderMap,
+    /// Whose it is, or why nobody knows.
+    pub(crate) tenant: Result<Tenant, UnknownTenant>,
     /// What will be written about it.
     pub(crate) note: Note,
     /// What went wrong with its body, if anything did.
@@ -58,15 +61,8 @@ impl Asked {
 
     /// Memory for it that is to be reserved as it grows.
     pub(crate) fn reservation(&self) -> Reservation {
-        let tenant = self.tenant();
-        let tenant = tenant.as_ref().map(Tenant::as_str);
+        let tenant = self.tenant.as_ref().ok().map(Tenant::as_str);
         self.shared.memory.always_reserve(tenant, 0)
-    }
-
-    /// Whose it is; unknown while there is no store.
-    fn tenant(&self) -> Option<Tenant> {
-        let opened = self.shared.store_state.readable()?;
-        Some(opened.keys.tenant(&self.headers))
     }
 
     /// Sends it as it came, and passes the answer as it comes.
@@ -140,6 +136,17 @@ impl Asked {
         self.answer(StatusCode::BAD_GATEWAY, &error("no_answer", why))
     }
 
+    /// The answer to a request that is not let in.
+    pub(crate) fn deny(mut self, refusal: &AccessRefusal, dialect: Dialect) -> Response<Body> {
+        self.note.record.action = Action::Refused;
+        self.note.because(refusal.reason);
+        let mut answer = self.answer(refusal.status, &refusal.body(dialect));
+        if let Some(seconds) = refusal.retry_after_seconds() {
+            headers::set(answer.headers_mut(), RETRY_AFTER, &seconds.to_string());
+        }
+        answer
+    }
+
     /// An answer of ours that says no.
     pub(crate) fn refuse(mut self, status: StatusCode, why: &str) -> Response<Body> {
         self.note.record.action = Action::Refused;
@@ -176,6 +183,7 @@ fn error(kind: &str, message: &str) -> serde_json::Value {
 
 /// Tells the client what was done.
 fn set_headers(headers: &mut HeaderMap, record: &crate::record::Record) {
+    headers::set(headers, headers::REQUEST_ID, &record.request_id);
     headers::set(headers, headers::ACTION, record.action.as_str());
     if !record.reason.is_empty() {
         headers::set(headers, headers::REASON, record.reason);

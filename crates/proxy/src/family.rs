@@ -14,8 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use trimtab::session::{SessionError, Setup};
+use trimtab_model::Dialect;
 use trimtab_store::{Error as StoreError, SessionId, Store, Stream};
 
+use crate::access::{SESSIONS, Tenant};
 use crate::branch::Branch;
 use crate::fork::{self, Beginning};
 use crate::memory_budget::{MemoryBudget, Reservation};
@@ -265,6 +267,30 @@ impl Family {
     fn id(&self, number: usize) -> Result<SessionId, SessionError> {
         Ok(SessionId::new(branch_name(&self.name, number))?)
     }
+}
+
+/// The name under which a family of a tenant is kept.
+pub(crate) fn name(tenant: &Tenant, dialect: Dialect, name: &str) -> String {
+    let (tenant, dialect) = (tenant.as_str(), dialect_name(dialect));
+    format!("{SESSIONS}{tenant}/{dialect}/{name}")
+}
+
+/// What a dialect is called in the names of sessions.
+pub(crate) fn dialect_name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Chat => "chat",
+        Dialect::Messages => "messages",
+        Dialect::Responses => "responses",
+    }
+}
+
+/// True if `session` is a branch of the family, the first or another.
+pub(crate) fn is_branch(session: &str, family: &str) -> bool {
+    let rest = session.strip_prefix(family);
+    rest.is_some_and(|rest| {
+        let number = rest.strip_prefix('.');
+        rest.is_empty() || number.is_some_and(|number| number.parse::<usize>().is_ok())
+    })
 }
 
 /// The name of a family's branch.

@@ -20,6 +20,8 @@ const BYPASS: HeaderName = HeaderName::from_static("x-trimtab-bypass");
 pub(crate) const PRESET: HeaderName = HeaderName::from_static("x-trimtab-preset");
 /// Request and response: the name of the session.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-trimtab-session");
+/// Response: the id of the request in our logs.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-trimtab-request-id");
 /// Response: what was done.
 pub(crate) const ACTION: HeaderName = HeaderName::from_static("x-trimtab-action");
 /// Response: why nothing was done.
@@ -123,23 +125,25 @@ pub(crate) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
+/// Headers for tests.
+#[cfg(test)]
+pub(crate) fn of_pairs(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+    let pair = |(name, value): &(&'static str, &'static str)| {
+        (
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        )
+    };
+    pairs.iter().map(pair).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        let pair = |(name, value): &(&'static str, &'static str)| {
-            (
-                HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            )
-        };
-        pairs.iter().map(pair).collect()
-    }
-
     #[test]
     fn what_concerns_one_connection_stays_there() {
-        let sent = to_upstream(headers(&[
+        let sent = to_upstream(of_pairs(&[
             ("connection", "keep-alive, x-mine"),
             ("x-mine", "1"),
             ("te", "trailers"),
@@ -154,7 +158,7 @@ mod tests {
 
     #[test]
     fn modes_by_header() {
-        let of = |name, value| mode(&headers(&[(name, value)]));
+        let of = |name, value| mode(&of_pairs(&[(name, value)]));
         assert_eq!(of("x-trimtab-mode", "Observe"), Some(Mode::Observe));
         assert_eq!(of("x-trimtab-bypass", "true"), Some(Mode::Bypass));
         assert_eq!(of("x-trimtab-mode", "nonsense"), None);

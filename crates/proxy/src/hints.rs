@@ -4,6 +4,7 @@ use http::HeaderMap;
 use serde::Deserialize;
 use trimtab_wire::scan::Scan;
 
+use crate::access::{Keys, Tenant};
 use crate::headers;
 
 /// The headers in which known clients name their session, in the order in which they count.
@@ -33,8 +34,17 @@ impl Hint {
         (!name.trim().is_empty()).then_some(Self { from, name })
     }
 
+    /// The name of the session within a tenant.
+    pub(crate) fn session_name(&self, keys: &Keys, tenant: &Tenant) -> String {
+        if self.is_readable() {
+            self.name.clone()
+        } else {
+            keys.name(tenant, &[self.from.as_bytes(), self.name.as_bytes()])
+        }
+    }
+
     /// True if a person chose the name and may want to see it again.
-    pub(crate) fn is_readable(&self) -> bool {
+    fn is_readable(&self) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         self.from == headers::SESSION.as_str()
             && self.name.len() <= LONGEST
@@ -42,9 +52,13 @@ impl Hint {
     }
 }
 
-/// What a request says about its session: in our header, in those of known clients, in the
-/// body.
+/// What a request says about its session: in its headers, or else in its body.
 pub(crate) fn find(headers: &HeaderMap, scan: &Scan<'_>) -> Option<Hint> {
+    in_headers(headers).or_else(|| in_body(scan))
+}
+
+/// What headers say about a session: ours, or else those of known clients.
+pub(crate) fn in_headers(headers: &HeaderMap) -> Option<Hint> {
     if let Some(name) = headers::text(headers, &headers::SESSION) {
         return Hint::new("x-trimtab-session", name);
     }
@@ -54,6 +68,10 @@ pub(crate) fn find(headers: &HeaderMap, scan: &Scan<'_>) -> Option<Hint> {
             return Some(hint);
         }
     }
+    None
+}
+
+fn in_body(scan: &Scan<'_>) -> Option<Hint> {
     let session = &scan.request().session;
     let user = scan.string(session.metadata_user_id);
     let by_user = user.and_then(|user| session_of_user(&user));
@@ -79,17 +97,10 @@ fn session_of_user(user: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderName, HeaderValue};
     use trimtab_model::Dialect;
 
     fn hint(pairs: &[(&'static str, &'static str)], body: &str) -> Option<(&'static str, String)> {
-        let pair = |(name, value): &(&'static str, &'static str)| {
-            (
-                HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            )
-        };
-        let headers: HeaderMap = pairs.iter().map(pair).collect();
+        let headers = headers::of_pairs(pairs);
         let scan = Scan::new(body.as_bytes(), Dialect::Messages).unwrap();
         find(&headers, &scan).map(|hint| (hint.from, hint.name))
     }

@@ -6,6 +6,7 @@
 //! it does not understand, what is too large, and whatever goes wrong on our side passes as it
 //! came.
 
+mod access;
 mod answer;
 mod aside;
 mod asked;
@@ -16,6 +17,7 @@ mod client;
 mod client_body;
 mod config;
 mod connections;
+mod counted;
 mod cut;
 mod deadline;
 mod decode;
@@ -23,7 +25,6 @@ mod events;
 mod exchange;
 mod family;
 mod fork;
-mod guard;
 mod hashed;
 mod headers;
 mod hidden;
@@ -38,6 +39,7 @@ mod memory_budget;
 mod memos;
 mod models;
 mod noted;
+mod notices;
 mod ours;
 mod own;
 mod plan;
@@ -55,17 +57,17 @@ mod settings;
 mod spoken;
 mod store_state;
 mod summary;
-mod tenant;
-
 mod tunnel;
 mod unwritten;
 mod watch;
 mod watched_stream;
 mod whole;
 
+pub use access::{NewToken, TlsProblem};
 pub use config::{
-    BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, PORT, ProxyConfig, Retention,
-    Secret, Summariser, Upstream,
+    AuditSettings, BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, NamedToken, PORT,
+    ProxyConfig, Retention, Secret, Summariser, TenancySettings, TenantQuotas, TlsFiles, TokenRole,
+    Upstream,
 };
 pub use record::{Action, Record, Report, Sink};
 pub use server::{Proxy, Running, StartError};

@@ -123,6 +123,13 @@ async fn decide(
         let decided = catch_unwind(|| plan::small(dialect, &body));
         return decided.unwrap_or_else(|_| failed("panicked"));
     }
+    let tenant = match &asked.tenant {
+        Ok(tenant) => tenant.clone(),
+        Err(unknown) => {
+            let decided = catch_unwind(|| plan::without_tenant(dialect, &body, &unknown.detail));
+            return decided.unwrap_or_else(|_| failed("panicked"));
+        }
+    };
     let is_packed = asked.headers.contains_key(CONTENT_ENCODING);
     let work = Work {
         shared: Arc::clone(&asked.shared),
@@ -131,6 +138,7 @@ async fn decide(
         dialect,
         path: asked.path.clone(),
         headers: asked.headers.clone(),
+        tenant,
         body,
         hashed: (!is_packed).then_some(hashed),
     };

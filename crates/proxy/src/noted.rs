@@ -126,6 +126,8 @@ impl HttpBody for Noted {
         let polled = Pin::new(&mut this.inner).poll_frame(context);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+                this.note.record.bytes_out += bytes;
                 if let (Some(data), true) = (frame.data_ref(), this.watch.is_some()) {
                     this.unwatched.push(data.clone());
                     this.given = false;

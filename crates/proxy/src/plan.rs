@@ -11,6 +11,7 @@ use http::HeaderMap;
 use trimtab_model::Dialect;
 use trimtab_wire::scan::{Scan, Unscannable};
 
+use crate::access::Tenant;
 use crate::branch::{Outgoing, Ways};
 use crate::config::Mode;
 use crate::hashed::Hashed;
@@ -22,7 +23,7 @@ use crate::route::Route;
 use crate::service::Shared;
 use crate::settings::Settings;
 use crate::store_state::OpenedStore;
-use crate::{aside, headers, hints, own};
+use crate::{aside, family, headers, hints, own};
 
 pub(crate) use managed::{CONFLICTS, Managed};
 
@@ -47,6 +48,8 @@ pub(crate) struct Work {
     pub(crate) dialect: Dialect,
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
+    /// Whose it is.
+    pub(crate) tenant: Tenant,
     /// The body, unpacked.
     pub(crate) body: Bytes,
     /// The hash of the body, where it was taken while it came.
@@ -68,6 +71,24 @@ pub(crate) enum Decided {
     Manage(Box<Managed>),
     /// It takes longer than this thread can wait.
     Later(Box<Work>),
+}
+
+/// Whether a tenant may store more.
+enum QuotaState {
+    Free,
+    UsedUp,
+    /// It takes longer to find out than this thread can wait.
+    Unknown,
+}
+
+/// What is to be done with a body of which nobody knows whose it is.
+pub(crate) fn without_tenant(dialect: Dialect, body: &[u8], detail: &str) -> Decided {
+    let model = Scan::new(body, dialect).ok();
+    Decided::Pass {
+        reason: "no-credential",
+        detail: detail.to_owned(),
+        model: model.as_ref().and_then(model_of),
+    }
 }
 
 /// What is to be done with a body that has nothing to trim.
@@ -102,8 +123,7 @@ fn pass(reason: &'static str, model: Option<String>) -> Decided {
 impl Work {
     /// True if the decision may be a quick one: little of the body is new.
     pub(crate) fn may_be_quick(&self) -> bool {
-        let tenant = self.opened.keys.tenant(&self.headers);
-        let of = (tenant.as_str(), self.dialect);
+        let of = (self.tenant.as_str(), self.dialect);
         self.hashed.is_some() && self.opened.memos.may_know(of, &self.body, QUICK_NEWS)
     }
 
@@ -114,7 +134,7 @@ impl Work {
             return small(self.dialect, &body);
         }
         let opened = Arc::clone(&self.opened);
-        let tenant = opened.keys.tenant(&self.headers);
+        let tenant = self.tenant.clone();
         let of = (tenant.as_str(), self.dialect);
         let key = opened.keys.prints();
         let hashed = self.hashed.take();
@@ -161,6 +181,11 @@ impl Work {
         };
         if self.opened.keys.share(&name) < settings.config.holdout {
             return pass("holdout", Some(model));
+        }
+        match self.quota(pace) {
+            QuotaState::Free => {}
+            QuotaState::UsedUp => return pass("quota", Some(model)),
+            QuotaState::Unknown => return Decided::Later(Box::new(self)),
         }
         let known = self.known(&route, &model);
         // Who only wants the window calls the model without us.
@@ -212,7 +237,6 @@ impl Work {
     /// when the credential is renewed.
     fn family_name(&self, scan: &Scan<'_>, trail: &Trail) -> Option<(String, Option<String>)> {
         let keys = &self.opened.keys;
-        let tenant = keys.tenant(&self.headers);
         let hint = hints::find(&self.headers, scan);
         let beginning = trail.beginning().map(u128::to_le_bytes);
         let said: &[&[u8]] = match (&hint, &beginning) {
@@ -221,20 +245,31 @@ impl Work {
             (None, None) => return None,
         };
         let name = match &hint {
-            Some(hint) if hint.is_readable() => hint.name.clone(),
-            _ => keys.name(&tenant, said),
+            Some(hint) => hint.session_name(keys, &self.tenant),
+            None => keys.name(&self.tenant, said),
         };
-        let dialect = match self.dialect {
-            Dialect::Chat => "chat",
-            Dialect::Messages => "messages",
-            Dialect::Responses => "responses",
-        };
-        let listed = renewed::will_be(&self.headers)
-            .then(|| format!("proxy-renewed/{dialect}/{}", keys.common_name(said)));
-        Some((
-            format!("proxy/{}/{dialect}/{name}", tenant.as_str()),
-            listed,
-        ))
+        let dialect = self.dialect;
+        let listed = renewed::will_be(&self.headers).then(|| {
+            let name = keys.common_name(&self.tenant, said);
+            format!("proxy-renewed/{}/{name}", family::dialect_name(dialect))
+        });
+        Some((family::name(&self.tenant, dialect, &name), listed))
+    }
+
+    /// Whether its tenant may store more.
+    fn quota(&self, pace: Pace) -> QuotaState {
+        let most = self.settings.config.quotas.store_bytes;
+        if most == 0 {
+            return QuotaState::Free;
+        }
+        let may_wait = pace == Pace::MayWait;
+        let store = self.opened.store.as_ref();
+        match self.shared.store_use.bytes(store, &self.tenant, may_wait) {
+            Some(bytes) if bytes >= most => QuotaState::UsedUp,
+            None if !may_wait => QuotaState::Unknown,
+            // A store that does not say cannot be written either, most likely.
+            _ => QuotaState::Free,
+        }
     }
 
     fn known(&self, route: &Route, model: &str) -> Known {

@@ -1,11 +1,14 @@
 //! What was done with a request, as one line of a log and as figures.
 
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use trimtab_model::{Dialect, Usage};
+
+use crate::access::{AuditLog, CountedRequest};
 
 /// What was done with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -48,6 +51,14 @@ impl Action {
 pub struct Record {
     /// When it came, in milliseconds since 1970.
     pub time_ms: u64,
+    /// The id by which it is found in all logs: the client's own, or ours.
+    pub request_id: String,
+    /// Whose it is, as a digest; empty if nobody knows.
+    pub tenant: String,
+    /// The name of the token that it carried; empty if it carried none.
+    pub token: String,
+    /// The address that it came from.
+    pub peer: String,
     /// Its method.
     pub method: String,
     /// Its path, without the query.
@@ -94,6 +105,10 @@ pub struct Record {
     pub answer_ms: f64,
     /// Milliseconds until the end of the answer.
     pub total_ms: f64,
+    /// Bytes of its body, as they came.
+    pub bytes_in: u64,
+    /// Bytes of the answer's body, as they were sent.
+    pub bytes_out: u64,
     /// True if the answer did not end by itself.
     pub cut: bool,
 }
@@ -114,6 +129,8 @@ impl fmt::Display for Record {
             ("model", &self.model),
             ("session", &self.session),
             ("repairs", &self.repairs),
+            ("id", &self.request_id),
+            ("token", &self.token),
         ];
         for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             write!(f, " {name}={text:?}")?;
@@ -182,29 +199,36 @@ pub struct Report {
     /// What is wrong with the store, if something is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
+    /// Lines of the audit log that could not be written.
+    pub audit_lost: u64,
 }
 
 /// Where records go.
 pub type Sink = Box<dyn Fn(&Record) + Send + Sync>;
 
 /// Adds records up, and hands them on.
-#[derive(Default)]
 pub(crate) struct Book {
     report: Mutex<Report>,
     sink: Option<Sink>,
+    audit: Arc<AuditLog>,
 }
 
 impl Book {
-    pub(crate) fn new(sink: Option<Sink>) -> Self {
+    pub(crate) fn new(sink: Option<Sink>, audit: Arc<AuditLog>) -> Self {
         Self {
             report: Mutex::default(),
             sink,
+            audit,
         }
     }
 
     /// The figures so far.
     pub(crate) fn report(&self) -> Report {
-        self.with(|report| report.clone()).unwrap_or_default()
+        let report = self.with(|report| report.clone()).unwrap_or_default();
+        Report {
+            audit_lost: self.audit.lost(),
+            ..report
+        }
     }
 
     pub(crate) fn begin(&self) {
@@ -213,6 +237,7 @@ impl Book {
 
     fn end(&self, record: &Record) {
         self.with(|report| add(report, record));
+        self.audit.request(record);
         if let Some(sink) = &self.sink {
             sink(record);
         }
@@ -247,26 +272,37 @@ fn add(report: &mut Report, record: &Record) {
     }
 }
 
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(0))
+}
+
 /// A record in the making: it is written when this is dropped, at the end of the answer.
 pub(crate) struct Note {
     pub(crate) record: Record,
-    book: std::sync::Arc<Book>,
+    /// Counts the request against the limits of its tenant.
+    pub(crate) counted: Option<CountedRequest>,
+    /// Counts the bytes of its body.
+    pub(crate) body_bytes: Arc<AtomicU64>,
+    book: Arc<Book>,
     started: Instant,
 }
 
 impl Note {
-    pub(crate) fn new(book: &std::sync::Arc<Book>, method: &str, path: &str) -> Self {
+    pub(crate) fn new(book: &Arc<Book>, method: &str, path: &str) -> Self {
         book.begin();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let path = path.split('?').next().unwrap_or_default();
         Self {
             record: Record {
-                time_ms: now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(0)),
+                time_ms: now_ms(),
                 method: method.to_owned(),
                 path: path.chars().take(200).collect(),
                 ..Record::default()
             },
-            book: std::sync::Arc::clone(book),
+            counted: None,
+            body_bytes: Arc::default(),
+            book: Arc::clone(book),
             started: Instant::now(),
         }
     }
@@ -284,6 +320,10 @@ impl Note {
 impl Drop for Note {
     fn drop(&mut self) {
         self.record.total_ms = self.elapsed_ms();
+        self.record.bytes_in = self.body_bytes.load(Ordering::Relaxed);
+        if let Some(counted) = &mut self.counted {
+            counted.charge_rest(self.record.bytes_in);
+        }
         self.book.end(&self.record);
     }
 }

@@ -19,15 +19,19 @@ use trimtab::network::Outgoing;
 use trimtab_store::Store;
 use trimtab_wire::catalogue::Catalogue;
 
+use crate::access::{
+    self, AuditLog, InboundConnection, InboundTls, TlsProblem, follow_files, secure,
+};
 use crate::client::Client;
 use crate::config::{ConfigError, Limits, ProxyConfig};
 use crate::connections::{Connection, Order, look_interval};
 use crate::keeper;
 use crate::memory_budget::MemoryBudget;
+use crate::notices::{NoticeSink, Notices};
 use crate::record::{Book, Record, Report, Sink};
 use crate::service::{self, Shared};
 use crate::settings::{Current, Settings};
-use crate::store_state::{NoticeSink, OpenStore, Opening, StoreState};
+use crate::store_state::{OpenStore, Opening, StoreState};
 use crate::watched_stream::WatchedStream;
 
 /// How much of a request or an answer waits in a connection at most, in each direction; it is
@@ -40,6 +44,8 @@ const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 /// How many connections may wait to be accepted: more would wait a second for another try.
 const BACKLOG: u32 = 4_096;
+/// How long the last lines of the audit log may take.
+const AUDIT_TIME: Duration = Duration::from_secs(5);
 /// How long to wait before accepting again after that failed.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// How often a place is looked for while a client waits for one.
@@ -64,6 +70,9 @@ pub enum StartError {
         /// What the system said.
         why: String,
     },
+    /// Certificate or key cannot be used.
+    #[error("{0}")]
+    Tls(#[from] TlsProblem),
 }
 
 /// A proxy that is about to start.
@@ -113,6 +122,14 @@ impl Proxy {
         self
     }
 
+    /// The same, telling `notices` what an operator should know: that a certificate was read
+    /// again or cannot be used, that the audit log cannot be written.
+    #[must_use]
+    pub fn notices(mut self, notices: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.notices = Some(Box::new(notices));
+        self
+    }
+
     /// The same, with another catalogue of models than the embedded one.
     #[must_use]
     pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
@@ -135,6 +152,9 @@ impl Proxy {
     /// Starts it on the runtime that this is called from.
     pub async fn run(self) -> Result<Running, StartError> {
         self.config.check()?;
+        let tls = Arc::new(InboundTls::new(self.config.tls.as_ref())?);
+        let notices = Notices::new(self.notices);
+        let audit = Arc::new(AuditLog::new(notices.clone()));
         let listen = self.config.listen;
         let unheard = |error: std::io::Error| StartError::Listen {
             address: listen,
@@ -142,26 +162,34 @@ impl Proxy {
         };
         let listener = listen_on(listen).map_err(unheard)?;
         let address = listener.local_addr().map_err(unheard)?;
+        audit.open(self.config.audit.file.as_deref());
+        audit.order("start", &address.to_string());
         let limits = self.config.limits;
         let shared = Arc::new(Shared::new(
             Current::new(Settings::new(self.config)),
-            StoreState::new(self.open, self.notices, MemoryBudget::new(&limits)),
+            StoreState::new(self.open, notices.clone(), MemoryBudget::new(&limits)),
             Client::new(&limits, self.outgoing),
             self.catalogue.unwrap_or_else(Catalogue::embedded),
-            Arc::new(Book::new(self.sink)),
+            Arc::new(Book::new(self.sink, Arc::clone(&audit))),
         ));
         tokio::spawn(keeper::run(Arc::downgrade(&shared)));
         let (stop, stopped) = watch::channel(Stop::Run);
         let acceptor = Acceptor {
             shared: Arc::clone(&shared),
             stopped,
+            tls: Arc::clone(&tls),
+            address,
         };
         let task = tokio::spawn(acceptor.run(listener));
+        tokio::spawn(follow_files(Arc::clone(&tls), notices.clone()));
         Ok(Running {
             address,
             shared,
             stop,
             task: Some(task),
+            tls,
+            audit,
+            notices,
         })
     }
 }
@@ -195,6 +223,9 @@ pub struct Running {
     shared: Arc<Shared>,
     stop: watch::Sender<Stop>,
     task: Option<JoinHandle<()>>,
+    tls: Arc<InboundTls>,
+    audit: Arc<AuditLog>,
+    notices: Notices,
 }
 
 impl Running {
@@ -209,9 +240,18 @@ impl Running {
     }
 
     /// Lets other settings hold from the next request on; streams that are open go on. Where
-    /// to listen and how to connect stay as they are.
+    /// to listen and how to connect stay as they are. Certificate, key and audit log are opened
+    /// again.
     pub fn reload(&self, config: ProxyConfig) -> Result<(), ConfigError> {
-        config.check()?;
+        if let Err(error) = config.check() {
+            self.audit.order("reload", "refused");
+            return Err(error);
+        }
+        if let Err(problem) = self.tls.read(config.tls.as_ref()) {
+            self.notices.say(&access::kept(&problem));
+        }
+        self.audit.open(config.audit.file.as_deref());
+        self.audit.order("reload", "");
         self.shared.memory.set_limits(&config.limits);
         self.shared.settings.set(Settings::new(config));
         Ok(())
@@ -229,6 +269,11 @@ impl Running {
         let shared = Arc::clone(&self.shared);
         let flushed = tokio::task::spawn_blocking(move || shared.store_state.close());
         flushed.await.unwrap_or(());
+        self.audit.order("stop", "");
+        let audit = Arc::clone(&self.audit);
+        let written = tokio::task::spawn_blocking(move || audit.close());
+        // A disk that hangs does not hold us up.
+        drop(tokio::time::timeout(AUDIT_TIME, written).await);
     }
 
     /// Waits for SIGTERM or Ctrl-C, then shuts down; a second signal ends it at once.
@@ -270,6 +315,9 @@ async fn signal() -> std::io::Result<()> {
 struct Acceptor {
     shared: Arc<Shared>,
     stopped: watch::Receiver<Stop>,
+    tls: Arc<InboundTls>,
+    /// Where we listen.
+    address: SocketAddr,
 }
 
 impl Acceptor {
@@ -283,12 +331,12 @@ impl Acceptor {
                 waiting
                     .take()
                     .into_iter()
-                    .for_each(|stream| self.place(stream));
+                    .for_each(|accepted| self.place(accepted));
             }
             let connections = &self.shared.connections;
             tokio::select! {
                 accepted = listener.accept(), if waiting.is_none() => match accepted {
-                    Ok((stream, _)) => waiting = Some(stream),
+                    Ok(accepted) => waiting = Some(accepted),
                     Err(_) => {
                         // Usually too many open files.
                         connections.end_least();
@@ -339,26 +387,43 @@ impl Acceptor {
     }
 
     /// Serves a connection that was accepted.
-    fn place(&self, stream: TcpStream) {
+    fn place(&self, (stream, peer): (TcpStream, SocketAddr)) {
         // Without it events wait for each other; with it they only cost more packets.
         if stream.set_nodelay(true).is_err() {
             return;
         }
+        let local = stream.local_addr().unwrap_or(self.address);
+        let tls = self.tls.acceptor();
+        let inbound = Arc::new(InboundConnection::new(peer, local, tls.is_some()));
         let connection = self.shared.connections.add();
         let stream = WatchedStream::new(stream, Arc::clone(&connection));
-        tokio::spawn(serve(Arc::clone(&self.shared), stream, connection));
+        let shared = Arc::clone(&self.shared);
+        let time = Duration::from_millis(self.limits().header_ms);
+        tokio::spawn(async move {
+            let secured = tokio::select! {
+                secured = secure(stream, tls, time) => secured,
+                () = connection.ordered(Order::Cut) => None,
+            };
+            if let Some(stream) = secured {
+                serve(shared, stream, (connection, inbound)).await;
+            }
+        });
     }
 }
 
 /// Serves the requests of one connection.
-async fn serve<S>(shared: Arc<Shared>, stream: S, connection: Arc<Connection>)
-where
+async fn serve<S>(
+    shared: Arc<Shared>,
+    stream: S,
+    (connection, inbound): (Arc<Connection>, Arc<InboundConnection>),
+) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let builder = http_builder(&shared.settings.get().config.limits);
     let of = Arc::clone(&connection);
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&of));
+        request.extensions_mut().insert(Arc::clone(&inbound));
         service::handle(Arc::clone(&shared), request)
     });
     let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);

@@ -4,18 +4,23 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use tokio::sync::Semaphore;
 use trimtab_model::Dialect;
 use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::scan::detect;
 
+use crate::access::{
+    self, AccessCheck, AccessState, InboundConnection, RequestCaller, StoreUse, Tenant,
+    UnknownTenant,
+};
 use crate::asked::Asked;
 use crate::body::{Body, Received, receive, rejoined};
 use crate::client::Client;
 use crate::client_body::ClientBody;
 use crate::config::Mode;
 use crate::connections::{Connection, Connections};
+use crate::counted::counted;
 use crate::hashed::Hashed;
 use crate::manage::{self, manage};
 use crate::memory_budget::MemoryBudget;
@@ -24,7 +29,7 @@ use crate::record::{Book, Note, Report};
 use crate::settings::Current;
 use crate::spoken::Spoken;
 use crate::store_state::{OpenedStore, StoreState};
-use crate::{aside, guard, headers, learned, own, tunnel};
+use crate::{aside, headers, learned, own, tunnel};
 
 /// Bytes that caches give back beyond what is needed when memory runs short.
 const SPARE_ROOM: usize = 4 << 20;
@@ -43,6 +48,10 @@ pub(crate) struct Shared {
     pub(crate) client: Client,
     /// Permits to plan.
     pub(crate) plans: Arc<Semaphore>,
+    /// What is remembered of who asks.
+    access: AccessState,
+    /// How much tenants have in the store.
+    pub(crate) store_use: StoreUse,
     /// What is known of models.
     pub(crate) models: Models,
     /// The connections of clients.
@@ -73,6 +82,8 @@ impl Shared {
             store_state,
             client,
             plans: Arc::new(Semaphore::new(plans)),
+            access: AccessState::default(),
+            store_use: StoreUse::default(),
             models: Models::new(catalogue, learned.unwrap_or_default()),
             connections: Arc::default(),
             memory,
@@ -115,7 +126,7 @@ fn caches_give_way(memory: &MemoryBudget, store_state: &Arc<StoreState>) {
     });
 }
 
-/// Answers a request.
+/// Answers a request, whose connection is among its extensions.
 pub(crate) async fn handle(
     shared: Arc<Shared>,
     request: Request<Incoming>,
@@ -130,40 +141,67 @@ pub(crate) async fn handle(
     let settings = shared.settings.get();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let path = path.to_owned();
-    let note = Note::new(&shared.book, parts.method.as_str(), &path);
-    let is_own = own::is_own(parts.uri.path());
-    let allowed = guard::token(&settings.config, &parts.headers, is_own).and_then(|()| {
-        if is_own {
-            guard::host(&settings.config, &parts.uri, &parts.headers)
-        } else {
-            guard::origin(&settings.config, &parts.headers)
-        }
-    });
+    let mut note = Note::new(&shared.book, parts.method.as_str(), &path);
+    let inbound = parts.extensions.remove::<Arc<InboundConnection>>();
+    let inbound = inbound.unwrap_or_default();
+    access::note_sender(&mut note.record, &inbound, &parts);
+    let opened = shared.store_state.readable();
+    let check = AccessCheck {
+        state: &shared.access,
+        settings: &settings,
+        keys: opened.as_ref().map(|opened| &opened.keys),
+        connection: &inbound,
+    };
+    let admitted = check.admit(&mut parts, incoming.size_hint().exact()).await;
+    let (tenant, refusal) = match admitted {
+        Ok(caller) => (note_caller(&mut note, caller), None),
+        Err(refusal) => (Err(UnknownTenant::default()), Some(refusal)),
+    };
     let wait = settings.config.limits.body_idle_time();
     let (body, body_fault) = ClientBody::new(incoming, wait, connection.clone());
+    let body = counted(body, Arc::clone(&note.body_bytes));
+    let is_own = own::endpoint(parts.uri.path()).is_some();
     let asked = Asked {
         shared,
         settings,
         method: parts.method,
         path,
         headers: parts.headers,
+        tenant,
         note,
         body_fault,
         open,
         planning: None,
         usage: None,
     };
-    Ok(match allowed {
-        Err((status, why)) => asked.refuse(status, why),
-        Ok(()) if is_own => own::answer(asked, body).await,
-        Ok(()) if !asked.path.starts_with('/') => {
+    Ok(match refusal {
+        Some(refusal) => {
+            let by_path = detect(b"", &asked.path);
+            let by_client = || Spoken::by_client(&asked.headers).first();
+            let dialect = by_path.unwrap_or_else(by_client);
+            asked.deny(&refusal, dialect)
+        }
+        None if is_own => own::answer(asked, body).await,
+        None if !asked.path.starts_with('/') => {
             asked.refuse(StatusCode::BAD_REQUEST, "the request names no path")
         }
-        Ok(()) => match websocket {
+        None => match websocket {
             Some(client) => tunnel::answer(asked, (client, connection)).await,
-            None => forward(asked, body).await,
+            None => Box::pin(forward(asked, body)).await,
         },
     })
+}
+
+/// Writes down who sent a request, and gives whose it is.
+fn note_caller(note: &mut Note, caller: RequestCaller) -> Result<Tenant, UnknownTenant> {
+    note.counted = caller.counted;
+    if let Some(token) = &caller.token {
+        token.name.as_ref().clone_into(&mut note.record.token);
+    }
+    if let Ok(tenant) = &caller.tenant {
+        tenant.as_str().clone_into(&mut note.record.tenant);
+    }
+    caller.tenant
 }
 
 /// Sends a request on, managed or as it came.

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use trimtab_engine::policy::{PRESETS, Policy};
 
+use crate::access::TokenTable;
 use crate::config::ProxyConfig;
 use crate::policy;
 use crate::route::Routes;
@@ -15,6 +16,8 @@ pub(crate) struct Settings {
     pub(crate) config: ProxyConfig,
     /// Where requests go.
     pub(crate) routes: Routes,
+    /// The tokens that let requests in.
+    pub(crate) tokens: TokenTable,
     /// All policies by name.
     policies: HashMap<String, Arc<Policy>>,
 }
@@ -30,9 +33,11 @@ impl Settings {
             Some((name.to_owned(), Arc::new(policy)))
         });
         let policies = found.collect();
+        let tokens = TokenTable::new(&config);
         Self {
             config,
             routes,
+            tokens,
             policies,
         }
     }

@@ -35,6 +35,11 @@ impl Spoken {
         self.0
     }
 
+    /// The dialect in whose form an error is given.
+    pub(crate) fn first(self) -> Dialect {
+        self.0.first().copied().unwrap_or(Dialect::Chat)
+    }
+
     fn names(self) -> String {
         let names: Vec<String> = self.0.iter().map(ToString::to_string).collect();
         names.join(" or ")

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use trimtab_store::{Error, Result, SessionId, Store};
 
+use crate::access::Keys;
 use crate::family::Families;
 use crate::memory_budget::MemoryBudget;
 use crate::memos::Memos;
-use crate::tenant::Keys;
+use crate::notices::Notices;
 
 /// How a store is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +27,6 @@ pub enum Opening {
 
 /// Opens the store.
 pub(crate) type OpenStore = Box<dyn Fn(Opening) -> Result<Arc<dyn Store>> + Send + Sync>;
-
-/// Where notices for the operator go.
-pub(crate) type NoticeSink = Box<dyn Fn(&str) + Send + Sync>;
 
 /// An open store, with what was made from its secret and its sessions.
 pub(crate) struct OpenedStore {
@@ -54,7 +52,7 @@ enum Standing {
 /// Whether there is a store to work with.
 pub(crate) struct StoreState {
     open: OpenStore,
-    notices: Option<NoticeSink>,
+    notices: Notices,
     /// What the conversations in memory are counted against.
     memory: MemoryBudget,
     standing: RwLock<Standing>,
@@ -68,7 +66,7 @@ impl StoreState {
     /// Opens the store, if that is possible.
     pub(crate) fn new(
         open: OpenStore,
-        notices: Option<NoticeSink>,
+        notices: Notices,
         memory: MemoryBudget,
     ) -> Self {
         let state = Self {
@@ -208,9 +206,7 @@ impl StoreState {
 
     /// Tells the operator something.
     pub(crate) fn tell(&self, notice: &str) {
-        if let Some(notices) = &self.notices {
-            notices(notice);
-        }
+        self.notices.say(notice);
     }
 
     /// Makes everything durable, and lets go of the sessions in memory.
@@ -263,6 +259,10 @@ mod tests {
     use super::*;
     use crate::config::Limits;
 
+    fn told_to(notices: impl Fn(&str) + Send + Sync + 'static) -> Notices {
+        Notices::new(Some(Box::new(notices)))
+    }
+
     fn budget() -> MemoryBudget {
         MemoryBudget::new(&Limits::default())
     }
@@ -281,7 +281,7 @@ mod tests {
             opened.ok_or(Error::Full)
         };
         let notices = move |notice: &str| telling.lock().unwrap().push(notice.to_owned());
-        let state = StoreState::new(Box::new(open), Some(Box::new(notices)), budget());
+        let state = StoreState::new(Box::new(open), told_to(notices), budget());
         assert!(state.usable().is_none() && state.readable().is_none());
         state.look();
         there.store(true, Ordering::Relaxed);
@@ -299,7 +299,7 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let notices = |notice: &str| panic!("{notice}");
         let open = move |_| Ok(Arc::clone(&store) as Arc<dyn Store>);
-        let state = StoreState::new(Box::new(open), Some(Box::new(notices)), budget());
+        let state = StoreState::new(Box::new(open), told_to(notices), budget());
         assert!(state.usable().is_some());
     }
 }

@@ -98,6 +98,7 @@ impl Writer {
         record.upstream.clone_from(&self.upstream);
         record.model.clone_from(&self.model);
         record.session.clone_from(&managed.session);
+        managed.work.tenant.as_str().clone_into(&mut record.tenant);
         note
     }
 }

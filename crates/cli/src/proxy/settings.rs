@@ -21,8 +21,14 @@ use crate::verbs::output::place::StoreArgs;
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
     Key::new("proxy.listen", Kind::Text, "address and port to listen on; one that others can reach needs a token"),
-    Key::new("proxy.token", Kind::Text, "what every request must carry in the header x-trimtab-token"),
+    Key::new("proxy.token", Kind::Text, "what every request must carry in the header x-trimtab-token; `trimtab config token` makes one"),
+    Key::new("proxy.tokens", Kind::Table, "further tokens: a list of name, role (use or admin), and token or sha256"),
     Key::new("proxy.hosts", Kind::Texts, "further host names under which the proxy is called"),
+    Key::new("proxy.origins", Kind::Texts, "origins of web pages and apps that may use the proxy without a token"),
+    Key::new("proxy.tenancy", Kind::Table, "how users are told apart: credential_headers, user_header"),
+    Key::new("proxy.tls", Kind::Table, "files for TLS on incoming connections: certificate, key"),
+    Key::new("proxy.audit", Kind::Table, "where it is written down who did what: file"),
+    Key::new("proxy.quotas", Kind::Table, "what one tenant may use: requests_per_minute, input_bytes_per_minute, concurrent_requests, store_bytes; 0 for no limit"),
     Key::new("proxy.mode", Kind::Choice(&["on", "observe", "bypass"]), "manage windows, only report what would be done, or pass everything"),
     Key::new("proxy.preset", Kind::Text, "the preset or policy of the proxy, where it is not the one above").in_project(InProject::Allowed),
     Key::new("proxy.policies", Kind::Table, "policies by name, each a preset and what is different").in_project(InProject::Policies),

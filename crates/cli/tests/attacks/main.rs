@@ -30,6 +30,13 @@ mod key_routing;
 mod network;
 mod recorder;
 mod repository;
+mod access;
+mod audit_log;
+mod host_origin;
+mod inbound_tls;
+mod quotas;
+mod tenancy;
+mod tokens;
 
 #[path = "../chat/run.rs"]
 #[allow(dead_code, reason = "other test binaries use the rest of it")]

@@ -7,13 +7,13 @@ use http::Uri;
 use trimtab::redact::redact_address;
 use trimtab_engine::policy::BadSetting;
 
-use super::{ModelRule, ProxyConfig, Upstream};
+use super::{ModelRule, ProxyConfig, Upstream, access_check};
 use crate::policy::{self, Policies};
 
 /// Everything that is wrong.
 pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
     let mut bad = Bad::default();
-    bad.exposure(config);
+    access_check::check(&mut bad, config);
     if !(0.0..=1.0).contains(&config.holdout) {
         bad.add("holdout", &config.holdout, "0 to 1");
     }
@@ -44,14 +44,15 @@ pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
     bad.found
 }
 
+/// What was found so far.
 #[derive(Default)]
-struct Bad {
+pub(super) struct Bad {
     found: Vec<BadSetting>,
     presets: Policies,
 }
 
 impl Bad {
-    fn add(&mut self, setting: &str, value: &dyn fmt::Display, allowed: &str) {
+    pub(super) fn add(&mut self, setting: &str, value: &dyn fmt::Display, allowed: &str) {
         self.found.push(BadSetting {
             setting: setting.to_owned(),
             value: value.to_string(),
@@ -63,19 +64,6 @@ impl Bad {
         if value < least || value > most {
             let setting = format!("{table}.{name}");
             self.add(&setting, &value, &format!("{least} to {most}"));
-        }
-    }
-
-    /// Others may reach us only with a token.
-    fn exposure(&mut self, config: &ProxyConfig) {
-        let has_token = config.token.as_ref().is_some_and(|token| !token.is_empty());
-        if !config.listen.ip().is_loopback() && !has_token {
-            let allowed = "a loopback address such as 127.0.0.1, as long as no token is set\n\
-                hint: set token to let other machines in";
-            self.add("listen", &config.listen, allowed);
-        }
-        if config.token.is_some() && !has_token {
-            self.add("token", &"\"\"", "a text that is not empty");
         }
     }
 

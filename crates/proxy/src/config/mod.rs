@@ -3,10 +3,13 @@
 //! Every setting has a default; a file names only what is to be different. What is wrong is
 //! said with the setting, its value and what is allowed.
 
+mod access;
+mod access_check;
 mod check;
 mod limits;
 mod retention;
 mod secret;
+mod token_strength;
 mod upstream;
 
 use std::collections::BTreeMap;
@@ -15,6 +18,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub(crate) use access::COOKIE;
+pub use access::{AuditSettings, NamedToken, TenancySettings, TenantQuotas, TlsFiles, TokenRole};
 pub use limits::Limits;
 pub use retention::Retention;
 pub use secret::Secret;
@@ -72,10 +77,23 @@ pub enum Compaction {
 pub struct ProxyConfig {
     /// Where to listen. An address that others can reach needs a token.
     pub listen: SocketAddr,
-    /// What every request must carry in the header `x-trimtab-token`, if set.
+    /// A token called `default` with the role `admin`: if any is set, every request must carry
+    /// one in the header `x-trimtab-token`.
     pub token: Option<Secret>,
+    /// Further tokens, each with a name and a role.
+    pub tokens: Vec<NamedToken>,
     /// Further host names under which this proxy is called, beside those of this machine.
     pub hosts: Vec<String>,
+    /// Origins of web pages and apps that may use this proxy without a token.
+    pub origins: Vec<String>,
+    /// How users are told apart.
+    pub tenancy: TenancySettings,
+    /// The files for TLS on incoming connections; without them it is plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// Where it is written down who did what.
+    pub audit: AuditSettings,
+    /// What one tenant may use.
+    pub quotas: TenantQuotas,
     /// What is done with requests that are understood.
     pub mode: Mode,
     /// The preset that decides what goes into the window, or a policy of `policies`.
@@ -105,7 +123,13 @@ impl Default for ProxyConfig {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
             token: None,
+            tokens: Vec::new(),
             hosts: Vec::new(),
+            origins: Vec::new(),
+            tenancy: TenancySettings::default(),
+            tls: None,
+            audit: AuditSettings::default(),
+            quotas: TenantQuotas::default(),
             mode: Mode::On,
             preset: "steady".to_owned(),
             policies: BTreeMap::new(),
@@ -162,6 +186,15 @@ impl ProxyConfig {
         } else {
             self.upstreams.clone()
         }
+    }
+
+    /// Makes it the proxy of one client on this machine, which alone is told its address: then
+    /// tokens, TLS and quotas protect nobody.
+    pub fn make_private(&mut self) {
+        self.token = None;
+        self.tokens.clear();
+        self.tls = None;
+        self.quotas = TenantQuotas::default();
     }
 
     /// Says everything that is wrong.

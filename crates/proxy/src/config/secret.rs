@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 /// What stands for a secret wherever it is shown.
 const HIDDEN: &str = "***";
 
-/// A key or token: read from settings, compared, sent; never shown, logged or written.
+/// A key or token: read from settings, hashed, sent; never shown, logged or written.
 ///
 /// ```
 /// # use trimtab_proxy::Secret;
@@ -24,20 +24,9 @@ impl Secret {
         Self(text.into())
     }
 
-    /// True if there is nothing in it.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The text, for sending it.
+    /// The text, for sending or hashing it.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
-    }
-
-    /// True if `presented` is the same, in a time that does not depend on where they differ.
-    pub(crate) fn matches(&self, presented: &[u8]) -> bool {
-        // Equality of two hashes is compared in constant time.
-        blake3::hash(self.0.as_bytes()) == blake3::hash(presented)
     }
 }
 
@@ -61,6 +50,5 @@ mod tests {
     fn a_secret_is_never_written() {
         let secret = Secret::new("opensesame");
         assert_eq!(serde_json::to_string(&secret).unwrap(), "\"***\"");
-        assert!(secret.matches(b"opensesame") && !secret.matches(b"opensesamE"));
     }
 }

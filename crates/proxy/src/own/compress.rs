@@ -27,7 +27,12 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
     let Some(opened) = asked.shared.store_state.usable() else {
         return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
-    let tenant = opened.keys.tenant(&asked.headers);
+    let Ok(tenant) = asked.tenant.clone() else {
+        return match unchanged(dialect, &body) {
+            Some(found) => asked.reply(StatusCode::OK, &found),
+            None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
+        };
+    };
     let work = Work {
         shared: Arc::clone(&asked.shared),
         opened,
@@ -35,6 +40,7 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
         dialect,
         path: asked.path.clone(),
         headers: asked.headers.clone(),
+        tenant,
         body: body.clone(),
         hashed: None,
     };

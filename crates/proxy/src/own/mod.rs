@@ -24,9 +24,24 @@ const NO_MEMORY: &str = "there is no memory for the body now\n\
 /// What is said where an endpoint needs a store and there is none.
 const NO_STORE: &str = "the store cannot be used now\nhint: /trimtab/status says why";
 
-/// True if `path` is answered by us.
-pub(crate) fn is_own(path: &str) -> bool {
-    HEALTH.contains(&path) || path == STATUS || path == COMPRESS || path.starts_with(RETRIEVE)
+/// An endpoint of our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnEndpoint {
+    Health,
+    Status,
+    Compress,
+    Retrieve,
+}
+
+/// The endpoint of ours that `path` is.
+pub(crate) fn endpoint(path: &str) -> Option<OwnEndpoint> {
+    match path {
+        path if HEALTH.contains(&path) => Some(OwnEndpoint::Health),
+        STATUS => Some(OwnEndpoint::Status),
+        COMPRESS => Some(OwnEndpoint::Compress),
+        path if path.starts_with(RETRIEVE) => Some(OwnEndpoint::Retrieve),
+        _ => None,
+    }
 }
 
 /// Answers a request to one of our endpoints.

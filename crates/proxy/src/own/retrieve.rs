@@ -9,15 +9,19 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools;
+use trimtab_model::Dialect;
 use trimtab_store::{Form, SessionId, Store};
 
 use super::NO_STORE;
+use crate::access::{Keys, SESSIONS, Tenant};
 use crate::asked::Asked;
 use crate::body::Body;
-use crate::headers;
+use crate::{family, headers, hints};
 
-/// How many sessions of a tenant are looked through where the request names none.
-const SESSIONS: usize = 256;
+/// How many sessions of a tenant are looked through.
+const MOST: usize = 256;
+/// What is said of a ref that is unknown, malformed or of another tenant.
+const NOT_FOUND: &str = "ref not found";
 /// The longest output that is given in one answer.
 const LONGEST: u64 = 64 << 20;
 
@@ -27,24 +31,28 @@ struct Wanted {
     query: Option<String>,
 }
 
-pub(super) async fn answer(asked: Asked, id: String, body: Bytes) -> Response<Body> {
+pub(super) async fn answer(mut asked: Asked, id: String, body: Bytes) -> Response<Body> {
     let wanted: Wanted = serde_json::from_slice(&body).unwrap_or_default();
     let query = wanted.query.or_else(|| in_path(&asked.path));
     let Some(opened) = asked.shared.store_state.readable() else {
         return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
-    let tenant = opened.keys.tenant(&asked.headers);
-    let prefix = format!("proxy/{}/", tenant.as_str());
-    let named = headers::text(&asked.headers, &headers::SESSION).map(str::to_owned);
+    let Ok(tenant) = asked.tenant.clone() else {
+        return asked.refuse(StatusCode::NOT_FOUND, NOT_FOUND);
+    };
+    let wanted = WantedSession::new(&asked, &opened.keys, &tenant);
     let store = Arc::clone(&opened.store);
     let found = spawn_blocking(move || {
-        let session = owner(store.as_ref(), &prefix, named, &id)?;
+        let session = wanted.owner(store.as_ref(), &id)?;
         given(store.as_ref(), session, &id, query)
     });
     match found.await.ok().flatten() {
-        Some(found) => asked.reply(StatusCode::OK, &found),
+        Some(found) => {
+            asked.note.record.retrievals += 1;
+            asked.reply(StatusCode::OK, &found)
+        }
         // Unknown, malformed and foreign refs are all the same.
-        None => asked.refuse(StatusCode::NOT_FOUND, "ref not found"),
+        None => asked.refuse(StatusCode::NOT_FOUND, NOT_FOUND),
     }
 }
 
@@ -74,19 +82,49 @@ fn decoded(value: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The session of the tenant that may redeem the ref.
-fn owner(store: &dyn Store, prefix: &str, named: Option<String>, id: &str) -> Option<SessionId> {
-    let redeems = |session: &SessionId| store.metadata(session, id).is_ok();
-    if let Some(named) = named {
-        let named = SessionId::new(named).ok()?;
-        let ours = named.as_str().starts_with(prefix);
-        return (ours && redeems(&named)).then_some(named);
+/// The sessions of a tenant in which a ref is looked for.
+struct WantedSession {
+    /// What all sessions of the tenant begin with.
+    prefix: String,
+    /// The session that our own header names: it may be a whole name, as our answers give it.
+    named: Option<String>,
+    /// The families that a name of the client's means, one for each dialect.
+    families: Vec<String>,
+}
+
+impl WantedSession {
+    fn new(asked: &Asked, keys: &Keys, tenant: &Tenant) -> Self {
+        let hint = hints::in_headers(&asked.headers);
+        let name = hint.map(|hint| hint.session_name(keys, tenant));
+        let families = name.iter().flat_map(|name| {
+            Dialect::ALL
+                .into_iter()
+                .map(|dialect| family::name(tenant, dialect, name))
+        });
+        Self {
+            prefix: format!("{SESSIONS}{}/", tenant.as_str()),
+            named: headers::text(&asked.headers, &headers::SESSION).map(str::to_owned),
+            families: families.collect(),
+        }
     }
-    let mut sessions = store.sessions().ok()?;
-    sessions.retain(|info| info.session.as_str().starts_with(prefix));
-    sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
-    let mut newest = sessions.into_iter().take(SESSIONS).map(|info| info.session);
-    newest.find(redeems)
+
+    /// The session that may redeem the ref, the newest first.
+    fn owner(&self, store: &dyn Store, id: &str) -> Option<SessionId> {
+        let mut sessions = store.sessions().ok()?;
+        sessions.retain(|info| self.includes(info.session.as_str()));
+        sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
+        let mut newest = sessions.into_iter().take(MOST).map(|info| info.session);
+        newest.find(|session| store.metadata(session, id).is_ok())
+    }
+
+    fn includes(&self, session: &str) -> bool {
+        let Some(named) = &self.named else {
+            return session.starts_with(&self.prefix);
+        };
+        let mut families = self.families.iter();
+        session.starts_with(&self.prefix)
+            && (session == named || families.any(|family| family::is_branch(session, family)))
+    }
 }
 
 fn given(store: &dyn Store, session: SessionId, id: &str, query: Option<String>) -> Option<Value> {

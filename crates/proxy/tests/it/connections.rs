@@ -256,7 +256,7 @@ async fn a_client_that_leaves_before_the_answer_leaves_nothing() {
     let body = talk.body();
     let mut client = TcpStream::connect(running.address()).await.unwrap();
     let head = format!(
-        "POST /v1/messages HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     client.write_all(head.as_bytes()).await.unwrap();
@@ -298,7 +298,7 @@ async fn bodies_in_chunks_with_trailers_are_managed() {
     let got = raw(
         running.address(),
         &[
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
              transfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n",
             &format!("{:x}\r\n{one}\r\n", one.len()),
             &format!("{:x}\r\n{other}\r\n0\r\nx-sum: 7\r\n\r\n", other.len()),
@@ -319,7 +319,7 @@ async fn a_client_that_waits_to_be_told_to_go_on_is_told() {
     let body = talk(Dialect::Messages, true).body();
     let mut stream = TcpStream::connect(running.address()).await.unwrap();
     let head = format!(
-        "POST /v1/messages HTTP/1.1\r\nhost: h\r\nconnection: close\r\nexpect: 100-continue\r\n\
+        "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nexpect: 100-continue\r\n\
          content-length: {}\r\n\r\n",
         body.len()
     );

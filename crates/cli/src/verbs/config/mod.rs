@@ -2,6 +2,7 @@
 
 mod init;
 mod show;
+mod token;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -44,6 +45,12 @@ pub enum Verb {
     },
     /// Print a JSON schema of all settings
     Schema,
+    /// Make a token for the proxy: print it, and what the settings need of it
+    Token {
+        /// Whose token it is
+        #[arg(default_value = "me")]
+        name: String,
+    },
 }
 
 /// What `trimtab config --help` says first.
@@ -67,6 +74,7 @@ Examples:
   trimtab config show --set preset=archive       what another preset would say
   TRIMTAB_COMPACTION_AUTO=false trimtab config show auto
   trimtab config schema > trimtab.schema.json    for editors
+  trimtab config token ann                       a token for ann, to use the proxy with
 
 Exit codes: 0 done, 1 it failed, 2 a setting or an argument is wrong.
 Every setting is described in docs/config.md, every preset in docs/presets.md.";
@@ -80,6 +88,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
             force,
         } => init::run(file, preset.as_deref(), *force, terminal),
         Verb::Show { filter } => show::run(filter, common, terminal),
+        Verb::Token { name } => token::run(name, common, terminal),
         Verb::Schema => {
             let preset = settings::load(common, &[])?.policy.preset;
             let (keys, defaults) = (settings::keys(), settings::defaults());

@@ -1,5 +1,6 @@
 //! `trimtab doctor`: checks the set-up and says what to do.
 
+mod access;
 mod catalogue;
 mod check;
 mod network;
@@ -47,6 +48,7 @@ One line for each check: ok, warning or problem, what was found, and the way out
   network     further certificate authorities and the egress proxy
   store       can be written and read back, has room, holds no damaged output
   catalogue   windows and prices are there
+  access      who can reach the proxy; certificate, key and audit log, where they are set
   port        is free, or a trimtab listens there already
   upstream    answers; takes the key of ANTHROPIC_API_KEY or OPENAI_API_KEY, where one is set;
               and its clock agrees with ours
@@ -75,6 +77,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
             checks.push(network::check(&resolved));
             checks.extend(store::check(&resolved));
             checks.push(catalogue::check());
+            checks.extend(access::check(&resolved.proxy));
             checks.extend(block_on(async { Ok(outside(args, &resolved).await) })?);
         }
         Err(failure) => {

@@ -15,19 +15,36 @@ pub(super) fn started(address: SocketAddr, resolved: &Resolved) -> String {
     let proxy = &resolved.proxy;
     let upstreams: Vec<String> = proxy.upstreams().iter().map(upstream).collect();
     let mode = mode_name(proxy.mode);
+    let is_tls = proxy.tls.is_some();
+    let url = url(address, is_tls);
     let mut text = format!(
-        "trimtab: listening on http://{address} (preset {}, {mode}), upstreams: {}",
+        "trimtab: listening on {url} (preset {}, {mode}), upstreams: {}",
         visible(&proxy.preset),
         upstreams.join(", "),
     );
     for line in destinations(resolved) {
         let _ = write!(text, "\n{line}");
     }
-    text + &pointing(address, &proxy.upstreams())
+    text + &pointing(&url, &proxy.upstreams()) + not_encrypted(address, is_tls)
+}
+
+/// The base URL of the proxy.
+fn url(address: SocketAddr, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    format!("{scheme}://{address}")
+}
+
+/// What is said when keys and conversations pass the network as they are.
+fn not_encrypted(address: SocketAddr, is_tls: bool) -> &'static str {
+    if is_tls || address.ip().is_loopback() {
+        return "";
+    }
+    "\nwarning: other machines can reach this address and nothing is encrypted: keys, tokens and \
+     conversations can be read on the way\nhint: set proxy.tls.certificate and proxy.tls.key"
 }
 
 /// How to point clients at the proxy: those whose dialect an upstream takes.
-pub fn pointing(address: SocketAddr, upstreams: &[Upstream]) -> String {
+pub fn pointing(url: &str, upstreams: &[Upstream]) -> String {
     let mut text = String::new();
     for provider in Provider::ALL {
         let dialects = provider.dialects();
@@ -43,7 +60,7 @@ pub fn pointing(address: SocketAddr, upstreams: &[Upstream]) -> String {
         let (variable, prefix) = (provider.base_variable(), &upstream.prefix);
         let _ = write!(
             text,
-            "\n  {clients}  {variable}=http://{address}{prefix}{path}"
+            "\n  {clients}  {variable}={url}{prefix}{path}"
         );
     }
     text

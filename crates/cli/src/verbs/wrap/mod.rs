@@ -71,7 +71,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut resolved = resolve(&args.proxy, Some(listen), common)?;
     // It is private: nobody else is told its address.
-    resolved.proxy.token = None;
+    resolved.proxy.make_private();
     let (name, rest) = args.command.split_first().ok_or_else(no_client)?;
     let mut savings = Savings::new(catalogue::load()?);
     let code = block_on(async {

@@ -1,0 +1,30 @@
+//! `trimtab config token`: a new token for the proxy.
+
+use std::io::Write;
+
+use serde_json::json;
+use trimtab_proxy::NewToken;
+
+use crate::args::Common;
+use crate::exit::Failure;
+use crate::ui::Terminal;
+
+/// Runs the verb.
+pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let NewToken { token, sha256 } = NewToken::make()?;
+    if common.json {
+        let line = json!({"name": name, "token": token, "sha256": sha256});
+        writeln!(terminal.out(), "{line}")?;
+        return Ok(());
+    }
+    writeln!(terminal.out(), "{token}")?;
+    terminal.note(&format!(
+        "It is shown only now. Clients send it in the header x-trimtab-token.\n\
+         For the settings of the proxy, which need only its digest:\n\n\
+         [[proxy.tokens]]\n\
+         name = \"{name}\"\n\
+         role = \"use\"    # or \"admin\", which may read /trimtab/status, too\n\
+         sha256 = \"{sha256}\""
+    ));
+    Ok(())
+}

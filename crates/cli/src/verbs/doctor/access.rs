@@ -1,0 +1,90 @@
+//! Who may use the proxy: tokens, encryption, the audit log.
+
+use std::path::Path;
+
+use trimtab_proxy::{ProxyConfig, TlsFiles};
+
+use super::check::Check;
+
+/// Looks at what the settings say about access.
+pub(super) fn check(config: &ProxyConfig) -> Vec<Check> {
+    let mut checks = vec![exposure(config)];
+    checks.extend(config.tls.as_ref().map(tls));
+    checks.extend(config.audit.file.as_deref().map(audit));
+    checks
+}
+
+fn exposure(config: &ProxyConfig) -> Check {
+    let tokens = config.tokens.len() + usize::from(config.token.is_some());
+    let asked = match tokens {
+        0 => "no token is asked for".to_owned(),
+        1 => "a token is asked for".to_owned(),
+        tokens => format!("one of {tokens} tokens is asked for"),
+    };
+    let is_local = config.listen.ip().is_loopback();
+    match (is_local, &config.tls) {
+        (true, _) => Check::ok("access", format!("from this machine only; {asked}")),
+        (false, Some(_)) => Check::ok("access", format!("from other machines, over TLS; {asked}")),
+        (false, None) => Check::warning(
+            "access",
+            format!("from other machines, not encrypted; {asked}"),
+            "set proxy.tls, or listen on a loopback address behind a proxy that encrypts",
+        ),
+    }
+}
+
+fn tls(files: &TlsFiles) -> Check {
+    if let Err(problem) = files.check() {
+        let problem = problem.to_string();
+        let (message, hint) = problem.split_once("\nhint: ").unwrap_or((&problem, ""));
+        return Check::problem("tls", message, hint);
+    }
+    let certificate = files.certificate.display();
+    if others_can_read(&files.key) {
+        return Check::warning(
+            "tls",
+            format!("other users can read the key {}", files.key.display()),
+            "let only the user of the proxy read it: chmod 600",
+        );
+    }
+    Check::ok("tls", format!("{certificate} and its key can be used"))
+}
+
+fn audit(file: &Path) -> Check {
+    let shown = file.display();
+    let opened = std::fs::OpenOptions::new().append(true).open(file);
+    let is_new = opened
+        .as_ref()
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    match opened {
+        Ok(_) if others_can_read(file) => Check::warning(
+            "audit log",
+            format!("other users can read {shown}"),
+            "let only the user of the proxy read it: chmod 600",
+        ),
+        Ok(_) => Check::ok("audit log", format!("{shown} can be written")),
+        Err(_) if is_new && folder.is_none_or(Path::is_dir) => {
+            Check::ok("audit log", format!("{shown} will be made"))
+        }
+        Err(error) => Check::problem(
+            "audit log",
+            format!("{shown}: {error}"),
+            "set audit.file to a file that the proxy can write",
+        ),
+    }
+}
+
+#[cfg(unix)]
+fn others_can_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let found = std::fs::metadata(path);
+    found.is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn others_can_read(_: &Path) -> bool {
+    false
+}

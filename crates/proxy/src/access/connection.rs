@@ -1,0 +1,56 @@
+//! The connection that a request came over.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use tokio::sync::OnceCell;
+
+use super::local_user;
+
+/// The connection that a request came over.
+#[derive(Debug)]
+pub(crate) struct InboundConnection {
+    /// The other end.
+    pub(crate) peer: SocketAddr,
+    /// Our end.
+    pub(crate) local: SocketAddr,
+    /// True if it is encrypted.
+    pub(crate) is_tls: bool,
+    is_own_user: OnceCell<bool>,
+}
+
+/// A connection of which nothing is known: nobody is trusted because of it.
+impl Default for InboundConnection {
+    fn default() -> Self {
+        let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        Self::new(nowhere, nowhere, false)
+    }
+}
+
+impl InboundConnection {
+    pub(crate) fn new(peer: SocketAddr, local: SocketAddr, is_tls: bool) -> Self {
+        Self {
+            peer,
+            local,
+            is_tls,
+            is_own_user: OnceCell::new(),
+        }
+    }
+
+    /// The scheme under which we are called.
+    pub(super) fn scheme(&self) -> &'static str {
+        if self.is_tls { "https" } else { "http" }
+    }
+
+    /// True if the other end is a process of our own user on this machine.
+    pub(super) async fn is_own_user(&self) -> bool {
+        let (peer, local) = (self.peer, self.local);
+        if !peer.ip().to_canonical().is_loopback() || !local.ip().to_canonical().is_loopback() {
+            return false;
+        }
+        let looked = self.is_own_user.get_or_init(|| async move {
+            let looking = tokio::task::spawn_blocking(move || local_user::owns(peer, local));
+            looking.await.unwrap_or(false)
+        });
+        *looked.await
+    }
+}

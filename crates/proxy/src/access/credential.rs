@@ -1,0 +1,141 @@
+//! What a request presents of who sent it.
+
+use http::HeaderMap;
+
+use crate::config::{COOKIE, TenancySettings};
+
+/// Parts of names that headers have which say who somebody is.
+const TELLING: [&str; 15] = [
+    "auth",
+    "key",
+    "token",
+    "secret",
+    "cookie",
+    "credential",
+    "password",
+    "signature",
+    "jwt",
+    "tenant",
+    "identity",
+    "principal",
+    "email",
+    "account",
+    "user",
+];
+/// Headers that are named like that and say nothing of the kind.
+const HARMLESS: [&str; 3] = ["idempotency-key", "sec-websocket-key", "user-agent"];
+/// What headers begin with that clients of providers and we ourselves define.
+const HARMLESS_PREFIXES: [&str; 3] = ["x-stainless-", "x-trimtab-", "anthropic-"];
+/// Headers that a reverse proxy adds: then the peer is not the one who asks.
+const FORWARDING: [&str; 6] = [
+    "forwarded",
+    "via",
+    "x-real-ip",
+    "x-client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+];
+
+/// The credentials in these headers, with the names of their headers.
+pub(super) fn presented<'a>(
+    tenancy: &'a TenancySettings,
+    headers: &'a HeaderMap,
+) -> Vec<(&'a str, &'a [u8])> {
+    let names = tenancy.credential_headers.iter().map(String::as_str);
+    let all = names.flat_map(|name| {
+        let values = headers
+            .get_all(name)
+            .iter()
+            .map(http::HeaderValue::as_bytes);
+        values.map(move |value| (name, value))
+    });
+    let all = all.filter(|(_, value)| !is_empty(value));
+    let (cookies, mut found): (Vec<_>, Vec<_>) =
+        all.partition(|(name, _)| name.eq_ignore_ascii_case(COOKIE));
+    if found.is_empty() {
+        found = cookies;
+    }
+    found
+}
+
+/// True if a header is there and holds nothing, as where a client was given no key.
+fn is_empty(value: &[u8]) -> bool {
+    let value = value.trim_ascii();
+    value.is_empty() || value.eq_ignore_ascii_case(b"bearer")
+}
+
+/// The user that the operator's header names.
+pub(super) fn user<'a>(tenancy: &TenancySettings, headers: &'a HeaderMap) -> Option<&'a [u8]> {
+    let name = Some(tenancy.user_header.as_str()).filter(|name| !name.is_empty())?;
+    let value = headers.get(name)?.as_bytes();
+    (!value.is_empty()).then_some(value)
+}
+
+/// A header that says that somebody else than the peer asks, or that may be a credential which
+/// the settings do not name.
+pub(super) fn foreign_sign<'a>(
+    tenancy: &TenancySettings,
+    headers: &'a HeaderMap,
+) -> Option<&'a str> {
+    let known = tenancy.credential_headers.iter();
+    let known: Vec<&String> = known.chain([&tenancy.user_header]).collect();
+    let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let mut names = headers.keys().map(http::HeaderName::as_str);
+    names.find(|name| is_forwarding(name) || (may_be_credential(name) && !is_known(name)))
+}
+
+fn is_forwarding(name: &str) -> bool {
+    FORWARDING.contains(&name) || name.starts_with("x-forwarded-")
+}
+
+fn may_be_credential(name: &str) -> bool {
+    let is_harmless = HARMLESS.contains(&name)
+        || HARMLESS_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
+    !is_harmless && TELLING.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::headers::of_pairs;
+
+    #[test]
+    fn cookie_counts_only_without_another_credential() {
+        let tenancy = TenancySettings::default();
+        let names = |pairs: &[(&'static str, &'static str)]| {
+            let headers = of_pairs(pairs);
+            let found = presented(&tenancy, &headers);
+            found
+                .iter()
+                .map(|(name, _)| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[("cookie", "a=b")]), ["cookie"]);
+        let both = [("cookie", "a=b"), ("x-litellm-api-key", "k")];
+        assert_eq!(names(&both), ["x-litellm-api-key"]);
+        for empty in [("x-api-key", " "), ("authorization", "Bearer")] {
+            assert_eq!(names(&[empty]), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn headers_of_others_are_noticed() {
+        let tenancy = TenancySettings::default();
+        for name in ["x-company-auth", "x-forwarded-for", "via", "x-user-id"] {
+            let headers = of_pairs(&[(name, "1")]);
+            assert_eq!(foreign_sign(&tenancy, &headers), Some(name));
+        }
+        let plain = of_pairs(&[
+            ("user-agent", "a"),
+            ("idempotency-key", "b"),
+            ("x-stainless-lang", "js"),
+            ("anthropic-version", "v"),
+            ("content-type", "application/json"),
+            ("x-session-id", "s"),
+            ("authorization", ""),
+        ]);
+        assert_eq!(foreign_sign(&tenancy, &plain), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! Who may ask, whose it is, and how much of it.
+//!
+//! In this order: the host that is named must be ours; the token must be right; without a token
+//! no page of others may ask; the role must allow it; then the tenant is known, and its limits
+//! hold.
+
+mod audit_log;
+mod connection;
+mod credential;
+mod host_check;
+mod local_user;
+mod new_token;
+mod origin_check;
+mod rate_limit;
+mod refusal;
+mod request_id;
+mod store_quota;
+mod stream;
+mod tenant;
+mod tls;
+mod token;
+mod wrong_tokens;
+
+use http::request::Parts;
+
+pub(crate) use audit_log::AuditLog;
+pub(crate) use connection::InboundConnection;
+pub(crate) use rate_limit::CountedRequest;
+pub(crate) use refusal::AccessRefusal;
+pub(crate) use store_quota::{SESSIONS, StoreUse};
+pub(crate) use tenant::{Keys, Tenant};
+pub(crate) use tls::{InboundTls, follow_files, kept, secure};
+pub(crate) use token::TokenTable;
+
+pub use new_token::NewToken;
+pub use tls::TlsProblem;
+
+use crate::config::TokenRole;
+use crate::own::{self, OwnEndpoint};
+use crate::record::Record;
+use crate::settings::Settings;
+use rate_limit::TenantRates;
+use tenant::PresentedIdentity;
+use token::{AdmittedToken, CarriedToken};
+use wrong_tokens::WrongTokens;
+
+/// What is remembered of who asks.
+#[derive(Default)]
+pub(crate) struct AccessState {
+    wrong_tokens: WrongTokens,
+    rates: TenantRates,
+}
+
+/// Who sent a request that is let in.
+pub(crate) struct RequestCaller {
+    /// Whose it is, or why that is not known: then nothing is kept of it.
+    pub(crate) tenant: Result<Tenant, UnknownTenant>,
+    /// The name of its token.
+    pub(crate) token: Option<AdmittedToken>,
+    /// Counts it as long as it lives.
+    pub(crate) counted: Option<CountedRequest>,
+}
+
+/// Why nobody knows whose a request is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnknownTenant {
+    /// More about it.
+    pub(crate) detail: String,
+}
+
+impl UnknownTenant {
+    fn with_header(name: &str) -> Self {
+        let detail = format!(
+            "no known credential, and the header {name}; \
+             tenancy.credential_headers names those that count"
+        );
+        Self { detail }
+    }
+
+    fn without_store() -> Self {
+        let detail = "the store cannot be used".to_owned();
+        Self { detail }
+    }
+
+    fn of_other_user() -> Self {
+        let detail = "no credential, and not from a process of our own user".to_owned();
+        Self { detail }
+    }
+}
+
+/// Everything that is needed to judge a request.
+pub(crate) struct AccessCheck<'a> {
+    pub(crate) state: &'a AccessState,
+    pub(crate) settings: &'a Settings,
+    /// What tells tenants apart; none while there is no store.
+    pub(crate) keys: Option<&'a Keys>,
+    pub(crate) connection: &'a InboundConnection,
+}
+
+impl AccessCheck<'_> {
+    /// Lets a request in or says why not. A token is taken out of its headers.
+    pub(crate) async fn admit(
+        &self,
+        parts: &mut Parts,
+        body_bytes: Option<u64>,
+    ) -> Result<RequestCaller, AccessRefusal> {
+        let config = &self.settings.config;
+        host_check::check(config, self.connection.local, &parts.uri, &parts.headers)?;
+        let endpoint = own::endpoint(parts.uri.path());
+        let token = self.token(parts, endpoint).await?;
+        let is_admin = token.as_ref().is_none_or(|it| it.role == TokenRole::Admin);
+        if endpoint == Some(OwnEndpoint::Status) && !is_admin {
+            return Err(AccessRefusal::role());
+        }
+        if matches!(endpoint, Some(OwnEndpoint::Health | OwnEndpoint::Status)) {
+            // Nothing there belongs to anybody.
+            return Ok(RequestCaller {
+                tenant: Err(UnknownTenant::default()),
+                token,
+                counted: None,
+            });
+        }
+        let tenant = self.tenant(parts, token.as_ref()).await;
+        let counted = self.counted(&tenant, token.as_ref(), body_bytes)?;
+        Ok(RequestCaller {
+            tenant,
+            token,
+            counted,
+        })
+    }
+
+    /// The token of a request, which it must carry where there are any.
+    async fn token(
+        &self,
+        parts: &mut Parts,
+        endpoint: Option<OwnEndpoint>,
+    ) -> Result<Option<AdmittedToken>, AccessRefusal> {
+        let tokens = &self.settings.tokens;
+        let carried = tokens.carried(&parts.headers, endpoint.is_some());
+        if let CarriedToken::Right(token, header) = carried {
+            parts.headers.remove(header);
+            return Ok(Some(token));
+        }
+        // A page does not know a token, so this is asked of requests without one only.
+        let host = host_check::host(&parts.uri, &parts.headers).unwrap_or_default();
+        let called = (self.connection.scheme(), host);
+        origin_check::check(&self.settings.config, called, &parts.headers)?;
+        if !tokens.is_required() || endpoint == Some(OwnEndpoint::Health) {
+            return Ok(None);
+        }
+        Err(match carried {
+            CarriedToken::Wrong => {
+                let peer = self.connection.peer.ip();
+                self.state.wrong_tokens.answer(peer).await
+            }
+            _ => AccessRefusal::token(),
+        })
+    }
+
+    /// Whose a request is. Without a credential and a token of its own that is known only
+    /// where nothing says that several users are behind it, and without any token only of
+    /// processes of our own user.
+    async fn tenant(
+        &self,
+        parts: &Parts,
+        token: Option<&AdmittedToken>,
+    ) -> Result<Tenant, UnknownTenant> {
+        let tenancy = &self.settings.config.tenancy;
+        let presented = PresentedIdentity {
+            token: token.map(|token| &*token.name),
+            user: credential::user(tenancy, &parts.headers),
+            credentials: credential::presented(tenancy, &parts.headers),
+        };
+        if presented.credentials.is_empty() && !token.is_some_and(AdmittedToken::is_named) {
+            let sign = credential::foreign_sign(tenancy, &parts.headers);
+            if let Some(name) = sign {
+                return Err(UnknownTenant::with_header(name));
+            }
+            if token.is_none() && !self.connection.is_own_user().await {
+                return Err(UnknownTenant::of_other_user());
+            }
+        }
+        let keys = self.keys.ok_or_else(UnknownTenant::without_store)?;
+        Ok(keys.tenant(&presented))
+    }
+
+    /// Counts a request against the limits of its tenant, or of its address.
+    fn counted(
+        &self,
+        tenant: &Result<Tenant, UnknownTenant>,
+        token: Option<&AdmittedToken>,
+        body_bytes: Option<u64>,
+    ) -> Result<Option<CountedRequest>, AccessRefusal> {
+        let quotas = &self.settings.config.quotas;
+        if !quotas.limits_requests() {
+            return Ok(None);
+        }
+        let has_own_token = token.is_some_and(AdmittedToken::is_named);
+        let address = self.connection.peer.ip().to_string();
+        let name = match tenant {
+            Ok(tenant) => tenant.quota_name(has_own_token),
+            Err(_) => &address,
+        };
+        let rates = &self.state.rates;
+        rates.begin(name, quotas, body_bytes.unwrap_or(0)).map(Some)
+    }
+}
+
+/// Writes down who asks, before anything is known but the head of a request.
+pub(crate) fn note_sender(record: &mut Record, connection: &InboundConnection, parts: &Parts) {
+    record.peer = connection.peer.to_string();
+    record.request_id = request_id::of(&parts.headers);
+}

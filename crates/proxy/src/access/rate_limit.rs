@@ -1,0 +1,260 @@
+//! How much a tenant may ask for in a minute, and at a time.
+//!
+//! What a minute allows may be used at once; it comes back evenly. So one number is enough for
+//! each limit: when all of it will be back.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::refusal::AccessRefusal;
+use crate::config::TenantQuotas;
+
+const MINUTE: Duration = Duration::from_mins(1);
+/// How many tenants are counted; above it those that use nothing are forgotten.
+const TENANTS: usize = 10_000;
+/// When to try again if too many requests are under way: nobody knows how long they take.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+type ByName = HashMap<String, TenantUse>;
+
+/// What tenants use now.
+#[derive(Clone, Default)]
+pub(crate) struct TenantRates(Arc<Mutex<ByName>>);
+
+/// What one tenant uses now.
+struct TenantUse {
+    requests: Allowance,
+    input_bytes: Allowance,
+    concurrent: u64,
+}
+
+/// An allowance of one minute, of which some may be used up.
+#[derive(Clone, Copy)]
+struct Allowance {
+    /// When all of it is back.
+    whole_at: Instant,
+}
+
+/// A request that counts as long as this lives.
+pub(crate) struct CountedRequest {
+    rates: TenantRates,
+    name: String,
+    input_bytes_per_minute: u64,
+    charged_bytes: u64,
+}
+
+impl TenantRates {
+    /// Counts a request of the tenant `name`, whose body has so many bytes as far as is known.
+    pub(super) fn begin(
+        &self,
+        name: &str,
+        quotas: &TenantQuotas,
+        bytes: u64,
+    ) -> Result<CountedRequest, AccessRefusal> {
+        let now = Instant::now();
+        let mut by_name = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        forget_idle(&mut by_name, now);
+        let tenant = by_name.entry(name.to_owned()).or_insert(TenantUse {
+            requests: Allowance { whole_at: now },
+            input_bytes: Allowance { whole_at: now },
+            concurrent: 0,
+        });
+        tenant.check(quotas, now)?;
+        tenant.concurrent += 1;
+        tenant.requests.charge(quotas.requests_per_minute, 1, now);
+        let per_minute = quotas.input_bytes_per_minute;
+        tenant.input_bytes.charge(per_minute, bytes, now);
+        Ok(CountedRequest {
+            rates: self.clone(),
+            name: name.to_owned(),
+            input_bytes_per_minute: per_minute,
+            charged_bytes: bytes,
+        })
+    }
+}
+
+impl TenantUse {
+    fn check(&self, quotas: &TenantQuotas, now: Instant) -> Result<(), AccessRefusal> {
+        let most = quotas.concurrent_requests;
+        if most > 0 && self.concurrent >= most {
+            return Err(AccessRefusal::rate("concurrent_requests", TRY_AGAIN));
+        }
+        let limits = [
+            (
+                "requests_per_minute",
+                quotas.requests_per_minute,
+                self.requests,
+            ),
+            (
+                "input_bytes_per_minute",
+                quotas.input_bytes_per_minute,
+                self.input_bytes,
+            ),
+        ];
+        for (limit, per_minute, allowance) in limits {
+            if let Some(wait) = allowance.wait(per_minute, now) {
+                return Err(AccessRefusal::rate(limit, wait));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_idle(&self, now: Instant) -> bool {
+        self.concurrent == 0 && self.requests.whole_at <= now && self.input_bytes.whole_at <= now
+    }
+}
+
+impl Allowance {
+    /// How long to wait until one more can be used; none if that is now.
+    fn wait(self, per_minute: u64, now: Instant) -> Option<Duration> {
+        if per_minute == 0 {
+            return None;
+        }
+        let missing = self.whole_at.saturating_duration_since(now) + time_of(per_minute, 1);
+        missing.checked_sub(MINUTE).filter(|wait| !wait.is_zero())
+    }
+
+    /// Uses some of it up. One request may use more than there is: then it takes longer until
+    /// the next.
+    fn charge(&mut self, per_minute: u64, amount: u64, now: Instant) {
+        if per_minute > 0 {
+            self.whole_at = self.whole_at.max(now) + time_of(per_minute, amount);
+        }
+    }
+}
+
+/// How long it takes for so much to come back.
+fn time_of(per_minute: u64, amount: u64) -> Duration {
+    let nanoseconds = MINUTE.as_nanos() * u128::from(amount) / u128::from(per_minute);
+    // A day is longer than anybody waits, and no clock overflows by it.
+    let longest = Duration::from_hours(24);
+    u64::try_from(nanoseconds).map_or(longest, |time| Duration::from_nanos(time).min(longest))
+}
+
+impl CountedRequest {
+    /// Charges what a body had that did not say how long it is.
+    pub(crate) fn charge_rest(&mut self, bytes: u64) {
+        let rest = bytes.saturating_sub(self.charged_bytes);
+        self.charged_bytes += rest;
+        if rest == 0 || self.input_bytes_per_minute == 0 {
+            return;
+        }
+        let per_minute = self.input_bytes_per_minute;
+        self.with(|tenant| tenant.input_bytes.charge(per_minute, rest, Instant::now()));
+    }
+
+    fn with(&self, change: impl FnOnce(&mut TenantUse)) {
+        let mut by_name = self.rates.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tenant) = by_name.get_mut(&self.name) {
+            change(tenant);
+        }
+    }
+}
+
+impl Drop for CountedRequest {
+    fn drop(&mut self) {
+        self.with(|tenant| tenant.concurrent = tenant.concurrent.saturating_sub(1));
+    }
+}
+
+/// Keeps the number of tenants within its bound. Who made up many credentials is forgotten
+/// within a minute of the last request, and sooner if there are too many.
+fn forget_idle(by_name: &mut ByName, now: Instant) {
+    if by_name.len() < TENANTS {
+        return;
+    }
+    by_name.retain(|_, tenant| !tenant.is_idle(now));
+    if by_name.len() < TENANTS {
+        return;
+    }
+    let at_rest = by_name.iter().filter(|(_, tenant)| tenant.concurrent == 0);
+    let mut ends: Vec<Instant> = at_rest
+        .map(|(_, tenant)| tenant.requests.whole_at)
+        .collect();
+    ends.sort_unstable();
+    let Some(median) = ends.get(ends.len() / 2).copied() else {
+        return;
+    };
+    by_name.retain(|_, tenant| tenant.concurrent > 0 || tenant.requests.whole_at > median);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(rates: &TenantRates, quotas: &TenantQuotas, bytes: u64) -> Result<(), &'static str> {
+        match rates.begin("t", quotas, bytes) {
+            Ok(_) => Ok(()),
+            Err(refusal) if refusal.retry_after_seconds() >= Some(1) => Err("later"),
+            Err(_) => Err("never"),
+        }
+    }
+
+    #[test]
+    fn a_minute_of_requests_may_come_at_once() {
+        let rates = TenantRates::default();
+        let quotas = TenantQuotas {
+            requests_per_minute: 3,
+            ..TenantQuotas::default()
+        };
+        for _ in 0..3 {
+            assert_eq!(begin(&rates, &quotas, 0), Ok(()));
+        }
+        assert_eq!(begin(&rates, &quotas, 0), Err("later"));
+        assert!(rates.begin("other", &quotas, 0).is_ok());
+    }
+
+    #[test]
+    fn a_large_body_uses_up_the_minutes_to_come() {
+        let rates = TenantRates::default();
+        let quotas = TenantQuotas {
+            input_bytes_per_minute: 1_000,
+            ..TenantQuotas::default()
+        };
+        let mut counted = rates.begin("t", &quotas, 500).unwrap();
+        assert_eq!(begin(&rates, &quotas, 100), Ok(()));
+        counted.charge_rest(3_000);
+        let refusal = rates.begin("t", &quotas, 1).err().unwrap();
+        let wait = refusal.retry_after_seconds().unwrap();
+        assert!((100..=130).contains(&wait), "{wait}");
+    }
+
+    #[test]
+    fn concurrent_requests_end() {
+        let rates = TenantRates::default();
+        let quotas = TenantQuotas {
+            concurrent_requests: 1,
+            ..TenantQuotas::default()
+        };
+        let first = rates.begin("t", &quotas, 0).unwrap();
+        assert_eq!(begin(&rates, &quotas, 0), Err("later"));
+        drop(first);
+        assert_eq!(begin(&rates, &quotas, 0), Ok(()));
+    }
+
+    #[test]
+    fn made_up_tenants_are_bounded() {
+        let rates = TenantRates::default();
+        let quotas = TenantQuotas {
+            requests_per_minute: 3,
+            ..TenantQuotas::default()
+        };
+        for at in 0..3 * TENANTS {
+            drop(rates.begin(&at.to_string(), &quotas, 0));
+        }
+        assert!(rates.0.lock().unwrap().len() <= TENANTS);
+    }
+
+    #[test]
+    fn the_largest_figures_do_not_overflow() {
+        let rates = TenantRates::default();
+        let quotas = TenantQuotas {
+            requests_per_minute: u64::MAX,
+            input_bytes_per_minute: 1,
+            ..TenantQuotas::default()
+        };
+        assert_eq!(begin(&rates, &quotas, u64::MAX), Ok(()));
+        assert_eq!(begin(&rates, &quotas, u64::MAX), Err("later"));
+    }
+}

@@ -1,0 +1,100 @@
+//! Why a request is refused, and how clients are told.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use trimtab_model::Dialect;
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AccessRefusal {
+    /// The status of the answer.
+    pub(crate) status: StatusCode,
+    /// The reason in records, in a word.
+    pub(crate) reason: &'static str,
+    /// What people are told.
+    pub(crate) message: String,
+    /// When it is worth trying again.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl AccessRefusal {
+    fn new(status: StatusCode, reason: &'static str, message: String) -> Self {
+        Self {
+            status,
+            reason,
+            message,
+            retry_after: None,
+        }
+    }
+
+    /// It names a host that is not ours.
+    pub(super) fn host(message: String) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "host", message)
+    }
+
+    /// It comes from a page that is not ours.
+    pub(super) fn origin(message: String) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "origin", message)
+    }
+
+    /// It carries no valid token.
+    pub(super) fn token() -> Self {
+        let why = "the request carries no valid token of this proxy\n\
+            hint: send it in the header x-trimtab-token";
+        Self::new(StatusCode::UNAUTHORIZED, "token", why.to_owned())
+    }
+
+    /// Its token does not allow what it asks for.
+    pub(super) fn role() -> Self {
+        let why = "the token does not allow this\nhint: use a token with the role admin";
+        Self::new(StatusCode::FORBIDDEN, "role", why.to_owned())
+    }
+
+    /// Its sender has presented too many wrong tokens.
+    pub(super) fn too_many_wrong_tokens() -> Self {
+        let retry_after = Some(Duration::from_secs(1));
+        let why = "too many requests with wrong tokens come from this address";
+        Self {
+            retry_after,
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, "token", why.to_owned())
+        }
+    }
+
+    /// Its tenant has used up what the settings allow.
+    pub(super) fn rate(limit: &'static str, retry_after: Duration) -> Self {
+        let why = format!(
+            "the limit {limit} of this proxy is reached\n\
+             hint: try again later; proxy.quotas in the settings sets the limit"
+        );
+        Self {
+            retry_after: Some(retry_after),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, "rate", why)
+        }
+    }
+
+    /// The body of the answer, as servers of `dialect` write errors.
+    pub(crate) fn body(&self, dialect: Dialect) -> Value {
+        let message = &self.message;
+        let (kind, code) = match self.status {
+            StatusCode::UNAUTHORIZED => ("authentication_error", "invalid_api_key"),
+            StatusCode::TOO_MANY_REQUESTS => ("rate_limit_error", "rate_limit_exceeded"),
+            _ => ("permission_error", "permission_denied"),
+        };
+        match dialect {
+            Dialect::Messages => {
+                json!({"type": "error", "error": {"type": kind, "message": message}})
+            }
+            Dialect::Chat | Dialect::Responses => json!({"error": {
+                "message": message, "type": kind, "param": null, "code": code,
+            }}),
+        }
+    }
+
+    /// The seconds to wait, in whole ones.
+    pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
+        let wait = self.retry_after?;
+        Some(wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).map(|seconds| seconds.max(1))
+    }
+}

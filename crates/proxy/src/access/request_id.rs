@@ -1,0 +1,50 @@
+//! The id of a request, by which people find it in all logs.
+
+use http::HeaderMap;
+
+/// Where clients put an id of their own.
+const CLIENT_HEADER: &str = "x-request-id";
+/// The longest id of a client that is taken over.
+const LONGEST: usize = 128;
+
+/// The client's own id where it is well-formed, else a new one.
+pub(super) fn of(headers: &HeaderMap) -> String {
+    let mut given = headers.get_all(CLIENT_HEADER).iter();
+    let given = match (given.next(), given.next()) {
+        (Some(one), None) => one.to_str().ok().filter(|id| is_well_formed(id)),
+        _ => None,
+    };
+    given.map_or_else(made, str::to_owned)
+}
+
+fn is_well_formed(id: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    !id.is_empty() && id.len() <= LONGEST && id.bytes().all(is_plain)
+}
+
+fn made() -> String {
+    let mut random = [0; 16];
+    // Without randomness ids are not unique; nothing else depends on them.
+    getrandom::fill(&mut random).unwrap_or(());
+    format!("tt-{}", data_encoding::HEXLOWER.encode(&random))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn only_plain_ids_are_taken_over() {
+        let taken = |id: &str| {
+            let id = HeaderValue::from_str(id).unwrap();
+            let name = http::HeaderName::from_static(CLIENT_HEADER);
+            of(&HeaderMap::from_iter([(name, id)]))
+        };
+        assert_eq!(taken("req_0-1.a:b"), "req_0-1.a:b");
+        for bad in ["", "a b", "a\"b", "{}", &"x".repeat(129)] {
+            assert!(taken(bad).starts_with("tt-"), "{bad}");
+        }
+        assert_ne!(of(&HeaderMap::new()), of(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,63 @@
+//! How much of the store a tenant takes.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use trimtab_store::Store;
+
+use super::tenant::Tenant;
+
+/// What the sessions of all tenants begin with, before the tenant's name.
+pub(crate) const SESSIONS: &str = "proxy/";
+/// The store is asked again after this time at the earliest.
+const AT_LEAST: Duration = Duration::from_secs(1);
+/// And after so many times what asking took: a large store is asked less often.
+const PAUSE_FACTOR: u32 = 50;
+
+/// What every tenant had in the store when it was last asked.
+#[derive(Default)]
+pub(crate) struct StoreUse(Mutex<Option<StoreTotals>>);
+
+struct StoreTotals {
+    bytes: HashMap<String, u64>,
+    good_until: Instant,
+}
+
+impl StoreUse {
+    /// The bytes of the tenant's outputs, as of a moment ago. None if the store has to be asked
+    /// and that `may_wait` does not allow, or if it cannot say.
+    pub(crate) fn bytes(&self, store: &dyn Store, tenant: &Tenant, may_wait: bool) -> Option<u64> {
+        let mut totals = if may_wait {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        } else {
+            self.0.try_lock().ok()?
+        };
+        let now = Instant::now();
+        if !matches!(&*totals, Some(totals) if now < totals.good_until) {
+            if !may_wait {
+                return None;
+            }
+            let bytes = added_up(store)?;
+            let pause = (now.elapsed() * PAUSE_FACTOR).max(AT_LEAST);
+            *totals = Some(StoreTotals {
+                bytes,
+                good_until: now + pause,
+            });
+        }
+        let totals = totals.as_ref()?;
+        Some(totals.bytes.get(tenant.as_str()).copied().unwrap_or(0))
+    }
+}
+
+/// The bytes of all outputs, by tenant.
+fn added_up(store: &dyn Store) -> Option<HashMap<String, u64>> {
+    let mut bytes = HashMap::new();
+    for info in store.sessions().ok()? {
+        let inner = info.session.as_str().strip_prefix(SESSIONS);
+        if let Some((tenant, _)) = inner.and_then(|inner| inner.split_once('/')) {
+            *bytes.entry(tenant.to_owned()).or_insert(0) += info.byte_size;
+        }
+    }
+    Some(bytes)
+}

@@ -1,0 +1,190 @@
+//! Whose sessions they are.
+//!
+//! A tenant is a keyed digest of what a request presents: the name of its token, the user that
+//! the operator's header names, and its credentials. The key is a secret of this installation,
+//! kept in the store: a digest says nothing about the credential, and nobody else can make one.
+//! What a header says about a session is only ever looked up within its tenant.
+
+/// How many characters of a digest make a name: 96 bits.
+const NAME: usize = 24;
+
+/// The keys of this installation, one for each purpose.
+#[derive(Clone)]
+pub(crate) struct Keys {
+    tenants: [u8; 32],
+    sessions: [u8; 32],
+    prints: [u8; 192],
+}
+
+impl Keys {
+    /// The keys that belong to the secret of a store.
+    pub(crate) fn derive(secret: &[u8]) -> Self {
+        let mut prints = [0; 192];
+        blake3::Hasher::new_derive_key("trimtab proxy 2026 prints")
+            .update(secret)
+            .finalize_xof()
+            .fill(&mut prints);
+        Self {
+            tenants: blake3::derive_key("trimtab proxy 2026 tenants", secret),
+            sessions: blake3::derive_key("trimtab proxy 2026 sessions", secret),
+            prints,
+        }
+    }
+
+    /// The tenant of who presents this.
+    pub(crate) fn tenant(&self, presented: &PresentedIdentity<'_>) -> Tenant {
+        let mut hasher = blake3::Hasher::new_keyed(&self.tenants);
+        // No header has a name with a colon.
+        let token = presented.token.map(|name| (":token", name.as_bytes()));
+        let user = presented.user.map(|user| (":user", user));
+        for (name, value) in token.into_iter().chain(user) {
+            add(&mut hasher, name.as_bytes());
+            add(&mut hasher, value);
+        }
+        let scope = if hasher.count() > 0 {
+            short(&hasher)
+        } else {
+            String::new()
+        };
+        for (name, value) in &presented.credentials {
+            add(&mut hasher, name.as_bytes());
+            add(&mut hasher, value);
+        }
+        let name = short(&hasher);
+        Tenant { name, scope }
+    }
+
+    /// A name for what `parts` say, within a tenant.
+    pub(crate) fn name(&self, tenant: &Tenant, parts: &[&[u8]]) -> String {
+        let mut hasher = blake3::Hasher::new_keyed(&self.sessions);
+        add(&mut hasher, tenant.name.as_bytes());
+        for part in parts {
+            add(&mut hasher, part);
+        }
+        short(&hasher)
+    }
+
+    /// A name for what `parts` say, whatever the credentials are: only token and user count.
+    pub(crate) fn common_name(&self, tenant: &Tenant, parts: &[&[u8]]) -> String {
+        let mut hasher = blake3::Hasher::new_keyed(&self.sessions);
+        add(&mut hasher, tenant.scope.as_bytes());
+        for part in parts {
+            add(&mut hasher, part);
+        }
+        short(&hasher)
+    }
+
+    /// A number between 0 and 1 that belongs to `name`.
+    pub(crate) fn share(&self, name: &str) -> f64 {
+        let hash = blake3::keyed_hash(&self.sessions, name.as_bytes());
+        let [first, second, third, ..] = *hash.as_bytes();
+        f64::from(u32::from_le_bytes([first, second, third, 0])) / f64::from(1 << 24)
+    }
+
+    /// The key of message prints.
+    pub(crate) fn prints(&self) -> &[u8; 192] {
+        &self.prints
+    }
+}
+
+/// Adds a part so that no two lists of parts give the same bytes.
+fn add(hasher: &mut blake3::Hasher, part: &[u8]) {
+    hasher
+        .update(&(part.len() as u64).to_le_bytes())
+        .update(part);
+}
+
+fn short(hasher: &blake3::Hasher) -> String {
+    hasher.finalize().to_hex().chars().take(NAME).collect()
+}
+
+/// What a request presents of who sent it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PresentedIdentity<'a> {
+    /// The name of its token.
+    pub(crate) token: Option<&'a str>,
+    /// The user that the operator's header names.
+    pub(crate) user: Option<&'a [u8]>,
+    /// Its credentials, with the names of their headers.
+    pub(crate) credentials: Vec<(&'a str, &'a [u8])>,
+}
+
+/// Whose sessions they are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Tenant {
+    name: String,
+    /// A digest of token and user alone; empty without both.
+    scope: String,
+}
+
+impl Tenant {
+    /// Its name.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.name
+    }
+
+    /// What its quotas are counted under. A credential can be made up, a token cannot: whoever
+    /// has one of their own is counted by it.
+    pub(super) fn quota_name(&self, has_own_token: bool) -> &str {
+        if has_own_token {
+            &self.scope
+        } else {
+            &self.name
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn presenting(name: &'static str, value: &'static str) -> PresentedIdentity<'static> {
+        PresentedIdentity {
+            credentials: vec![(name, value.as_bytes())],
+            ..PresentedIdentity::default()
+        }
+    }
+
+    #[test]
+    fn tenant_depends_on_credential_and_secret() {
+        let keys = Keys::derive(b"secret");
+        let one = keys.tenant(&presenting("x-api-key", "sk-1"));
+        let again = Keys::derive(b"secret");
+        assert_eq!(one, again.tenant(&presenting("x-api-key", "sk-1")));
+        assert_ne!(one, keys.tenant(&presenting("x-api-key", "sk-2")));
+        assert_ne!(one, keys.tenant(&presenting("authorization", "sk-1")));
+        assert_ne!(one, keys.tenant(&PresentedIdentity::default()));
+        assert!(!one.as_str().contains("sk-1"));
+        let other = Keys::derive(b"another");
+        assert_ne!(one, other.tenant(&presenting("x-api-key", "sk-1")));
+    }
+
+    #[test]
+    fn token_and_user_narrow_the_tenant() {
+        let keys = Keys::derive(b"secret");
+        let of = |token, user: Option<&'static str>, key| {
+            keys.tenant(&PresentedIdentity {
+                token,
+                user: user.map(str::as_bytes),
+                ..presenting("x-api-key", key)
+            })
+        };
+        let plain = of(None, None, "k");
+        let ann = of(Some("ann"), None, "k");
+        let bob = of(None, Some("bob"), "k");
+        assert!(plain != ann && plain != bob && ann != bob);
+        assert_ne!(bob, of(None, Some("bob"), "other"));
+        let scope = |tenant: &Tenant| keys.common_name(tenant, &[b"x"]);
+        assert_eq!(scope(&ann), scope(&of(Some("ann"), None, "renewed")));
+        assert_ne!(scope(&ann), scope(&of(Some("eve"), None, "renewed")));
+    }
+
+    #[test]
+    fn names_of_other_parts_are_other_names() {
+        let keys = Keys::derive(b"secret");
+        let tenant = keys.tenant(&PresentedIdentity::default());
+        let name = |parts: &[&[u8]]| keys.name(&tenant, parts);
+        assert_ne!(name(&[b"ab", b"c"]), name(&[b"a", b"bc"]));
+        assert!((0.0..1.0).contains(&keys.share("x")));
+    }
+}

@@ -1,0 +1,180 @@
+//! The tokens of this proxy, and which one a request carries.
+
+use std::sync::Arc;
+
+use data_encoding::HEXLOWER_PERMISSIVE;
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, HeaderName};
+use sha2::{Digest, Sha256};
+
+use crate::config::{ProxyConfig, TokenRole};
+use crate::headers;
+
+/// The name of the token that the setting `token` holds.
+const DEFAULT: &str = "default";
+const BEARER: &[u8] = b"Bearer ";
+
+/// The tokens of this proxy.
+pub(crate) struct TokenTable(Vec<KnownToken>);
+
+struct KnownToken {
+    digest: TokenDigest,
+    admitted: AdmittedToken,
+}
+
+/// A token that a request carried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AdmittedToken {
+    /// Whose it is.
+    pub(crate) name: Arc<str>,
+    /// What it allows.
+    pub(super) role: TokenRole,
+}
+
+impl AdmittedToken {
+    /// True if it has a name of its own: one person's, as far as we know.
+    pub(super) fn is_named(&self) -> bool {
+        &*self.name != DEFAULT
+    }
+}
+
+/// A digest of a token. Two of them are compared in constant time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct TokenDigest(blake3::Hash);
+
+impl TokenDigest {
+    fn of_token(token: &[u8]) -> Self {
+        Self::of_sha256(&Sha256::digest(token))
+    }
+
+    /// A comparison of `blake3::Hash` takes constant time; one of bytes does not.
+    fn of_sha256(sha256: &[u8]) -> Self {
+        Self(blake3::hash(sha256))
+    }
+}
+
+/// What a request carries in the place of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CarriedToken {
+    /// Nothing.
+    None,
+    /// Something that is no token of ours.
+    Wrong,
+    /// A token of ours, in this header.
+    Right(AdmittedToken, HeaderName),
+}
+
+impl TokenTable {
+    /// The tokens of settings that were checked.
+    pub(crate) fn new(config: &ProxyConfig) -> Self {
+        let default = config.token.iter().map(|token| KnownToken {
+            digest: TokenDigest::of_token(token.reveal().as_bytes()),
+            admitted: AdmittedToken {
+                name: Arc::from(DEFAULT),
+                role: TokenRole::Admin,
+            },
+        });
+        let named = config.tokens.iter().filter_map(|token| {
+            let digest = match (&token.token, &token.sha256) {
+                (Some(token), _) => TokenDigest::of_token(token.reveal().as_bytes()),
+                (None, Some(hex)) => {
+                    let sha256 = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?;
+                    TokenDigest::of_sha256(&sha256)
+                }
+                (None, None) => return None,
+            };
+            let admitted = AdmittedToken {
+                name: Arc::from(token.name.as_str()),
+                role: token.role,
+            };
+            Some(KnownToken { digest, admitted })
+        });
+        Self(default.chain(named).collect())
+    }
+
+    /// True if every request must carry one.
+    pub(super) fn is_required(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// What these headers carry. Where a provider's key stands, a token counts only on
+    /// endpoints of our own.
+    pub(super) fn carried(&self, headers: &HeaderMap, is_own: bool) -> CarriedToken {
+        let by_header = headers
+            .get(headers::TOKEN)
+            .map(|value| (value.as_bytes(), headers::TOKEN));
+        let by_bearer = headers
+            .get(AUTHORIZATION)
+            .filter(|_| is_own)
+            .and_then(|value| value.as_bytes().strip_prefix(BEARER))
+            .map(|token| (token, AUTHORIZATION));
+        let Some((presented, header)) = by_header.or(by_bearer) else {
+            return CarriedToken::None;
+        };
+        match self.find(presented) {
+            Some(admitted) => CarriedToken::Right(admitted, header),
+            None => CarriedToken::Wrong,
+        }
+    }
+
+    /// Compares with every token, so that the time does not tell which one is nearly right.
+    fn find(&self, presented: &[u8]) -> Option<AdmittedToken> {
+        let digest = TokenDigest::of_token(presented);
+        let mut found = None;
+        for known in &self.0 {
+            if known.digest == digest {
+                found = Some(known.admitted.clone());
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{NamedToken, Secret};
+    use http::HeaderValue;
+
+    const ONE: &str = "0f8fad5bd9cb469fa16570867728950e";
+    const OTHER: &str = "7c9e6679f42b4c0ab2f0a1d5e8c3b614";
+
+    fn table() -> TokenTable {
+        let sha256 = data_encoding::HEXUPPER.encode(&Sha256::digest(OTHER));
+        TokenTable::new(&ProxyConfig {
+            token: Some(Secret::new(ONE)),
+            tokens: vec![NamedToken {
+                name: "ann".to_owned(),
+                role: TokenRole::Use,
+                token: None,
+                sha256: Some(sha256),
+            }],
+            ..ProxyConfig::default()
+        })
+    }
+
+    fn carried(name: HeaderName, value: &str, is_own: bool) -> CarriedToken {
+        let value = HeaderValue::from_str(value).unwrap();
+        table().carried(&HeaderMap::from_iter([(name, value)]), is_own)
+    }
+
+    #[test]
+    fn tokens_are_found_by_themselves_and_by_digest() {
+        let name = |carried| match carried {
+            CarriedToken::Right(token, _) => token.name.to_string(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(name(carried(headers::TOKEN, ONE, false)), DEFAULT);
+        assert_eq!(name(carried(headers::TOKEN, OTHER, false)), "ann");
+        assert_eq!(name(carried(headers::TOKEN, "x", false)), "Wrong");
+        assert_eq!(name(carried(headers::TOKEN, "", false)), "Wrong");
+    }
+
+    #[test]
+    fn provider_keys_are_no_tokens() {
+        let bearer = format!("Bearer {ONE}");
+        assert_eq!(carried(AUTHORIZATION, &bearer, false), CarriedToken::None);
+        let own = carried(AUTHORIZATION, &bearer, true);
+        assert!(matches!(own, CarriedToken::Right(..)));
+    }
+}

@@ -1,0 +1,102 @@
+//! What is wrong with the settings of access.
+
+use std::collections::BTreeSet;
+
+use http::HeaderName;
+
+use super::check::Bad;
+use super::token_strength::{LEAST_BITS, is_strong};
+use super::{NamedToken, ProxyConfig, Secret};
+
+/// How to make a token.
+const MAKE_ONE: &str = "hint: `trimtab config token` makes one";
+
+/// Adds everything that is wrong.
+pub(super) fn check(bad: &mut Bad, config: &ProxyConfig) {
+    exposure(bad, config);
+    if let Some(token) = &config.token {
+        strength(bad, "token", token);
+    }
+    let mut names = BTreeSet::from(["default"]);
+    for (at, token) in config.tokens.iter().enumerate() {
+        let setting = format!("tokens[{at}]");
+        named_token(bad, &setting, token);
+        if !names.insert(&token.name) {
+            let allowed = "a name that no other token has; token is called default";
+            bad.add(&format!("{setting}.name"), &token.name, allowed);
+        }
+    }
+    for (at, origin) in config.origins.iter().enumerate() {
+        if !is_origin(origin) {
+            let allowed = "an origin such as https://app.example or vscode-file://vscode-app\n\
+                hint: any page can have the origin null; let such a client send a token";
+            bad.add(&format!("origins[{at}]"), origin, allowed);
+        }
+    }
+    tenancy(bad, config);
+}
+
+/// Others may reach us only with a token.
+fn exposure(bad: &mut Bad, config: &ProxyConfig) {
+    let has_token = config.token.is_some() || !config.tokens.is_empty();
+    if !config.listen.ip().is_loopback() && !has_token {
+        let allowed = "a loopback address such as 127.0.0.1, as long as no token is set\n\
+            hint: set token to let other machines in; `trimtab config token` makes one";
+        bad.add("listen", &config.listen, allowed);
+    }
+}
+
+fn named_token(bad: &mut Bad, setting: &str, token: &NamedToken) {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+    let name = &token.name;
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(is_plain) {
+        let allowed = "1 to 64 letters, digits and the signs - _ . @";
+        bad.add(&format!("{setting}.name"), name, allowed);
+    }
+    match (&token.token, &token.sha256) {
+        (Some(token), None) => strength(bad, &format!("{setting}.token"), token),
+        (None, Some(digest)) => {
+            if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                let allowed = format!("64 hexadecimal digits\n{MAKE_ONE}");
+                bad.add(&format!("{setting}.sha256"), &"***", &allowed);
+            }
+        }
+        _ => {
+            let allowed = format!("either token or sha256\n{MAKE_ONE}");
+            bad.add(setting, name, &allowed);
+        }
+    }
+}
+
+fn strength(bad: &mut Bad, setting: &str, token: &Secret) {
+    if !is_strong(token.reveal()) {
+        let allowed = format!("a random text of at least {LEAST_BITS} bits\n{MAKE_ONE}");
+        bad.add(setting, &"***", &allowed);
+    }
+}
+
+fn is_origin(origin: &str) -> bool {
+    let parts = origin.split_once("://");
+    parts.is_some_and(|(scheme, rest)| {
+        let in_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        let in_rest = |byte: u8| byte.is_ascii_graphic() && !b"/*?#@\\".contains(&byte);
+        !scheme.is_empty()
+            && scheme.bytes().all(in_scheme)
+            && !rest.is_empty()
+            && rest.bytes().all(in_rest)
+    })
+}
+
+fn tenancy(bad: &mut Bad, config: &ProxyConfig) {
+    let tenancy = &config.tenancy;
+    for (at, name) in tenancy.credential_headers.iter().enumerate() {
+        if name.parse::<HeaderName>().is_err() {
+            let setting = format!("tenancy.credential_headers[{at}]");
+            bad.add(&setting, name, "the name of a header");
+        }
+    }
+    let user = &tenancy.user_header;
+    if !user.is_empty() && user.parse::<HeaderName>().is_err() {
+        bad.add("tenancy.user_header", user, "the name of a header");
+    }
+}

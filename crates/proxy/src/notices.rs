@@ -1,0 +1,23 @@
+//! What an operator should know, brought to whoever can tell them.
+
+use std::sync::Arc;
+
+/// Where notices for the operator go.
+pub(crate) type NoticeSink = Box<dyn Fn(&str) + Send + Sync>;
+
+/// What tells the operator something, if anybody does.
+#[derive(Clone)]
+pub(crate) struct Notices(Option<Arc<NoticeSink>>);
+
+impl Notices {
+    pub(crate) fn new(sink: Option<NoticeSink>) -> Self {
+        Self(sink.map(Arc::new))
+    }
+
+    /// Tells something. Whoever is told must not wait for anything.
+    pub(crate) fn say(&self, notice: &str) {
+        if let Some(sink) = &self.0 {
+            sink(notice);
+        }
+    }
+}
