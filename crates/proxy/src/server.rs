@@ -107,8 +107,9 @@ impl Proxy {
         }
     }
 
-    /// The same, telling `notices` what an operator should know: that the store cannot be
-    /// used, that it can be used again, what was removed from it.
+    /// The same, telling `notices` what an operator should know: that the store cannot be used
+    /// or can be used again, what was removed from it, that a certificate was read again or
+    /// cannot be used, that the audit log cannot be written.
     #[must_use]
     pub fn notices(mut self, notices: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.notices = Some(Box::new(notices));
@@ -119,14 +120,6 @@ impl Proxy {
     #[must_use]
     pub fn log(mut self, sink: impl Fn(&Record) + Send + Sync + 'static) -> Self {
         self.sink = Some(Box::new(sink));
-        self
-    }
-
-    /// The same, telling `notices` what an operator should know: that a certificate was read
-    /// again or cannot be used, that the audit log cannot be written.
-    #[must_use]
-    pub fn notices(mut self, notices: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.notices = Some(Box::new(notices));
         self
     }
 

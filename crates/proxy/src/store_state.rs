@@ -64,11 +64,7 @@ pub(crate) struct StoreState {
 
 impl StoreState {
     /// Opens the store, if that is possible.
-    pub(crate) fn new(
-        open: OpenStore,
-        notices: Notices,
-        memory: MemoryBudget,
-    ) -> Self {
+    pub(crate) fn new(open: OpenStore, notices: Notices, memory: MemoryBudget) -> Self {
         let state = Self {
             open,
             notices,

@@ -11,32 +11,32 @@
     reason = "helpers of tests fail and report as tests do"
 )]
 
+mod access;
+mod agent_tools;
+mod audit_log;
+mod bounded_work;
+mod config_trust;
+mod connections;
 mod damaged_store;
 mod erasure;
-mod bounded_work;
-mod process;
-mod store_secret;
-mod agent_tools;
-mod terminal;
-mod terminal_device;
-mod rewinds;
-mod two_proxies;
-mod untouched;
-mod connections;
-mod memory;
-mod sockets;
-mod config_trust;
-mod key_routing;
-mod network;
-mod recorder;
-mod repository;
-mod access;
-mod audit_log;
 mod host_origin;
 mod inbound_tls;
+mod key_routing;
+mod memory;
+mod network;
+mod process;
 mod quotas;
+mod recorder;
+mod repository;
+mod rewinds;
+mod sockets;
+mod store_secret;
 mod tenancy;
+mod terminal;
+mod terminal_device;
 mod tokens;
+mod two_proxies;
+mod untouched;
 
 #[path = "../chat/run.rs"]
 #[allow(dead_code, reason = "other test binaries use the rest of it")]

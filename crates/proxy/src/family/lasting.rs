@@ -1,7 +1,7 @@
 //! Conversations in memory and what happens to their sessions in the store meanwhile.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use trimtab_store::{SessionId, Store};

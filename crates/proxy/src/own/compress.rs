@@ -40,7 +40,7 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
         dialect,
         path: asked.path.clone(),
         headers: asked.headers.clone(),
-        tenant,
+        tenant: tenant.clone(),
         body: body.clone(),
         hashed: None,
     };

@@ -132,6 +132,7 @@ impl Managed {
         Work {
             shared: Arc::clone(&self.work.shared),
             opened: Arc::clone(&self.work.opened),
+            tenant: self.work.tenant.clone(),
             settings: Arc::clone(&self.work.settings),
             dialect: self.work.dialect,
             path: self.work.path.clone(),

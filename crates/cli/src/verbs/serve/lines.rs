@@ -58,10 +58,7 @@ pub fn pointing(url: &str, upstreams: &[Upstream]) -> String {
             Provider::OpenAi => ("OpenAI clients:   ", "/v1"),
         };
         let (variable, prefix) = (provider.base_variable(), &upstream.prefix);
-        let _ = write!(
-            text,
-            "\n  {clients}  {variable}={url}{prefix}{path}"
-        );
+        let _ = write!(text, "\n  {clients}  {variable}={url}{prefix}{path}");
     }
     text
 }

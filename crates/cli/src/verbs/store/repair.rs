@@ -7,8 +7,8 @@ use trimtab::store::{FolderStore, Repaired};
 
 use crate::args::Common;
 use crate::exit::Failure;
-use crate::ui::visible::visible_json;
 use crate::ui::Terminal;
+use crate::ui::visible::visible_json;
 use crate::verbs::output::place::explain;
 
 /// What `trimtab store repair --help` says first.
