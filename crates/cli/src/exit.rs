@@ -63,8 +63,9 @@ pub fn with_hint(text: &str) -> (String, Option<String>) {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Input { message, .. } | Self::Stuck { message, .. } => f.write_str(message),
-            Self::NotFound(message) => f.write_str(message),
+            Self::Input { message, .. } | Self::Stuck { message, .. } | Self::NotFound(message) => {
+                f.write_str(message)
+            }
             Self::Child(code) => write!(f, "the command ended with code {code}"),
             Self::Found => f.write_str("something is wrong"),
             Self::Told => f.write_str("the input is wrong"),

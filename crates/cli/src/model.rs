@@ -111,12 +111,11 @@ fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endp
         let message = format!("{from}{message}");
         Failure::Input { message, hint }
     };
-    let endpoint = match base_url {
-        Some(base) => Endpoint::new(base).map_err(|error| bad("", &error))?,
-        None => {
-            let found = Endpoint::from_env(dialect);
-            found.map_err(|error| bad(&format!("{address}: "), &error))?
-        }
+    let endpoint = if let Some(base) = base_url {
+        Endpoint::new(base).map_err(|error| bad("", &error))?
+    } else {
+        let found = Endpoint::from_env(dialect);
+        found.map_err(|error| bad(&format!("{address}: "), &error))?
     };
     let Some(key) = handover::key(variable) else {
         // A server of one's own may not want a key; the provider does.

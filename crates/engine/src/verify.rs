@@ -217,10 +217,9 @@ impl<'a> Verifier<'a> {
     fn ends_round(&self, role: Role) -> bool {
         match (self.dialect, role) {
             (Dialect::Chat, role) => role != Role::Tool,
-            // The provider finds an output by its id, wherever it stands behind the call.
-            (Dialect::Responses, _) => false,
-            // Answers in a row are one message to the provider, and the system's are none.
-            (Dialect::Messages, Role::Tool | Role::System) => false,
+            // Responses finds an output by its id, wherever it stands behind the call. In
+            // Messages, answers in a row are one message, and the system's are none.
+            (Dialect::Responses, _) | (Dialect::Messages, Role::Tool | Role::System) => false,
             (Dialect::Messages, Role::Assistant) => self.answering,
             (Dialect::Messages, Role::User) => true,
         }

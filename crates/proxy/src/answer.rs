@@ -107,8 +107,8 @@ pub(crate) fn calls_a_tool(dialect: Dialect, body: &[u8]) -> bool {
 /// False if a JSON text has none of the names in it.
 pub(crate) fn may_name(json: &[u8], names: &[&str]) -> bool {
     let escaped = || memmem::find(json, b"\\u00").is_some();
-    let named = |name: &&str| memmem::find(json, name.as_bytes()).is_some();
-    names.iter().any(named) || escaped()
+    let is_named = |name: &&str| memmem::find(json, name.as_bytes()).is_some();
+    names.iter().any(is_named) || escaped()
 }
 
 /// What the model said in a whole answer.

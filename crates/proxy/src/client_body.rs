@@ -53,7 +53,7 @@ pub(crate) struct ClientBody {
 
 impl ClientBody {
     /// The body, and what will be known of its faults.
-    pub(crate) fn new(
+    pub(crate) fn watched(
         incoming: Incoming,
         limit: Duration,
         connection: Option<Arc<Connection>>,

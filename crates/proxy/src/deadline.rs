@@ -85,14 +85,14 @@ mod tests {
     #[tokio::test]
     async fn work_is_stopped_when_nobody_waits_for_it() {
         let permits = Arc::new(Semaphore::new(1));
-        let working = tokio::spawn(within(Duration::from_secs(600), endless(&permits)));
+        let working = tokio::spawn(within(Duration::from_mins(10), endless(&permits)));
         working.abort();
         drop(permits.acquire().await.unwrap());
     }
 
     #[tokio::test]
     async fn result_and_panic_are_told_apart() {
-        let limit = Duration::from_secs(60);
+        let limit = Duration::from_mins(1);
         assert_eq!(within(limit, || 7).await, Ok(7));
         let panicked = within(limit, || panic!("a fault of ours")).await;
         assert_eq!(panicked, Err::<(), _>(Unfinished::Panicked));

@@ -234,8 +234,10 @@ mod tests {
         progress.end(start);
         // A ping is no request.
         progress.has_read(start + SECOND);
-        let over = start + Duration::from_millis(limits.keep_alive_ms);
-        assert_eq!(progress.order(over - SECOND, &limits), Order::Serve);
+        let kept = Duration::from_millis(limits.keep_alive_ms);
+        let over = start + kept;
+        let before = start + kept.saturating_sub(SECOND);
+        assert_eq!(progress.order(before, &limits), Order::Serve);
         assert_eq!(progress.order(over, &limits), Order::Finish);
     }
 

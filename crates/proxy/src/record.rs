@@ -190,7 +190,7 @@ pub struct Report {
     pub over_memory: u64,
     /// Sessions in memory.
     pub sessions: u64,
-    /// Connections of clients that are open, WebSockets included.
+    /// Connections of clients that are open, tunnels included.
     pub connections: u64,
     /// Bytes of the memory budget that requests and caches take now.
     pub memory_bytes: u64,

@@ -143,6 +143,10 @@ impl Proxy {
     }
 
     /// Starts it on the runtime that this is called from.
+    #[expect(
+        clippy::unused_async,
+        reason = "it has to be called on a runtime, which only a future shows"
+    )]
     pub async fn run(self) -> Result<Running, StartError> {
         self.config.check()?;
         let tls = Arc::new(InboundTls::new(self.config.tls.as_ref())?);
@@ -328,9 +332,9 @@ impl Acceptor {
             }
             let connections = &self.shared.connections;
             tokio::select! {
-                accepted = listener.accept(), if waiting.is_none() => match accepted {
-                    Ok(accepted) => waiting = Some(accepted),
-                    Err(_) => {
+                accepted = listener.accept(), if waiting.is_none() => {
+                    waiting = accepted.ok();
+                    if waiting.is_none() {
                         // Usually too many open files.
                         connections.end_least();
                         tokio::time::sleep(ACCEPT_AGAIN).await;

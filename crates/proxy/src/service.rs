@@ -158,7 +158,7 @@ pub(crate) async fn handle(
         Err(refusal) => (Err(UnknownTenant::default()), Some(refusal)),
     };
     let wait = settings.config.limits.body_idle_time();
-    let (body, body_fault) = ClientBody::new(incoming, wait, connection.clone());
+    let (body, body_fault) = ClientBody::watched(incoming, wait, connection.clone());
     let body = counted(body, Arc::clone(&note.body_bytes));
     let is_own = own::endpoint(parts.uri.path()).is_some();
     let asked = Asked {
@@ -215,7 +215,7 @@ async fn forward(mut asked: Asked, body: Body) -> Response<Body> {
         Some(_) if aside::is_count(&asked.path) => "count",
         Some(_) if bypass => "bypass",
         Some(dialect) => match asked.shared.store_state.usable() {
-            Some(opened) => return look_into(asked, opened, dialect, body).await,
+            Some(opened) => return Box::pin(look_into(asked, opened, dialect, body)).await,
             None => "store",
         },
     };
@@ -238,7 +238,7 @@ async fn look_into(
     let (reason, read, rest) = match receive(body, limit, memory, seen).await {
         Received::Whole(bytes, memory) => {
             asked.planning = memory;
-            return manage(asked, opened, dialect, (bytes, hashed)).await;
+            return Box::pin(manage(asked, opened, dialect, (bytes, hashed))).await;
         }
         Received::Broken(..) => return asked.broken_body(),
         Received::TooLong(read, rest) => ("body-too-long", read, rest),

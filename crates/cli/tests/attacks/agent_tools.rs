@@ -343,7 +343,7 @@ fn search_is_bounded_for_bad_patterns_and_long_lines() {
     let size = if crate::is_long_run() { 1_500 } else { 150 };
     let mut line = fs::File::create(place.workspace().join("line")).unwrap();
     for _ in 0..size {
-        std::io::Write::write_all(&mut line, &[b'a'; 1_000_000]).unwrap();
+        std::io::Write::write_all(&mut line, &vec![b'a'; 1_000_000]).unwrap();
     }
     std::io::Write::write_all(&mut line, b" needle ").unwrap();
     drop(line);

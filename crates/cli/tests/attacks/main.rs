@@ -5,10 +5,12 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stderr,
-    reason = "helpers of tests fail and report as tests do"
+    clippy::similar_names,
+    reason = "helpers of tests fail and report as tests do, and a server is served"
 )]
 
 mod access;

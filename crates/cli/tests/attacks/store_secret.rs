@@ -180,19 +180,24 @@ async fn erased_session_in_memory_sends_no_dead_ref() {
 #[tokio::test(flavor = "multi_thread")]
 async fn collection_leaves_sessions_in_memory_alone() {
     let upstream = upstream().await;
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().to_owned();
-    let served = Served::start_in(folder, &["--upstream", &upstream.url()]);
+    // The folder of the proxy goes with it; the store is looked at afterwards.
+    let outer = tempfile::tempdir().unwrap();
+    let home = outer.path().to_owned();
+    let store = home.join("store").display().to_string();
+    let served = Served::start(&["--upstream", &upstream.url(), "--store", &store]);
     let body = with_output(CHAT, 4_000);
     let answer = send(&served, &body).await;
     let session = answer.header("x-trimtab-session").to_owned();
     let would_take = || {
+        let place = ["--store", &store];
         let dry = ["output", "gc", "--older-than", "0s", "--dry-run", "--json"];
+        let dry = [dry.as_slice(), &place].concat();
         let (stdout, _) = texts(&trimtab(&home, &dry).output().unwrap());
         stdout.contains(&session)
     };
     eventually("the session is leased", async || !would_take()).await;
-    let gc = finished(&home, &["output", "gc", "--older-than", "0s"]);
+    let gc = ["output", "gc", "--older-than", "0s", "--store", &store];
+    let gc = finished(&home, &gc);
     assert!(gc.status.success());
     all_are_live(&served, &shown(&upstream)).await;
     served.signal("TERM");

@@ -286,7 +286,7 @@ fn hostile_server(status: &'static str) -> String {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
             std::thread::spawn(move || {
-                let mut request = [0; 65536];
+                let mut request = vec![0; 65536];
                 let _ = stream.read(&mut request);
                 let body = json!({"error": {"message": HOSTILE, "type": HOSTILE, "code": HOSTILE}});
                 // Raw in the body: not every server writes JSON.

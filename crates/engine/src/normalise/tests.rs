@@ -248,8 +248,10 @@ fn an_empty_answer_at_the_end_of_messages_stays() {
 #[test]
 fn only_a_thought_with_an_id_must_lead_to_something_in_responses() {
     let thought = |extra: Vec<(String, RawJson)>| {
-        let mut thought = Reasoning::default();
-        thought.extra = extra;
+        let thought = Reasoning {
+            extra,
+            ..Reasoning::default()
+        };
         Message::new(Role::Assistant, vec![Part::Reasoning(thought)])
     };
     let named = thought(vec![("id".to_owned(), RawJson::of(&"rs_1"))]);

@@ -24,7 +24,7 @@ pub struct Limits {
     pub plans: usize,
     /// Sessions kept in memory; older ones are read from the store when they come back.
     pub sessions: usize,
-    /// Connections at the same time, WebSockets included. Above that the one that is worth
+    /// Connections at the same time, tunnels included. Above that the one that is worth
     /// least is ended; if all are needed, others wait to be accepted.
     pub connections: usize,
     /// Requests at the same time on one HTTP/2 connection.

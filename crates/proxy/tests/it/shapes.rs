@@ -158,7 +158,7 @@ fn quote(text: &str, style: usize, out: &mut String) {
     for unit in text.encode_utf16() {
         match unit {
             0x20..=0x21 | 0x23..=0x5b | 0x5d..=0x7e => {
-                out.push(char::from_u32(unit.into()).unwrap())
+                out.push(char::from_u32(unit.into()).unwrap());
             }
             _ => {
                 let _ = write!(out, "\\u{unit:04x}");

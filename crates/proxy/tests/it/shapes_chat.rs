@@ -13,7 +13,7 @@ pub(crate) fn chat(dice: &mut Dice, bytes: usize) -> (Json, bool) {
         let role = dice.pick(&["user", "assistant"]);
         entries.push(said(role, text(long)));
     }
-    for _ in 0..1 + dice.below(8) {
+    for _ in 0..=dice.below(8) {
         entry(dice, &mut entries);
     }
     if dice.once_in(8) {
@@ -126,7 +126,7 @@ fn calls(dice: &mut Dice, ids: &[String]) -> Json {
 }
 
 fn round(dice: &mut Dice, entries: &mut Entries) {
-    let mut ids: Vec<String> = (0..1 + dice.below(3)).map(|_| entries.call_id()).collect();
+    let mut ids: Vec<String> = (0..=dice.below(3)).map(|_| entries.call_id()).collect();
     entries.push(calls(dice, &ids));
     if dice.once_in(2) {
         ids.reverse();

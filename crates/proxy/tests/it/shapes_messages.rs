@@ -18,7 +18,7 @@ pub(crate) fn messages(dice: &mut Dice, bytes: usize) -> (Json, bool) {
     } else {
         entries.push(said("user", long));
     }
-    for _ in 0..1 + dice.below(8) {
+    for _ in 0..=dice.below(8) {
         entry(dice, &mut entries);
     }
     end(dice, &mut entries);
@@ -114,7 +114,7 @@ fn media(dice: &mut Dice) -> Json {
 }
 
 fn round(dice: &mut Dice, entries: &mut Entries) {
-    let mut ids: Vec<String> = (0..1 + dice.below(3)).map(|_| entries.call_id()).collect();
+    let mut ids: Vec<String> = (0..=dice.below(3)).map(|_| entries.call_id()).collect();
     let call = |id: &String| {
         object([
             ("type", text("tool_use")),

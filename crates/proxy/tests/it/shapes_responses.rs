@@ -15,7 +15,7 @@ pub(crate) fn responses(dice: &mut Dice, bytes: usize) -> (Json, bool) {
         let role = dice.pick(&["user", "developer", "system", "assistant"]);
         entries.push(said(role, long));
     }
-    for _ in 0..1 + dice.below(8) {
+    for _ in 0..=dice.below(8) {
         entry(dice, &mut entries);
     }
     end(dice, &mut entries);
@@ -98,7 +98,7 @@ fn input(dice: &mut Dice) -> Json {
 }
 
 fn round(dice: &mut Dice, entries: &mut Entries) {
-    let mut rounds: Vec<(Json, Json)> = (0..1 + dice.below(3))
+    let mut rounds: Vec<(Json, Json)> = (0..=dice.below(3))
         .map(|_| {
             let id = entries.call_id();
             pair(dice, &id)

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 /// Bytes of a page.
 const PAGE: usize = 16_384;
-/// Where the first page has what differs between stores, as the file format of SQLite has it.
+/// Where the first page has what differs between stores, as the file format of `SQLite` has it.
 const READ_AND_WRITE_VERSION: usize = 18;
 const PAGE_COUNT: usize = 28;
 const FREE_PAGES: usize = 32;

@@ -79,7 +79,7 @@ fn former_secret(db: &Connection) -> Result<Option<[u8; 32]>> {
     let place = SessionId::known(FORMER_PLACE.to_owned());
     let entries = streams::read(db, &place, Stream::Log, 0, 1)?;
     let secret = entries.into_iter().next();
-    let secret = secret.map(|entry| <[u8; 32]>::try_from(entry));
+    let secret = secret.map(<[u8; 32]>::try_from);
     secret
         .transpose()
         .map_err(|_| Error::damaged("the secret of an older version"))

@@ -110,13 +110,12 @@ impl FolderStore {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = readers.pop();
         drop(readers);
-        let mut connection = match kept {
-            Some(connection) => connection,
-            None => {
-                let opened = schema::open_for(&self.dir.path().join(DATABASE), self.access)?;
-                self.check_present()?;
-                opened
-            }
+        let mut connection = if let Some(connection) = kept {
+            connection
+        } else {
+            let opened = schema::open_for(&self.dir.path().join(DATABASE), self.access)?;
+            self.check_present()?;
+            opened
         };
         let transaction = connection.transaction().map_err(from_sqlite)?;
         let result = read(&transaction);

@@ -74,7 +74,7 @@ fn move_aside(dir: &Dir) -> Result<Option<String>> {
     }
     let current = FileIdentity::at(&dir.path().join(DATABASE))?;
     for name in dir.names()? {
-        let is_database = name.starts_with(DAMAGED) && name.ends_with(".db");
+        let is_database = name.starts_with(DAMAGED) && name.strip_suffix(".db").is_some();
         if is_database && FileIdentity::at(&dir.path().join(&name))? == current {
             return Ok(Some(name));
         }

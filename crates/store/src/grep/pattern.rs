@@ -19,7 +19,7 @@ const REGEX_COST: u64 = 4;
 /// What is searched for.
 pub(super) enum Pattern {
     Literal(RegexMatcher),
-    Regex(BoundedRegex),
+    Regex(Box<BoundedRegex>),
 }
 
 /// True if the pattern can tell `\r\n` from `\n`, which costs speed to get right.
@@ -44,7 +44,7 @@ impl Pattern {
             )));
         }
         if query.regex {
-            return BoundedRegex::new(query, crlf).map(Self::Regex);
+            return BoundedRegex::new(query, crlf).map(|regex| Self::Regex(Box::new(regex)));
         }
         RegexMatcherBuilder::new()
             .fixed_strings(true)

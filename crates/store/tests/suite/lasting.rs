@@ -93,7 +93,7 @@ pub(crate) fn named_sessions_go_though_they_are_live(world: &World) {
         ..Collect::default()
     };
     let report = world.store.collect(&request).unwrap();
-    assert_eq!(report.sessions, [gone.clone()]);
+    assert_eq!(report.sessions, std::slice::from_ref(&gone));
     assert_eq!((report.outputs, report.traces_left), (1, false));
     let error = world.store.get(&gone, reference.id()).unwrap_err();
     assert!(error.is_not_found());

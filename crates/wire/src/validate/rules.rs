@@ -63,11 +63,10 @@ impl<'s, 'a> Judge<'s, 'a> {
     pub(super) fn closes_round(&self, role: Role) -> bool {
         match (self.scan.dialect(), role) {
             (Dialect::Chat, role) => role != Role::Tool,
-            // An output belongs to a call by its id, wherever it stands behind it.
-            (Dialect::Responses, _) => false,
-            // Messages of one role in a row are one message to the provider, and the system's
+            // An output belongs to a call by its id, wherever it stands behind it. In Messages,
+            // messages of one role in a row are one message to the provider, and the system's
             // among them are none.
-            (Dialect::Messages, Role::Tool | Role::System) => false,
+            (Dialect::Responses, _) | (Dialect::Messages, Role::Tool | Role::System) => false,
             (Dialect::Messages, Role::Assistant) => self.answering,
             (Dialect::Messages, Role::User) => true,
         }

@@ -1,6 +1,7 @@
 //! What was found, by preset and conversation.
 
 use serde::Serialize;
+use serde_json::Value;
 use trimtab::engine::policy::Policy;
 use trimtab::replay::{Report, Settings};
 
@@ -128,7 +129,7 @@ struct Line<'a> {
 
 impl Rows {
     /// A line of JSON for each conversation and preset, and for each sum.
-    pub fn json(&self, settings: &Settings) -> Vec<String> {
+    pub fn json(&self, settings: &Settings) -> Vec<Value> {
         let mut lines = Vec::new();
         for preset in &self.presets {
             for row in preset.rows.iter().chain([&preset.sum]) {
@@ -142,7 +143,7 @@ impl Rows {
                     cold_ratio: row.cold_ratio(),
                     extended_share: row.extended_share(),
                 };
-                lines.push(serde_json::to_string(&line).unwrap_or_default());
+                lines.push(serde_json::to_value(&line).unwrap_or_default());
             }
         }
         lines
