@@ -29,7 +29,7 @@ const PLANNING_PER_BYTE: usize = 5;
 /// Bytes to reserve for each byte of a body while it comes: for itself, and for planning.
 pub(crate) const BYTES_PER_BYTE: usize = 1 + PLANNING_PER_BYTE;
 /// Bytes that planning takes for each object in a body, which is at most a message or a part.
-const PLANNING_PER_OBJECT: usize = 4096;
+const PLANNING_PER_OBJECT: usize = 2048;
 
 /// Answers a request whose body was read, and hashed meanwhile.
 pub(crate) async fn manage(

@@ -61,6 +61,13 @@ pub(crate) fn texts(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
+/// The user's own file of settings for a command in `folder`.
+pub(crate) fn user_file(folder: &Path) -> PathBuf {
+    let place = folder.join("config").join("trimtab");
+    std::fs::create_dir_all(&place).unwrap();
+    place.join("config.toml")
+}
+
 /// `trimtab serve`, running.
 pub(crate) struct Served {
     child: Child,

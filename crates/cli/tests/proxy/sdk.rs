@@ -12,7 +12,7 @@ use trimtab::store::{FolderStore, Store};
 use trimtab_testkit::upstream::Upstream;
 
 use crate::model::{LAST, LONG, RETRIEVED, SHORT, Work, options};
-use crate::run::{Served, cache, say, texts};
+use crate::run::{Served, cache, say, texts, user_file};
 use crate::windows::{self, Windows};
 
 /// A machine that runs many tests at once is slow.
@@ -58,7 +58,7 @@ async fn all_flows(
         let options = options(window.parse().ok(), work);
         let upstream = Upstream::start(options).await.unwrap();
         let place = tempfile::tempdir().unwrap();
-        std::fs::write(place.path().join("trimtab.toml"), PATIENT).unwrap();
+        std::fs::write(user_file(place.path()), PATIENT).unwrap();
         let args = ["--upstream", &upstream.url(), "--window", window];
         let served = Served::start_in(place, &args);
         let mut command = runs();

@@ -9,7 +9,7 @@ use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
 use crate::model::upstream;
-use crate::run::{Served, finished, texts};
+use crate::run::{Served, finished, texts, user_file};
 use crate::talk::{path, post, with_call, with_output};
 use crate::windows;
 
@@ -54,7 +54,7 @@ async fn three_dialects_are_managed() {
 async fn a_hang_up_reads_the_settings_again() {
     let upstream = upstream(None).await;
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("trimtab.toml");
+    let file = user_file(folder.path());
     let url = upstream.url();
     let write = |mode: &str| {
         let text = format!(
@@ -232,11 +232,7 @@ fn a_setting_that_cannot_be_read_is_named() {
     ];
     for (text, named) in cases {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(
-            folder.path().join("trimtab.toml"),
-            format!("[proxy]\n{text}\n"),
-        )
-        .unwrap();
+        fs::write(user_file(folder.path()), format!("[proxy]\n{text}\n")).unwrap();
         let output = finished(folder.path(), &["serve"]);
         let (_, stderr) = texts(&output);
         assert_eq!(output.status.code(), Some(2), "{text}: {stderr}");
@@ -247,23 +243,18 @@ fn a_setting_that_cannot_be_read_is_named() {
     }
 }
 
-#[test]
-fn a_store_that_cannot_be_made_is_said() {
-    let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--store",
-        "/proc/no-such-store",
-    ];
-    let output = finished(folder.path(), &args);
-    let (_, stderr) = texts(&output);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(
-        stderr.contains("/proc/no-such-store") && stderr.contains("--store PATH"),
-        "{stderr}"
-    );
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_made_lets_requests_pass_and_is_said() {
+    let upstream = upstream(None).await;
+    let url = upstream.url();
+    let args = ["--upstream", &url, "--store", "/proc/no-such-store"];
+    let served = Served::start(&args);
+    let line = served.wait_for("the store cannot be used");
+    assert!(line.contains("/proc/no-such-store"), "{line}");
+    let body = with_output(Dialect::Chat, 4_000);
+    let answer = post(&served.url, path(Dialect::Chat), &body, &[]).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("x-trimtab-reason"), "store");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -41,7 +41,10 @@ async fn bodies(mut talk: Talk, preset: &str) -> Vec<Value> {
     }
     assert_eq!(upstream.violations(), Vec::<String>::new(), "{preset}");
     assert!(running.report().edited > 0, "{preset}");
-    let is_summary = |received: &Received| received.last.contains("<summary>");
+    let is_summary = |received: &Received| {
+        let asks = ["<summary>", "Summarise this tool output"];
+        asks.iter().any(|words| received.last.contains(words))
+    };
     let requests = upstream.requests();
     let own = requests.iter().filter(|received| !is_summary(received));
     own.map(|received| serde_json::from_slice(&received.body).unwrap())
