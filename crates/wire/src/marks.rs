@@ -10,7 +10,7 @@ const PREFIX: &str = "trimtab:";
 
 /// On a part or message: the `type` that the dialect gave it.
 pub(crate) const TYPE: &str = "trimtab:type";
-/// On a thought: the field it stood in.
+/// On a thought, a message or a call: the field it stood in.
 pub(crate) const FIELD: &str = "trimtab:field";
 /// On a message: it was written in one with the message before it.
 pub(crate) const JOINED: &str = "trimtab:joined";

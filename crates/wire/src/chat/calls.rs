@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Extra, Part, RawJson};
 
-use crate::json::{self, Fields, Object, Type, array, owned};
+use crate::json::{self, Fields, Object, array, owned};
 use crate::marks;
 
 /// The mark of a call in the field that came before `tool_calls`.
@@ -124,9 +124,6 @@ fn unchanged(call: &Call) -> Option<String> {
     let same =
         (&again.id, &again.name, &again.arguments) == (&call.id, &call.name, &call.arguments);
     // A raw spelling of another dialect is of no use here.
-    let foreign = json::fields(&parsed).is_some_and(|fields| {
-        let is_item = fields.has("type") && fields.type_of("call_id") == Some(Type::Text);
-        is_item && !fields.has("function")
-    });
+    let foreign = marks::has(&call.extra, marks::FIELD);
     (same && !foreign).then(|| text.to_owned())
 }

@@ -23,7 +23,7 @@ fn comes_back(value: Value) {
 fn every_spelling_comes_back() {
     for value in [
         json!({"role": "system", "content": "be brief"}),
-        json!({"role": "assistant", "tool_calls": [{"call_id": null}, {"call_id": "c"}]}),
+        json!({"role": "assistant", "tool_calls": [{"call_id": null}, {"type": "function_call", "call_id": "c"}]}),
         json!({"role": "developer", "content": "be brief"}),
         json!({"role": "user", "content": ""}),
         json!({"role": "user", "content": [], "name": "ada"}),

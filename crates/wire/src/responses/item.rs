@@ -146,6 +146,8 @@ fn own_call(type_name: &str, fields: &Fields<'_>, raw: &RawValue) -> Call {
         arguments.map(plain).unwrap_or_default(),
     );
     marks::set(&mut call.extra, marks::RAW, owned(raw));
+    // Another dialect cannot use that spelling.
+    marks::set_text(&mut call.extra, marks::FIELD, "input");
     call
 }
 
