@@ -60,7 +60,7 @@ async fn all_are_live(served: &Served, refs: &[String]) {
 }
 
 /// Waits until something holds; the proxy looks at its store every few seconds.
-async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !holds().await {
         assert!(Instant::now() < until, "never: {what}");
