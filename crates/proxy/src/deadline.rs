@@ -1,9 +1,11 @@
 //! Work off the threads that serve connections, for as long as somebody may wait for it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use trimtab_model::work::{CancelFlag, with_cancel};
 
 /// Why there is no result.
@@ -45,6 +47,33 @@ pub(crate) async fn within<T: Send + 'static>(
     }
 }
 
+/// As much work as may run at the same time without keeping the threads that serve connections
+/// from a processor.
+pub(crate) fn turns() -> Arc<Semaphore> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    // Some of it waits for a disk.
+    Arc::new(Semaphore::new(2 * processors))
+}
+
+/// The same as [`within`], but it waits for its turn first.
+///
+/// It waits for half of the time at most, and then goes on without: turns do not come back
+/// while a disk hangs.
+pub(crate) async fn in_turn<T: Send + 'static>(
+    turns: &Arc<Semaphore>,
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Unfinished> {
+    let began = Instant::now();
+    let turn = timeout(limit / 2, Arc::clone(turns).acquire_owned()).await;
+    let left = limit.saturating_sub(began.elapsed());
+    let working = within(left, move || {
+        let _turn = turn;
+        work()
+    });
+    working.await
+}
+
 /// Stops the work when nobody waits for it any more.
 struct CancelOnDrop(CancelFlag);
 
@@ -57,8 +86,6 @@ impl Drop for CancelOnDrop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-    use tokio::sync::Semaphore;
     use trimtab_model::work;
 
     /// Works without end, and lets go of a permit when it is stopped.
@@ -96,5 +123,18 @@ mod tests {
         assert_eq!(within(limit, || 7).await, Ok(7));
         let panicked = within(limit, || panic!("a fault of ours")).await;
         assert_eq!(panicked, Err::<(), _>(Unfinished::Panicked));
+    }
+
+    #[tokio::test]
+    async fn work_waits_for_its_turn_for_half_of_its_time() {
+        let limit = Duration::from_secs(2);
+        let turns = Arc::new(Semaphore::new(1));
+        let held = Arc::clone(&turns).try_acquire_owned().unwrap();
+        let began = Instant::now();
+        assert_eq!(in_turn(&turns, limit, || 7).await, Ok(7));
+        assert!(began.elapsed() >= limit / 2);
+        drop(held);
+        assert_eq!(in_turn(&turns, limit, || 8).await, Ok(8));
+        assert_eq!(turns.available_permits(), 1);
     }
 }

@@ -154,7 +154,8 @@ async fn decide(
         Decided::Later(work) => work,
         decided => return decided,
     };
-    let deciding = deadline::within(limits.plan_time(), move || {
+    let turns = &asked.shared.turns;
+    let deciding = deadline::in_turn(turns, limits.plan_time(), move || {
         let _permit = permit;
         work.decide(Pace::MayWait)
     });

@@ -29,7 +29,7 @@ use crate::record::{Book, Note, Report};
 use crate::settings::Current;
 use crate::spoken::Spoken;
 use crate::store_state::{OpenedStore, StoreState};
-use crate::{aside, headers, learned, own, tunnel};
+use crate::{aside, deadline, headers, learned, own, tunnel};
 
 /// Bytes that caches give back beyond what is needed when memory runs short.
 const SPARE_ROOM: usize = 4 << 20;
@@ -46,8 +46,10 @@ pub(crate) struct Shared {
     pub(crate) store_state: Arc<StoreState>,
     /// Connections to upstreams.
     pub(crate) client: Client,
-    /// Permits to plan.
+    /// Permits to plan, or to wait for it.
     pub(crate) plans: Arc<Semaphore>,
+    /// Turns of those that plan.
+    pub(crate) turns: Arc<Semaphore>,
     /// What is remembered of who asks.
     access: AccessState,
     /// How much tenants have in the store.
@@ -82,6 +84,7 @@ impl Shared {
             store_state,
             client,
             plans: Arc::new(Semaphore::new(plans)),
+            turns: deadline::turns(),
             access: AccessState::default(),
             store_use: StoreUse::default(),
             models: Models::new(catalogue, learned.unwrap_or_default()),

@@ -54,7 +54,8 @@ pub struct Staged {
 #[derive(Default)]
 struct State {
     namings: HashMap<SessionId, Naming>,
-    waiting: Vec<(SessionId, Write)>,
+    /// Writes in their order, those of one session together.
+    waiting: Vec<(SessionId, Vec<Write>)>,
     bytes: usize,
     lost: bool,
 }
@@ -84,7 +85,7 @@ impl Staged {
             staged: self,
             done: false,
         };
-        for (session, writes) in by_session(waiting) {
+        for (session, writes) in waiting {
             self.inner.write(&session, &writes)?;
         }
         under_way.done = true;
@@ -147,7 +148,11 @@ impl Staged {
     fn wait(&self, session: &SessionId, write: Write) -> Result<()> {
         let mut state = self.usable()?;
         state.bytes += write.weight();
-        state.waiting.push((session.clone(), write));
+        let mut sessions = state.waiting.iter_mut();
+        match sessions.find(|(waiting, _)| waiting == session) {
+            Some((_, writes)) => writes.push(write),
+            None => state.waiting.push((session.clone(), vec![write])),
+        }
         let full = state.bytes > MOST && !self.hurried.load(Ordering::Relaxed);
         drop(state);
         if full { self.flush() } else { Ok(()) }
@@ -173,18 +178,6 @@ impl Drop for UnderWay<'_> {
             self.staged.state().lost = true;
         }
     }
-}
-
-/// Writes in their order, those of one session together.
-fn by_session(waiting: Vec<(SessionId, Write)>) -> Vec<(SessionId, Vec<Write>)> {
-    let mut all: Vec<(SessionId, Vec<Write>)> = Vec::new();
-    for (session, write) in waiting {
-        match all.iter_mut().find(|(known, _)| *known == session) {
-            Some((_, writes)) => writes.push(write),
-            None => all.push((session, vec![write])),
-        }
-    }
-    all
 }
 
 impl Drop for Staged {

@@ -25,9 +25,8 @@ fn many_calls() -> usize {
 
 /// Clock ticks of 10 ms that may be used after an answer was given.
 const TICKS_BEHIND: u64 = 1_000;
-/// An attack may take so many times the memory of a normal request of the same size. A message
-/// costs some KiB however short it is, and a normal request has few.
-const MEMORY_TIMES: u64 = 4;
+/// An attack may take at most so many times the memory of a normal request of the same size.
+const MEMORY_TIMES: u64 = 3;
 /// A server that answers every request with the same bytes.
 fn upstream(kind: &'static str, head: &'static str, repeated: String, times: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,6 +1,6 @@
 //! What the summariser is given.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fmt::Write as _;
 
 use trimtab_model::{Kind, Message, Part, Role, turns};
@@ -14,15 +14,16 @@ pub const OUTPUT_LIMIT: usize = 1_800;
 /// The messages to send to a summariser that reads the conversation itself: calls at the very
 /// end have no output yet, so they are taken off, and the message with them if it says
 /// nothing else.
-pub fn without_open_end(messages: &[Message]) -> Vec<Message> {
-    let mut prepared = messages.to_vec();
-    let Some(last) = prepared.last_mut() else {
+pub fn without_open_end<M: Borrow<Message>>(messages: &[M]) -> Vec<Cow<'_, Message>> {
+    let borrowed = messages
+        .iter()
+        .map(|message| Cow::Borrowed(message.borrow()));
+    let mut prepared: Vec<Cow<'_, Message>> = borrowed.collect();
+    let is_open = |last: &Cow<'_, Message>| last.role == Role::Assistant && last.has_calls();
+    let Some(last) = prepared.last_mut().filter(|last| is_open(last)) else {
         return prepared;
     };
-    if last.role != Role::Assistant || !last.has_calls() {
-        return prepared;
-    }
-    last.parts.retain(|part| part.as_call().is_none());
+    last.to_mut().parts.retain(|part| part.as_call().is_none());
     if last.is_empty() {
         prepared.pop();
     }
@@ -31,18 +32,19 @@ pub fn without_open_end(messages: &[Message]) -> Vec<Message> {
 
 /// What the model sees of `messages`, with every output cut for the summary.
 pub fn project<M: Borrow<Message>>(messages: &[M]) -> Vec<Message> {
-    project_to(messages, OUTPUT_LIMIT)
+    project_to(messages.iter().map(Borrow::borrow), OUTPUT_LIMIT).collect()
 }
 
-/// The same with outputs of at most `limit` characters.
-pub(super) fn project_to<M: Borrow<Message>>(messages: &[M], limit: usize) -> Vec<Message> {
+/// The same with outputs of at most `limit` characters, one message after the other: a copy of
+/// a whole conversation takes much memory where its messages are many and short.
+pub(super) fn project_to<M: Borrow<Message>>(
+    messages: impl IntoIterator<Item = M>,
+    limit: usize,
+) -> impl Iterator<Item = Message> {
     let visible = messages
-        .iter()
-        .map(Borrow::borrow)
-        .filter(|message| message.agent_visible());
-    visible
-        .map(|message| with_short_outputs(message, limit))
-        .collect()
+        .into_iter()
+        .filter(|message| message.borrow().agent_visible());
+    visible.map(move |message| with_short_outputs(message.borrow(), limit))
 }
 
 fn with_short_outputs(message: &Message, limit: usize) -> Message {
@@ -65,7 +67,10 @@ fn with_short_outputs(message: &Message, limit: usize) -> Message {
 /// message can close the tag around the conversation: angle brackets of a closing tag are
 /// written as an entity. Media are named and not sent; signed thoughts are left out.
 pub fn transcript<M: Borrow<Message>>(messages: &[M]) -> String {
-    framed(&conversation(messages, OUTPUT_LIMIT))
+    framed(&conversation(
+        messages.iter().map(Borrow::borrow),
+        OUTPUT_LIMIT,
+    ))
 }
 
 /// A conversation between its tags.
@@ -74,7 +79,10 @@ pub(super) fn framed(conversation: &str) -> String {
 }
 
 /// What was said, without tags around it.
-pub(super) fn conversation<M: Borrow<Message>>(messages: &[M], output_limit: usize) -> String {
+pub(super) fn conversation<M: Borrow<Message>>(
+    messages: impl IntoIterator<Item = M>,
+    output_limit: usize,
+) -> String {
     let mut text = String::new();
     for message in project_to(messages, output_limit) {
         for (label, said) in spoken(&message) {
@@ -221,8 +229,9 @@ mod tests {
     #[test]
     fn calls_at_the_end_are_taken_off() {
         let open = |text: &str| Message::assistant(text).with_call(Call::new("c", "t", "{}"));
-        let with_text = without_open_end(&[Message::user("q"), open("let me see")]);
-        assert_eq!(with_text[1], Message::assistant("let me see"));
+        let log = [Message::user("q"), open("let me see")];
+        let with_text = without_open_end(&log);
+        assert_eq!(*with_text[1], Message::assistant("let me see"));
         assert_eq!(without_open_end(&[Message::user("q"), open("")]).len(), 1);
     }
 

@@ -50,7 +50,7 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
     };
     let limit = asked.settings.config.limits.plan_time();
     let permit = Arc::clone(&asked.shared.plans).try_acquire_owned();
-    let decided = deadline::within(limit, move || {
+    let decided = deadline::in_turn(&asked.shared.turns, limit, move || {
         let _held = (permit.ok()?, memory);
         match work.decide(Pace::MayWait) {
             Decided::Manage(managed) => compressed(&managed),

@@ -23,8 +23,10 @@ enum Ready<'w> {
 
 impl FolderStore {
     pub(super) fn write_together(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
-        let ready = writes.iter().map(|write| self.prepare(write));
-        let mut ready = ready.collect::<Result<Vec<_>>>()?;
+        let mut ready = Vec::with_capacity(writes.len());
+        for write in writes {
+            ready.push(self.prepare(write)?);
+        }
         for _ in 0..ATTEMPTS {
             let now = self.now();
             let done = self.writing(|db| {
@@ -61,16 +63,17 @@ impl FolderStore {
                 text,
             } => {
                 let text = text.as_deref().map(str::as_bytes);
-                let all = std::iter::once(bytes.as_slice()).chain(text);
-                let incoming = all.map(|bytes| {
-                    let mut incoming = Incoming::new(&self.blobs, Input::Slice(bytes))?;
-                    incoming.make_image(&self.blobs)?;
-                    Ok(incoming)
-                });
+                // With no more room than it needs: there may be many thousands of these.
+                let mut incoming = Vec::with_capacity(1 + usize::from(text.is_some()));
+                for bytes in std::iter::once(bytes.as_slice()).chain(text) {
+                    let mut next = Incoming::new(&self.blobs, Input::Slice(bytes))?;
+                    next.make_image(&self.blobs)?;
+                    incoming.push(next);
+                }
                 Ready::Put {
                     id,
                     labels,
-                    incoming: incoming.collect::<Result<_>>()?,
+                    incoming,
                 }
             }
             Kind::Append {

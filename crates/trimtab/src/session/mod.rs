@@ -370,7 +370,12 @@ impl Session {
             return Ok(None);
         };
         plan.since = self.sent;
-        self.write(&JournalEntry::Plan(plan.clone()))?;
+        // Written before it is copied: a plan of many edits and its text take much memory.
+        let entry = JournalEntry::Plan(plan);
+        self.write(&entry)?;
+        let JournalEntry::Plan(plan) = entry else {
+            return Ok(None);
+        };
         self.projection.carry_out(plan.clone());
         self.usage = None;
         Ok(Some(plan))

@@ -147,6 +147,8 @@ fn stored(raw: &RawValue) -> Option<Ref> {
 
 /// Reads the content field into `parts`; true if it is a list.
 fn content(given: Option<Given<'_>>, parts: &mut Vec<Part>, extra: &mut Extra) -> bool {
+    // Most content is one text: a vector that grows by itself begins with room for four.
+    parts.reserve_exact(1);
     match given {
         None => marks::set_text(extra, marks::CONTENT, marks::ABSENT),
         Some(Given::Null) => marks::set(extra, marks::CONTENT, RawJson::of(&())),

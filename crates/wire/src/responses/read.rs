@@ -60,14 +60,11 @@ impl Gatherer {
     }
 
     fn said(&mut self, parts: Vec<Part>) {
-        if !self.speaking {
-            self.messages
-                .push(Message::new(Role::Assistant, Vec::new()));
-            self.speaking = true;
+        match self.messages.last_mut().filter(|_| self.speaking) {
+            Some(last) => last.parts.extend(parts),
+            None => self.messages.push(Message::new(Role::Assistant, parts)),
         }
-        if let Some(last) = self.messages.last_mut() {
-            last.parts.extend(parts);
-        }
+        self.speaking = true;
     }
 
     fn message(&mut self, raw: &RawValue, fields: Fields<'_>) {

@@ -65,31 +65,32 @@ impl<'w> Fit<'w> {
 
     /// What was said in `messages`, each cut in its middle as far as it must be for all to fit.
     pub(super) fn conversation(&self, messages: &[&Message], output_limit: usize) -> String {
-        let mut shown = request::conversation(messages, output_limit);
+        let mut shown = request::conversation(messages.iter().copied(), output_limit);
         let mut limit = longest(messages);
         while self.weight_of(&shown) > self.budget && limit > SHORTEST {
             limit /= 2;
-            let short: Vec<Message> = messages.iter().map(|message| cut(message, limit)).collect();
-            shown = request::conversation(&short, output_limit);
+            let short = messages.iter().map(|message| cut(message, limit));
+            shown = request::conversation(short, output_limit);
         }
         self.text(&shown)
     }
 
-    /// `messages` with long texts cut in their middle, until all fit; none if that is not
-    /// enough.
-    pub(super) fn messages(&self, messages: &[Message]) -> Option<Vec<Message>> {
-        if self.weight(messages) <= self.budget {
-            return Some(messages.to_vec());
+    /// `messages` with long texts cut in their middle, until all fit; as they were if that is
+    /// not enough.
+    pub(super) fn messages(&self, messages: Vec<Message>) -> Result<Vec<Message>, Vec<Message>> {
+        if self.weight(&messages) <= self.budget {
+            return Ok(messages);
         }
         let mut limit = longest(&messages.iter().collect::<Vec<_>>());
         while limit > SHORTEST {
             limit /= 2;
-            let short: Vec<Message> = messages.iter().map(|message| cut(message, limit)).collect();
-            if self.weight(&short) <= self.budget {
-                return Some(short);
+            let short = || messages.iter().map(|message| cut(message, limit));
+            // Weighed before it is kept: one copy at a time.
+            if short().map(|message| (self.weigh)(&message)).sum::<u64>() <= self.budget {
+                return Ok(short().collect());
             }
         }
-        None
+        Err(messages)
     }
 }
 

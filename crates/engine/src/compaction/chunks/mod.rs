@@ -281,8 +281,7 @@ impl Requests {
 
 /// The steps that send the messages themselves.
 fn in_messages<M: Borrow<Message>>(old: &[M], dialect: Dialect, room: &Fit<'_>) -> Vec<Step> {
-    let all: Vec<Message> = old.iter().map(|message| message.borrow().clone()).collect();
-    let all = request::without_open_end(&all);
+    let all = request::without_open_end(old);
     let chunked = |limit: usize, room: &Fit<'_>| units::in_messages(&all, limit, dialect, room);
     chosen(room, chunked)
         .into_iter()

@@ -36,15 +36,15 @@ pub(super) fn units<M: Borrow<Message>>(messages: &[M]) -> Vec<Range<usize>> {
 }
 
 /// The messages in chunks that fit, as they can be sent.
-pub(super) fn in_messages(
-    all: &[Message],
+pub(super) fn in_messages<M: Borrow<Message>>(
+    all: &[M],
     output_limit: usize,
     dialect: Dialect,
     room: &Fit<'_>,
 ) -> Vec<Vec<Message>> {
     let sized = units(all).into_iter().map(|unit| {
         let messages = all.get(unit).unwrap_or_default();
-        let fits = within(&sendable(messages, output_limit), output_limit, room);
+        let fits = within(sendable(messages, output_limit), output_limit, room);
         (room.weight(&fits), fits)
     });
     let chunks = packed(sized, room.budget);
@@ -53,28 +53,30 @@ pub(super) fn in_messages(
     let valid = valid.filter(|chunk| !chunk.is_empty());
     // A repair may have made it longer.
     valid
-        .map(|chunk| within(&chunk, output_limit, room))
+        .map(|chunk| within(chunk, output_limit, room))
         .collect()
 }
 
 /// `messages` cut to what fits, as text if there are too many of them.
-fn within(messages: &[Message], output_limit: usize, room: &Fit<'_>) -> Vec<Message> {
-    room.messages(messages).unwrap_or_else(|| {
+fn within(messages: Vec<Message>, output_limit: usize, room: &Fit<'_>) -> Vec<Message> {
+    room.messages(messages).unwrap_or_else(|messages| {
         let messages: Vec<&Message> = messages.iter().collect();
         vec![Message::user(room.conversation(&messages, output_limit))]
     })
 }
 
 /// What the model sees of `messages`, without what only the model that wrote it may see again.
-fn sendable(messages: &[Message], output_limit: usize) -> Vec<Message> {
-    let mut messages = request::project_to(messages, output_limit);
-    for message in &mut messages {
+fn sendable<M: Borrow<Message>>(messages: &[M], output_limit: usize) -> Vec<Message> {
+    let shown = request::project_to(messages.iter().map(Borrow::borrow), output_limit);
+    let without_reasoning = shown.map(|mut message: Message| {
         message
             .parts
             .retain(|part| !matches!(part, Part::Reasoning(_)));
-    }
-    messages.retain(|message| !message.is_empty());
-    messages
+        message
+    });
+    without_reasoning
+        .filter(|message| !message.is_empty())
+        .collect()
 }
 
 fn valid(chunk: Vec<Message>, dialect: Dialect) -> Vec<Message> {
@@ -96,7 +98,7 @@ pub(super) fn in_text(all: &[&Message], output_limit: usize, room: &Fit<'_>) -> 
     let room = room.without(&request::framed(""));
     let sized = units(all).into_iter().map(|unit| {
         let messages = all.get(unit).unwrap_or_default();
-        let whole = request::conversation(messages, output_limit);
+        let whole = request::conversation(messages.iter().copied(), output_limit);
         let weight = room.weight_of(&whole);
         if weight <= room.budget {
             return (weight, whole);

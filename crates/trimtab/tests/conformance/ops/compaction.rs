@@ -24,7 +24,10 @@ const PREFIXES: [&str; 2] = [
 pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
     let log = messages(&input["messages"]);
     Some(match op {
-        "prepare_for_summary" => json!({"messages": written(&request::without_open_end(&log))}),
+        "prepare_for_summary" => {
+            let prepared = request::without_open_end(&log);
+            json!({"messages": written(prepared.iter().map(AsRef::as_ref))})
+        }
         "compaction_prompt" => json!({"text": prompt(&input["config"]).instructions()}),
         "parse_compaction_response" => {
             let asked = input["retain_enabled"] != false;
