@@ -25,8 +25,9 @@ use history::History;
 
 pub(crate) use tap::AnswerTap;
 
-/// The most bytes of items that are remembered, of all tenants together.
-const MOST_BYTES: usize = 64 << 20;
+/// The most bytes of items that are remembered, of all tenants together: a small part of the
+/// memory budget, and several conversations of a million tokens.
+const MOST_BYTES: usize = 32 << 20;
 /// The most responses that are remembered.
 const MOST_LINKS: usize = 1 << 16;
 /// The most conversations that are known to be unknown: each is told of once.
@@ -187,7 +188,7 @@ impl Chains {
             Past::Unknown => Past::Unknown,
             Past::Known(before) => {
                 let (items, places) = with_output(next.items, &response.output);
-                let Some(memory) = self.memory.try_reserve(Some(&tenant), items.len()) else {
+                let Some(memory) = self.memory.try_reserve(None, items.len()) else {
                     return;
                 };
                 let history = Arc::new(History::new(before, items, &self.bytes, memory));
