@@ -5,17 +5,23 @@ use http::HeaderMap;
 use trimtab_model::Role;
 use trimtab_wire::scan::{PartKind, Scan};
 
-/// What clients write when they ask for a summary of their own history: all words of one line
-/// occur in the last message of such a request.
-const SUMMARY_REQUESTS: [&[&str]; 5] = [
-    &["Respond with TEXT ONLY", "<summary>"],
-    &["Your task is to create a detailed summary of the conversation"],
-    &["CONTEXT CHECKPOINT COMPACTION"],
-    &["create a concise checkpoint", "summary"],
-    &["compaction_trigger"],
+/// What clients write when they ask for a summary of their own history: how the text begins,
+/// and what else is in it. Whoever only quotes such a text begins otherwise.
+const INSTRUCTIONS: [(&str, &str); 3] = [
+    ("CRITICAL: Respond with TEXT ONLY", "<summary>"),
+    (
+        "Your task is to create a detailed summary of the conversation",
+        "",
+    ),
+    ("You are performing a CONTEXT CHECKPOINT COMPACTION", ""),
 ];
-/// How much of the last message is looked at.
-const LOOKED_AT: usize = 64 << 10;
+/// The words of an instruction at the end of a text that holds the whole history. Clients that
+/// ask so offer no tools.
+const CLOSING_INSTRUCTION: [&str; 2] = ["create a concise checkpoint", "summary"];
+/// How far from the end of the text those words are looked for.
+const CLOSING_BYTES: usize = 4 << 10;
+/// The item with which Codex asks the provider to compact.
+const TRIGGER: &[u8] = b"\"compaction_trigger\"";
 
 /// Why a request passes untouched, if it is not a turn of its conversation.
 pub(crate) fn reason(path: &str, headers: &HeaderMap, scan: &Scan<'_>) -> Option<&'static str> {
@@ -37,21 +43,36 @@ fn asks_for_summary(scan: &Scan<'_>) -> bool {
     let Some(last) = scan.len().checked_sub(1) else {
         return false;
     };
-    if scan.role(last) == Some(Role::Tool) {
+    if matches!(scan.role(last), Some(Role::Tool | Role::Assistant)) {
         return false;
     }
-    let parts = scan.parts(last).iter();
-    let asked = parts.filter(|part| matches!(part.kind, PartKind::Text | PartKind::Opaque));
-    asked.into_iter().any(|part| {
-        let json = scan.json(part.span).as_bytes();
-        let json = json.get(..LOOKED_AT.min(json.len())).unwrap_or_default();
-        let mut requests = SUMMARY_REQUESTS.iter();
-        requests.any(|words| words.iter().all(|word| contains(json, word.as_bytes())))
+    let offers_tools = !scan.request().tool_list.is_empty();
+    scan.parts(last).iter().any(|part| match part.kind {
+        PartKind::Opaque => contains(scan.json(part.span).as_bytes(), TRIGGER),
+        PartKind::Text => scan
+            .string(part.content)
+            .is_some_and(|text| is_instruction(&text) || (!offers_tools && closes_so(&text))),
+        _ => false,
     })
 }
 
+fn is_instruction(text: &str) -> bool {
+    let text = text.trim_start();
+    let mut known = INSTRUCTIONS.iter();
+    known.any(|(opening, also)| text.starts_with(opening) && text.contains(also))
+}
+
+fn closes_so(text: &str) -> bool {
+    let end = text.as_bytes();
+    let end = end.get(end.len().saturating_sub(CLOSING_BYTES)..);
+    let end = end.unwrap_or_default();
+    CLOSING_INSTRUCTION
+        .iter()
+        .all(|words| contains(end, words.as_bytes()))
+}
+
 fn contains(bytes: &[u8], word: &[u8]) -> bool {
-    bytes.windows(word.len()).any(|window| window == word)
+    memchr::memmem::find(bytes, word).is_some()
 }
 
 #[cfg(test)]
@@ -85,6 +106,9 @@ mod tests {
             {"role": "assistant", "content": "no"},
             {"role": "user", "content": "give me a summary of the file"}]}"#;
         assert_eq!(asked(Dialect::Chat, body), None);
+        let quotes = r#"{"messages": [{"role": "user", "content": "Improve this prompt: CRITICAL: Respond with TEXT ONLY. <summary>
+            Your task is to create a detailed summary of the conversation"}]}"#;
+        assert_eq!(asked(Dialect::Chat, &quotes.replace('\n', " ")), None);
     }
 
     #[test]

@@ -9,12 +9,14 @@ use trimtab_model::Dialect;
 
 use crate::access::{AccessRefusal, Tenant, UnknownTenant};
 use crate::body::{self, Body, Idle};
+use crate::chains::AnswerTap;
 use crate::client::Failed;
 use crate::client_body::BodyFault;
 use crate::connections::OpenRequest;
 use crate::headers;
 use crate::memory_budget::Reservation;
 use crate::noted::{Noted, Watch};
+use crate::own::front_page;
 use crate::record::{Action, Note};
 use crate::route::Route;
 use crate::service::Shared;
@@ -44,6 +46,8 @@ pub(crate) struct Asked {
     pub(crate) planning: Option<Reservation>,
     /// Reads the usage of an answer that passes.
     pub(crate) usage: Option<UsageWatch>,
+    /// Remembers an answer that the provider keeps.
+    pub(crate) tap: Option<AnswerTap>,
 }
 
 impl Asked {
@@ -67,17 +71,28 @@ impl Asked {
 
     /// Sends it as it came, and passes the answer as it comes.
     pub(crate) async fn pass(mut self, route: &Route, rest: &str, body: Body) -> Response<Body> {
+        let scheme = if self.settings.config.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let front_page = front_page::is_asked_for(&self.method, &self.path)
+            .then(|| front_page::text(&self.headers, scheme));
         let Some(request) = self.to(route, rest, body) else {
             return self.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
         };
         let client = self.shared.client.clone();
-        match client.send(request).await {
-            Ok(answer) => {
+        match (client.send(request).await, front_page) {
+            (Ok(answer), Some(page)) if front_page::is_missing(answer.status()) => {
+                self.note.record.action = Action::Answered;
+                self.give(StatusCode::OK, "text/plain; charset=utf-8", page)
+            }
+            (Ok(answer), _) => {
                 let watch = self.usage.take().map(|usage| usage.of(answer.headers()));
                 let watch = watch.map(|watch| Box::new(watch) as Box<dyn Watch>);
                 self.hand_on(answer.map(body::passing), watch)
             }
-            Err(failed) => self.unreachable(&failed),
+            (Err(failed), _) => self.unreachable(&failed),
         }
     }
 
@@ -95,6 +110,10 @@ impl Asked {
         record.status = parts.status.as_u16();
         record.answer_ms = elapsed;
         set_headers(&mut parts.headers, record);
+        let body = match self.tap {
+            Some(tap) if parts.status.is_success() => tap.on(&parts.headers, body),
+            _ => body,
+        };
         let idle = Idle::new(body, self.settings.config.limits.idle_time()).boxed_unsync();
         let body = Noted::new(idle, self.note, watch, self.open).boxed_unsync();
         Response::from_parts(parts, body)
@@ -168,10 +187,14 @@ impl Asked {
     }
 
     fn answer(self, status: StatusCode, json: &serde_json::Value) -> Response<Body> {
-        let mut answer = Response::new(body::full(json.to_string()));
+        self.give(status, "application/json", json.to_string())
+    }
+
+    fn give(self, status: StatusCode, kind: &'static str, text: String) -> Response<Body> {
+        let mut answer = Response::new(body::full(text));
         *answer.status_mut() = status;
-        let json = HeaderValue::from_static("application/json");
-        answer.headers_mut().insert(CONTENT_TYPE, json);
+        let kind = HeaderValue::from_static(kind);
+        answer.headers_mut().insert(CONTENT_TYPE, kind);
         self.hand_on(answer, None)
     }
 }

@@ -368,6 +368,16 @@ impl Branch {
         entries.len()
     }
 
+    /// True if the client's messages fit the window as they came, with what is kept free for
+    /// the answer, or if the window is not known.
+    pub(crate) fn fits_as_it_came(&self) -> bool {
+        let setup = self.session.setup();
+        let answer = setup.limits.max_output.unwrap_or(0);
+        let tokens = self.came + self.tools.1.tokens();
+        let window = setup.limits.window;
+        window.is_none_or(|window| tokens.saturating_add(answer) <= window)
+    }
+
     /// How often what was sent before was changed so far.
     fn decided(&self) -> usize {
         self.session.projection().journal().undoable()

@@ -137,6 +137,11 @@ impl Exchange {
             }
             let limits = self.managed.work.settings.config.limits;
             let (verdict, refused) = match look(answer, self.sent(), &limits).await {
+                // What the provider keeps may be more than what it takes back.
+                Looked::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
+                    self.untouched = Some("refused");
+                    continue;
+                }
                 // A smaller request that is refused for something else did not help either.
                 Looked::Answer(answer) if is_refusal(answer.status()) => {
                     self.overflowed = original.is_some();
@@ -152,6 +157,13 @@ impl Exchange {
             }
             original = Some(first);
         }
+    }
+
+    /// True if a refused request has the whole conversation in it, of which the client sent only
+    /// a part, and that part was not refused yet.
+    fn may_do_as_it_came(&self, status: StatusCode) -> bool {
+        let was_edited = self.edited().is_some() && self.recoveries == 0;
+        self.managed.work.is_pieced && was_edited && is_refusal(status)
     }
 
     fn sent(&self) -> Sent {
@@ -253,10 +265,14 @@ impl Exchange {
         let Ok((Ok(Some(outgoing)), ways)) = recovering.await else {
             return false;
         };
-        let is_smaller =
-            outgoing.tokens < self.outgoing.tokens || ways.lowered != self.ways.lowered;
-        // What was sent untouched is larger than any window of ours.
-        if outgoing.body.is_none() || !(is_smaller || self.untouched.is_some()) {
+        // Estimates before and after need not be alike: one may rest on reported usage.
+        let sent = self
+            .edited()
+            .map_or(self.managed.work.body.len(), Bytes::len);
+        let body = outgoing.body.as_ref();
+        let is_smaller = body.is_some_and(|body| body.len() < sent);
+        let asks_for_less = body.is_some() && ways.lowered != self.ways.lowered;
+        if !is_smaller && !asks_for_less {
             return false;
         }
         self.untouched = None;

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::{Map, Value};
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{Entry, Source};
 use trimtab_model::{Message, Output, Part, RawJson};
@@ -152,24 +153,41 @@ fn print_on(message: &Message) -> Option<Print> {
 
 /// Takes the cache markers out: where they stand is the business of each request.
 fn strip_markers(message: &mut Message) {
-    let is_marker = |name: &str| MARKERS.contains(&name);
     message.meta.extra.retain(|(name, _)| !is_marker(name));
     for part in &mut message.parts {
         match part {
             Part::Text(text) => text.extra.retain(|(name, _)| !is_marker(name)),
             Part::Call(call) => call.extra.retain(|(name, _)| !is_marker(name)),
             Part::Output(output) => strip_output(output),
-            Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+            Part::Media(media) => strip_raw(&mut media.raw),
+            Part::Opaque(opaque) => strip_raw(&mut opaque.raw),
+            Part::Reasoning(_) => {}
         }
     }
 }
 
+/// True for a field that marks where a cache may end.
+pub(crate) fn is_marker(name: &str) -> bool {
+    MARKERS.contains(&name)
+}
+
+fn strip_raw(raw: &mut RawJson) {
+    if !MARKERS.iter().any(|name| raw.as_str().contains(name)) {
+        return;
+    }
+    if let Ok(mut object) = serde_json::from_str::<Map<String, Value>>(raw.as_str()) {
+        object.retain(|name, _| !is_marker(name));
+        *raw = RawJson::of(&object);
+    }
+}
+
 fn strip_output(output: &mut Output) {
-    let is_marker = |name: &str| MARKERS.contains(&name);
     output.extra.retain(|(name, _)| !is_marker(name));
     for part in &mut output.content {
-        if let Part::Text(text) = part {
-            text.extra.retain(|(name, _)| !is_marker(name));
+        match part {
+            Part::Text(text) => text.extra.retain(|(name, _)| !is_marker(name)),
+            Part::Media(media) => strip_raw(&mut media.raw),
+            _ => {}
         }
     }
 }
@@ -242,13 +260,14 @@ mod tests {
     fn cache_markers_do_not_enter_the_log() {
         let body = br#"{"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c",
             "cache_control": {"type": "ephemeral"}, "content": [{"type": "text", "text": "x",
-            "cache_control": {"type": "ephemeral"}}]}]}]}"#;
+            "cache_control": {"type": "ephemeral"}}, {"type": "image", "source": {},
+            "cache_control": {"type": "ephemeral"}}]}, {"type": "later", "a": 1,
+            "cache_control": {"type": "ephemeral"}}]}]}"#;
         let scan = trimtab_wire::scan::Scan::new(body, trimtab_model::Dialect::Messages).unwrap();
-        let kept = marked(scan.message(0).unwrap(), 1);
-        assert!(
-            !serde_json::to_string(&kept)
-                .unwrap()
-                .contains("cache_control")
-        );
+        for at in 0..scan.len() {
+            let kept = marked(scan.message(at).unwrap(), 1);
+            let kept = serde_json::to_string(&kept).unwrap();
+            assert!(!kept.contains("cache_control"), "{kept}");
+        }
     }
 }

@@ -13,6 +13,7 @@ mod asked;
 mod body;
 mod branch;
 mod carried;
+mod chains;
 mod client;
 mod client_body;
 mod config;

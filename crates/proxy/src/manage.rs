@@ -11,6 +11,7 @@ use trimtab_model::Dialect;
 
 use crate::asked::Asked;
 use crate::body::{Body, full};
+use crate::chains::AnswerTap;
 use crate::deadline;
 use crate::decode::{NotDecoded, decode};
 use crate::exchange;
@@ -41,7 +42,12 @@ pub(crate) async fn manage(
     asked.note.record.dialect = Some(dialect);
     let memory = asked.planning.take();
     let decided = match unpack(&asked, &came).await {
-        Ok(body) => decide(&asked, opened, dialect, (body, hashed), memory).await,
+        Ok(body) => {
+            let whole = whole_conversation(&mut asked, dialect, &body);
+            let hashed = whole.is_none().then_some(hashed);
+            let body = (whole.unwrap_or(body), hashed);
+            decide(&asked, opened, dialect, body, memory).await
+        }
         Err(reason) => {
             drop(memory);
             Decided::Pass {
@@ -68,6 +74,18 @@ pub(crate) async fn manage(
             pass(asked, dialect, None, came).await
         }
     }
+}
+
+/// The body of the whole conversation, where the client sent only a part of it and the rest was
+/// seen here.
+fn whole_conversation(asked: &mut Asked, dialect: Dialect, body: &Bytes) -> Option<Bytes> {
+    let tenant = asked.tenant.as_ref().ok()?;
+    if dialect != Dialect::Responses {
+        return None;
+    }
+    let read = asked.shared.chains.read(tenant.as_str(), body);
+    asked.tap = read.next.map(|next| AnswerTap::new(&asked.shared, next));
+    read.whole
 }
 
 /// Sends a request as it came, and reads the usage from its answer.
@@ -115,7 +133,7 @@ async fn decide(
     asked: &Asked,
     opened: Arc<OpenedStore>,
     dialect: Dialect,
-    (body, hashed): (Bytes, Hashed),
+    (body, hashed): (Bytes, Option<Hashed>),
     memory: Option<Reservation>,
 ) -> Decided {
     let limits = asked.settings.config.limits;
@@ -140,7 +158,8 @@ async fn decide(
         headers: asked.headers.clone(),
         tenant,
         body,
-        hashed: (!is_packed).then_some(hashed),
+        is_pieced: hashed.is_none(),
+        hashed: hashed.filter(|_| !is_packed),
     };
     let Ok(permit) = Arc::clone(&asked.shared.plans).try_acquire_owned() else {
         return failed("busy");

@@ -52,6 +52,8 @@ pub(crate) struct Work {
     pub(crate) tenant: Tenant,
     /// The body, unpacked.
     pub(crate) body: Bytes,
+    /// True if the client sent only a part of it, and the provider keeps the rest.
+    pub(crate) is_pieced: bool,
     /// The hash of the body, where it was taken while it came.
     pub(crate) hashed: Option<Hashed>,
 }

@@ -188,6 +188,9 @@ pub struct Report {
     pub summaries: u64,
     /// Requests that passed as they came because there was no memory for them.
     pub over_memory: u64,
+    /// Requests that passed as they came because the provider keeps the rest of their
+    /// conversation, and it was not seen here.
+    pub partial: u64,
     /// Sessions in memory.
     pub sessions: u64,
     /// Connections of clients that are open, tunnels included.
@@ -262,6 +265,7 @@ fn add(report: &mut Report, record: &Record) {
     report.edited += u64::from(record.action == Action::Edited);
     report.failed_open += u64::from(OUR_FAILURES.contains(&record.reason));
     report.over_memory += u64::from(record.reason == "memory");
+    report.partial += u64::from(record.reason == "partial");
     report.tokens_before += record.tokens_before;
     report.tokens_after += record.tokens_after;
     report.recovered += u64::from(record.recoveries > 0 && record.status < 300);

@@ -26,6 +26,9 @@ use crate::whole;
 
 /// How many pieces of a stream wait for a slow client.
 const QUEUE: usize = 16;
+/// The field of an answer's usage that says what the hidden rounds before it cost. The others
+/// are the provider's own of the last request: clients take them for the size of the window.
+const HIDDEN_COST: &str = "trimtab_hidden_rounds";
 /// What the client reads where there is no answer.
 const STUCK: &str = "the model asks for stored outputs again and again, and does not answer\n\
     hint: retrieval = false, or the header x-trimtab-mode: bypass, leaves it without the tools";
@@ -93,6 +96,9 @@ async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
         match next {
             Ok(answer) => {
                 filter.go_on();
+                if let Some(cost) = server.hidden_cost() {
+                    filter.note_in_usage(HIDDEN_COST, cost.to_string());
+                }
                 body = answer.into_body();
             }
             Err(failure) => {
@@ -154,6 +160,9 @@ async fn pass(
                 if std::mem::take(&mut ended) && filter.has_hidden() && !filter.is_waiting() {
                     // The client may come back as soon as it has the end.
                     server.keep_mixed(&assembler).await;
+                }
+                if watcher.is_ended() && !filter.is_waiting() {
+                    server.ends();
                 }
                 put(pieces, std::mem::take(&mut out)).await?;
             }
@@ -280,6 +289,11 @@ impl Server {
             return None;
         }
         whole::put_before(dialect, earlier, &mut shown);
+        let usage = shown.get_mut("usage").and_then(Value::as_object_mut);
+        let cost = self.hidden_cost_before_last();
+        if let (Some(usage), Some(cost), false) = (usage, cost, earlier.is_empty()) {
+            usage.insert(HIDDEN_COST.to_owned(), cost);
+        }
         if let Some(said) = said.filter(|_| hid) {
             self.serve_mixed(said).await;
         }

@@ -168,6 +168,7 @@ impl Proxy {
             Client::new(&limits, self.outgoing),
             self.catalogue.unwrap_or_else(Catalogue::embedded),
             Arc::new(Book::new(self.sink, Arc::clone(&audit))),
+            notices.clone(),
         ));
         tokio::spawn(keeper::run(Arc::downgrade(&shared)));
         let (stop, stopped) = watch::channel(Stop::Run);

@@ -16,6 +16,7 @@ use crate::access::{
 };
 use crate::asked::Asked;
 use crate::body::{Body, Received, receive, rejoined};
+use crate::chains::Chains;
 use crate::client::Client;
 use crate::client_body::ClientBody;
 use crate::config::Mode;
@@ -25,6 +26,7 @@ use crate::hashed::Hashed;
 use crate::manage::{self, manage};
 use crate::memory_budget::MemoryBudget;
 use crate::models::Models;
+use crate::notices::Notices;
 use crate::record::{Book, Note, Report};
 use crate::settings::Current;
 use crate::spoken::Spoken;
@@ -60,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) connections: Arc<Connections>,
     /// What requests and caches may take of the memory.
     pub(crate) memory: MemoryBudget,
+    /// Conversations that providers keep.
+    pub(crate) chains: Chains,
     /// Permits to unpack a body.
     pub(crate) unpacking: Semaphore,
     book: Arc<Book>,
@@ -72,6 +76,7 @@ impl Shared {
         client: Client,
         catalogue: Catalogue,
         book: Arc<Book>,
+        notices: Notices,
     ) -> Self {
         let opened = store_state.readable();
         let learned = opened.and_then(|opened| learned::read(opened.store.as_ref()).ok());
@@ -89,6 +94,7 @@ impl Shared {
             store_use: StoreUse::default(),
             models: Models::new(catalogue, learned.unwrap_or_default()),
             connections: Arc::default(),
+            chains: Chains::new(memory.clone(), notices),
             memory,
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
             book,
@@ -176,6 +182,7 @@ pub(crate) async fn handle(
         open,
         planning: None,
         usage: None,
+        tap: None,
     };
     Ok(match refusal {
         Some(refusal) => {

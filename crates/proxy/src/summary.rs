@@ -18,6 +18,7 @@ use crate::branch::Trouble;
 use crate::config::{Compaction, Mode, Summariser, address};
 use crate::deadline;
 use crate::headers;
+use crate::ledger;
 use crate::plan::Managed;
 use crate::record::{Action, Note, Record};
 use crate::watch::usage_of;
@@ -219,6 +220,12 @@ fn write(
     body.insert(limit.as_str().to_owned(), json!(wanted.max_output));
     let (name, list) = conversation(dialect, &wanted.messages, &mut body);
     body.insert(name.to_owned(), Value::Array(values(&list)?));
+    // Those of the tools are the client's own, and as many as a provider takes.
+    for name in [name, "system"] {
+        if let Some(entries) = body.get_mut(name) {
+            strip_markers(entries);
+        }
+    }
     let tools = tools.and_then(|json| serde_json::from_str::<Value>(json).ok());
     let tools = tools.filter(|tools| tools.as_array().is_some_and(|list| !list.is_empty()));
     let calls = wanted.messages.iter().any(Message::has_calls);
@@ -263,6 +270,17 @@ fn conversation(
     }
 }
 
+/// Takes the cache markers out of entries, their parts, and what outputs are made of.
+fn strip_markers(entries: &mut Value) {
+    let objects = entries.as_array_mut().into_iter().flatten();
+    for object in objects.filter_map(Value::as_object_mut) {
+        object.retain(|name, _| !ledger::is_marker(name));
+        if let Some(inner) = object.get_mut("content") {
+            strip_markers(inner);
+        }
+    }
+}
+
 fn values(list: &[RawJson]) -> Option<Vec<Value>> {
     let parse = |raw: &RawJson| serde_json::from_str(raw.as_str()).ok();
     list.iter().map(parse).collect()
@@ -296,7 +314,7 @@ fn read(dialect: Dialect, body: &[u8]) -> Option<Answered> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab_model::Call;
+    use trimtab_model::{Call, Media, MediaKind, Part};
 
     fn wanted() -> SummaryRequest {
         SummaryRequest {
@@ -323,6 +341,23 @@ mod tests {
             assert!(trimtab_wire::validate::validate(&scan).is_empty(), "{body}");
             assert!(body.contains("tool_choice"));
         }
+    }
+
+    #[test]
+    fn a_summary_request_carries_no_cache_marker_of_the_conversation() {
+        let image = r#"{"type":"image","source":{},"cache_control":{"type":"ephemeral"}}"#;
+        let media = Part::Media(Media {
+            kind: MediaKind::Image,
+            raw: RawJson::parse(image).unwrap(),
+        });
+        let mut wanted = wanted();
+        for _ in 0..6 {
+            wanted
+                .messages
+                .push(Message::new(Role::User, vec![media.clone()]));
+        }
+        let body = write(Dialect::Messages, "m", &wanted, None, None).unwrap();
+        assert!(!body.contains("cache_control"), "{body}");
     }
 
     #[test]

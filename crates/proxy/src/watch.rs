@@ -98,6 +98,11 @@ impl UsageWatch {
         self
     }
 
+    /// True once a stream said that the answer is complete.
+    fn is_ended(&self) -> bool {
+        matches!(&self.form, Form::Stream(watcher) if watcher.is_ended())
+    }
+
     fn seen(&mut self) -> (Option<Usage>, Calls) {
         match &mut self.form {
             Form::None => (None, Calls::Known(false)),
@@ -131,6 +136,9 @@ impl Watch for UsageWatch {
 
     fn end(&mut self, whole: bool, record: &mut Record) {
         let (usage, calls) = self.seen();
+        // A client need not wait for the connection to end once it has the end of the answer.
+        let whole = whole || self.is_ended();
+        record.cut = !whole;
         record.usage = usage;
         record.silent_overflow = usage.is_some_and(|usage| was_cut(&usage, record));
         if let Some(then) = self.then.take() {

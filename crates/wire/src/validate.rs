@@ -127,7 +127,7 @@ impl Judge<'_, '_> {
             return;
         };
         self.entry = self.scan.entry_range(message).start;
-        self.check_first(role);
+        self.check_first(message, role);
         if self.closes_round(role) {
             self.close_round();
         }

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use trimtab_model::rounds::{Answer, Pairing, Place, Round};
 use trimtab_model::{Kind, Message, Output, Part, Role, work};
 
-use super::ids::{Ids, Sent};
+use super::ids::Ids;
 use super::rules::{
     is_bare_answer, is_refused_blank, is_refused_empty, may_think, refused_thoughts,
     user_comes_first,
 };
+use super::system::Before;
 use super::{
-    Entry, HEAD, Habit, Normalised, Options, Repair, RepairKind, Settled, Slot, Source, Touch,
+    Entry, HEAD, Habit, Normalised, Options, Reach, Repair, RepairKind, Settled, Slot, Source,
+    Touch,
 };
 
 pub(super) struct Emitter<'a> {
@@ -29,6 +31,11 @@ pub(super) struct Emitter<'a> {
     /// Outputs that stay behind where they stand, with the ids under which they are sent.
     pub(super) awaited: HashMap<Place, String>,
     begun: bool,
+    /// True if nothing follows the slots in the window.
+    pub(super) reaches_end: bool,
+    pub(super) before: Before,
+    /// System messages that wait for a place where they are accepted.
+    pub(super) waiting: Vec<usize>,
     /// The slot with which the window ends, where that is known.
     last: Option<usize>,
     out: Normalised,
@@ -40,6 +47,7 @@ impl<'a> Emitter<'a> {
         settled: &'a Settled,
         slots: &'a [Slot],
         pairing: &'a Pairing,
+        reach: Reach,
     ) -> Self {
         let is_dropped = |round: &Round| {
             let unanswered = || round.calls.iter().any(|call| call.output.is_none());
@@ -61,24 +69,31 @@ impl<'a> Emitter<'a> {
             ids: Ids::new(options.dialect, &settled.sent),
             awaited: HashMap::new(),
             begun: settled.begun,
+            reaches_end: reach == Reach::End,
+            before: settled.before.with_leading(slots),
+            waiting: Vec::new(),
             last: None,
             out: Normalised::default(),
         }
     }
 
-    /// Writes all entries; `to_the_end` if nothing follows them in the window.
-    pub(super) fn run(&mut self, to_the_end: bool) {
+    /// Writes all entries.
+    pub(super) fn run(&mut self) {
         let is_visible = |slot: &Slot| slot.message.agent_visible();
         self.last = self
             .slots
             .iter()
             .rposition(is_visible)
-            .filter(|_| to_the_end);
+            .filter(|_| self.reaches_end);
         let mut rounds = self.pairing.rounds.iter().enumerate().peekable();
         for (at, slot) in self.slots.iter().enumerate() {
             work::step(1 + slot.message.parts.len());
             let round = rounds.next_if(|(_, round)| round.start == at);
             if !slot.message.agent_visible() || self.done.get(at).copied().unwrap_or(true) {
+                continue;
+            }
+            if self.must_wait(at, slot) {
+                self.waiting.push(at);
                 continue;
             }
             match round {
@@ -88,17 +103,40 @@ impl<'a> Emitter<'a> {
                 _ => self.plain(at, slot),
             }
         }
-        if to_the_end && !self.begun {
-            self.insert_head(self.slots.last().map_or(Source::Log(0), |slot| slot.source));
+        if self.reaches_end {
+            if !self.begun {
+                self.insert_head(self.slots.last().map_or(Source::Log(0), |slot| slot.source));
+            }
+            self.place_waiting();
         }
     }
 
-    pub(super) fn into_parts(self) -> (Normalised, Sent, bool) {
-        (self.out, self.ids.into_sent(), self.begun)
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// What was written, and what to know of it behind it; its calls are not among that.
+    pub(super) fn into_parts(self) -> (Normalised, Settled) {
+        let last = self.slots.last().map(|slot| slot.source);
+        let before = Before {
+            slot: last.or(self.before.slot),
+            ..self.before
+        };
+        let learnt = Settled {
+            sent: self.ids.into_sent(),
+            begun: self.begun,
+            before,
+            ..Settled::default()
+        };
+        (self.out, learnt)
     }
 
     /// A message without calls: everything that belongs to a round is taken out of it.
-    fn plain(&mut self, at: usize, slot: &'a Slot) {
+    pub(super) fn plain(&mut self, at: usize, slot: &'a Slot) {
         let message = &slot.message;
         let mut answers = self
             .answers
@@ -231,14 +269,10 @@ impl<'a> Emitter<'a> {
         if is_refused_empty(&slot.message, self.options.dialect, is_last) {
             return self.repair(slot.source, RepairKind::EmptyDropped);
         }
-        self.begin(slot.source, slot.message.role);
-        let (message, source) = (Arc::clone(&slot.message), slot.source);
-        self.out.entries.push(Entry {
-            message,
-            source,
-            touch: Touch::Untouched,
-        });
-        self.out.slots.push(Some(at));
+        self.push_entry(slot.source, Arc::clone(&slot.message), Touch::Untouched);
+        if let Some(slot) = self.out.slots.last_mut() {
+            *slot = Some(at);
+        }
     }
 
     /// The message of a slot after a change, unless nothing is left of it.
@@ -266,9 +300,21 @@ impl<'a> Emitter<'a> {
     }
 
     pub(super) fn push(&mut self, source: Source, message: Message, touch: Touch) {
-        self.begin(source, message.role);
+        self.push_entry(source, Arc::new(message), touch);
+    }
+
+    /// Adds an entry behind what must stand before it.
+    pub(super) fn push_entry(&mut self, source: Source, message: Arc<Message>, touch: Touch) {
+        let role = message.role;
+        self.begin(source, role);
+        if role == Role::Assistant && self.user_side_spoke_last() {
+            self.place_waiting();
+        }
+        if role != Role::System {
+            self.before.speaker = Some(role);
+        }
         self.out.entries.push(Entry {
-            message: Arc::new(message),
+            message,
             source,
             touch,
         });

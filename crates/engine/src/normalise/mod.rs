@@ -9,6 +9,7 @@ mod emit;
 mod ids;
 mod round;
 mod rules;
+mod system;
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use trimtab_model::{Dialect, Message};
 
 use emit::Emitter;
 use ids::Sent;
+use system::Before;
 
 /// The output that is put in for a call that has none.
 pub const ABORTED: &str = "aborted";
@@ -170,6 +172,10 @@ pub enum RepairKind {
     EmptyDropped,
     /// A user message was put first.
     HeadInserted,
+    /// A system message was moved to a place where it is accepted.
+    SystemMoved,
+    /// A system message became one with another that it would have followed.
+    SystemJoined,
 }
 
 impl RepairKind {
@@ -186,6 +192,8 @@ impl RepairKind {
             Self::PartStripped => "part-removed",
             Self::EmptyDropped => "empty-message-removed",
             Self::HeadInserted => "user-message-added",
+            Self::SystemMoved => "system-message-moved",
+            Self::SystemJoined => "system-messages-joined",
         }
     }
 }
@@ -248,6 +256,8 @@ pub(crate) struct Settled {
     sent: Sent,
     /// True once the conversation has a beginning, as the dialect wants one.
     begun: bool,
+    /// What the place of the next system message depends on.
+    before: Before,
 }
 
 /// The result of normalising what comes after a settled part.
@@ -255,6 +265,8 @@ pub(crate) struct After {
     pub(crate) normalised: Normalised,
     /// True if an output belongs to a call of the settled part: start over from the front.
     pub(crate) reaches_back: bool,
+    /// True if something waits for its place behind this part: it cannot be settled.
+    pub(crate) waits: bool,
     /// What to add to the settled part if this one is settled too.
     pub(crate) learnt: Settled,
 }
@@ -279,14 +291,16 @@ pub(crate) fn normalise_after(
         .outputs
         .iter()
         .any(|(_, answer)| *answer == Answer::ReachesBack);
-    let mut emitter = Emitter::new(options, settled, slots, &pairing);
-    emitter.run(reach == Reach::End);
-    let (normalised, sent, begun) = emitter.into_parts();
-    let calls = answered(slots, &pairing);
+    let mut emitter = Emitter::new(options, settled, slots, &pairing, reach);
+    emitter.run();
+    let waits = emitter.has_waiting();
+    let (normalised, mut learnt) = emitter.into_parts();
+    learnt.calls = answered(slots, &pairing);
     After {
         normalised,
         reaches_back,
-        learnt: Settled { calls, sent, begun },
+        waits,
+        learnt,
     }
 }
 
@@ -300,6 +314,7 @@ impl Settled {
         self.calls.extend(learnt.calls);
         self.sent.extend(learnt.sent);
         self.begun |= learnt.begun;
+        self.before = learnt.before;
     }
 }
 

@@ -296,3 +296,67 @@ fn an_output_inside_a_user_message_finds_its_call() {
     ];
     assert_eq!(sketch(&log, chat()), expected);
 }
+
+/// The texts of a window whose log had some positions hidden and a summary put in.
+fn without(log: Vec<Message>, hidden: std::ops::Range<usize>, summary: usize) -> Vec<String> {
+    use crate::journal::Journal;
+    use crate::plan::{Edit, Plan, Reason};
+    use crate::window::Projection;
+    let options = Options::for_dialect(Dialect::Messages);
+    let mut projection = Projection::restore(options, log.into_iter().collect(), Journal::new());
+    let edits = vec![
+        Edit::Hide {
+            from: hidden.start,
+            to: hidden.end,
+        },
+        Edit::Insert {
+            before: summary,
+            message: Arc::new(Message::user("summary").with_kind(Kind::Summary)),
+        },
+    ];
+    projection.carry_out(Plan::new(Reason::ByHand, edits));
+    let window = projection.window().unwrap();
+    let texts = window.messages().map(|message| {
+        let texts: Vec<&str> = message.parts.iter().filter_map(Part::as_text).collect();
+        texts.join("+")
+    });
+    texts.collect()
+}
+
+#[test]
+fn system_message_moves_behind_the_summary_of_what_it_followed() {
+    let log = || {
+        vec![
+            Message::system("head"),
+            Message::user("one"),
+            Message::system("first"),
+            Message::assistant("two"),
+            Message::user("three"),
+            Message::system("second"),
+            Message::assistant("four"),
+            Message::user("five"),
+        ]
+    };
+    assert_eq!(
+        without(log(), 1..5, 6),
+        ["head", "summary", "first+second", "four", "five"]
+    );
+    assert_eq!(
+        without(log(), 3..4, 3),
+        [
+            "head",
+            "one",
+            "summary",
+            "three",
+            "first+second",
+            "four",
+            "five"
+        ]
+    );
+    assert_eq!(
+        without(log(), 6..8, 8),
+        ["head", "one", "first", "two", "three", "summary", "second"]
+    );
+    let as_it_came = without(log(), 0..0, 8);
+    assert_eq!(as_it_came[..3], ["head", "one", "first"]);
+}

@@ -176,6 +176,9 @@ impl WindowBuilder {
             self.front = Front::default();
             return;
         }
+        if after.waits {
+            return;
+        }
         let (read, faults) = self.take(after.normalised).pause();
         self.front.settled.extend(after.learnt);
         self.front.verified.extend(read);

@@ -81,7 +81,9 @@ fn lost_parts(at: usize, message: &Message, normalised: &Normalised) -> usize {
 /// How many parts the records of a message account for.
 fn records_of(at: usize, normalised: &Normalised) -> usize {
     let counts = |kind: &RepairKind| match kind {
-        RepairKind::RoundDropped | RepairKind::EmptyDropped => usize::MAX / 64,
+        RepairKind::RoundDropped | RepairKind::EmptyDropped | RepairKind::SystemJoined => {
+            usize::MAX / 64
+        }
         RepairKind::CallStripped { .. }
         | RepairKind::OrphanDropped { .. }
         | RepairKind::DuplicateDropped { .. }

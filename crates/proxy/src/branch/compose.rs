@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::mem::discriminant;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use memchr::memmem;
 use trimtab::request::{changes_to, loop_lost_reasoning};
 use trimtab::session::SessionError;
-use trimtab_engine::normalise::Source;
+use trimtab_engine::journal::Journal;
+use trimtab_engine::log::Log;
+use trimtab_engine::normalise::{Entry, Source};
 use trimtab_engine::view::tools;
-use trimtab_model::Output;
 use trimtab_model::estimate::Measure;
+use trimtab_model::{Output, Part, Ref};
 use trimtab_wire::scan::Scan;
 use trimtab_wire::splice::{Change, Place, splice};
 use trimtab_wire::validate::{Fault, validate};
@@ -69,11 +72,42 @@ impl Ways {
 }
 
 /// How far the window was searched for refs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Refs {
     entries: usize,
     plans: usize,
     found: bool,
+    /// The refs that the plans name.
+    known: HashSet<String>,
+}
+
+impl Refs {
+    fn of(journal: &Journal, plans: usize) -> Self {
+        let refs = journal.plans().flat_map(|plan| &plan.refs);
+        Self {
+            plans,
+            known: refs.map(|stored| stored.id().to_owned()).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The refs that an entry of the window shows.
+    fn shown<'e>(&'e self, log: &Log, entry: &'e Entry) -> impl Iterator<Item = &'e str> {
+        let outputs = entry.message.outputs().filter(|output| shows_ref(output));
+        let stored = outputs.filter_map(|output| output.stored.as_ref());
+        let came = match entry.source {
+            Source::Log(at) => log.get(at),
+            Source::Inserted(_) => None,
+        };
+        // What the client wrote is not searched: only what plans put there names refs of ours.
+        let is_as_it_came = came.is_some_and(|came| Arc::ptr_eq(came, &entry.message));
+        let texts = entry.message.parts.iter().filter_map(Part::as_text);
+        let words = texts
+            .filter(move |_| !is_as_it_came)
+            .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()));
+        let named = words.filter(move |word| self.known.contains(*word));
+        stored.map(Ref::id).chain(named)
+    }
 }
 
 impl Branch {
@@ -208,34 +242,37 @@ impl Branch {
 
     /// The refs that the window shows.
     pub(crate) fn refs_shown(&mut self) -> Result<Vec<String>, SessionError> {
-        let window = self.session.window()?;
-        let outputs = window.messages().flat_map(|message| message.outputs());
-        let shown = outputs.filter(|output| shows_ref(output));
-        let refs = shown.filter_map(|output| output.stored.as_ref());
-        Ok(refs.map(|stored| stored.id().to_owned()).collect())
+        self.session.window()?;
+        let projection = self.session.projection();
+        let refs = Refs::of(projection.journal(), 0);
+        let entries = projection.built().entries().iter();
+        let mut shown: Vec<String> = Vec::new();
+        let mut listed = HashSet::new();
+        for id in entries.flat_map(|entry| refs.shown(projection.log(), entry)) {
+            if listed.insert(id) {
+                shown.push(id.to_owned());
+            }
+        }
+        Ok(shown)
     }
 
     /// True if the window shows a ref that the model could ask for.
     fn shows_a_ref(&mut self) -> Result<bool, SessionError> {
         self.session.window()?;
+        let decided = self.decided();
         let projection = self.session.projection();
         let entries = projection.built().entries();
-        let decided = self.decided();
         if decided != self.refs.plans {
-            self.refs = Refs::default();
+            self.refs = Refs::of(projection.journal(), decided);
         }
-        if !self.refs.found {
-            let new = entries.get(self.refs.entries..).unwrap_or_default();
-            self.refs.found = new.iter().any(|entry| {
-                let ours = matches!(entry.source, Source::Inserted(_));
-                let names_tool = || entry.message.text().contains(tools::READ);
-                entry.message.outputs().any(shows_ref) || (ours && names_tool())
-            });
-        }
-        self.refs.plans = decided;
+        let mut new = entries.iter().skip(self.refs.entries);
+        let refs = &self.refs;
+        let found =
+            refs.found || new.any(|entry| refs.shown(projection.log(), entry).next().is_some());
+        self.refs.found = found;
         // The newest entries may still change.
         self.refs.entries = entries.len().saturating_sub(1);
-        Ok(self.refs.found)
+        Ok(found)
     }
 }
 

@@ -42,6 +42,7 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
         headers: asked.headers.clone(),
         tenant: tenant.clone(),
         body: body.clone(),
+        is_pieced: false,
         hashed: None,
     };
     let budget = &asked.shared.memory;

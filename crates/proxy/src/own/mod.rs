@@ -1,6 +1,7 @@
 //! Endpoints of our own.
 
 mod compress;
+pub(crate) mod front_page;
 mod retrieve;
 
 use http::{Method, Response, StatusCode};

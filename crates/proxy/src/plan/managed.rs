@@ -138,6 +138,7 @@ impl Managed {
             path: self.work.path.clone(),
             headers: self.work.headers.clone(),
             body: self.work.body.clone(),
+            is_pieced: self.work.is_pieced,
             hashed: None,
         }
     }
@@ -186,6 +187,9 @@ impl Managed {
         branch.set_tools(tools, self.work.opened.keys.prints());
         branch.id().as_str().clone_into(&mut self.session);
         branch.admit(scan, &read.trail)?;
+        if !branch.fits_as_it_came() {
+            self.untouched = None;
+        }
         if self.untouched.is_none() {
             branch.count_ours(scan, &self.ways)?;
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::Response;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools;
@@ -36,6 +37,8 @@ struct Served {
     usage: Option<Usage>,
     hidden: Option<Usage>,
     retrievals: u32,
+    /// True once the client was given the end of the answer.
+    ended: bool,
 }
 
 impl Served {
@@ -48,6 +51,27 @@ impl Served {
     }
 }
 
+impl Served {
+    /// What was reported for all answers so far.
+    fn total(&self) -> Option<Usage> {
+        match (self.usage, self.hidden) {
+            (None, None) => None,
+            (usage, hidden) => Some(usage.unwrap_or_default() + hidden.unwrap_or_default()),
+        }
+    }
+}
+
+/// What so many hidden requests cost. The figures do not overlap.
+fn cost(requests: usize, usage: Usage) -> Value {
+    json!({
+        "requests": requests,
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_creation,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+    })
+}
+
 impl Outcome {
     fn with(&self, change: impl FnOnce(&mut Served)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
@@ -57,8 +81,9 @@ impl Outcome {
 impl Watch for Outcome {
     fn data(&mut self, _: &Bytes) {}
 
-    fn end(&mut self, _: bool, record: &mut Record) {
+    fn end(&mut self, whole: bool, record: &mut Record) {
         self.with(|served| {
+            record.cut = !whole && !served.ended;
             record.usage = served.usage;
             record.hidden = served.hidden;
             record.retrievals = served.retrievals;
@@ -105,6 +130,25 @@ impl Server {
         let managed = Arc::clone(&self.exchange.managed);
         let (seen, window) = (Seen::whole(usage, called), self.exchange.outgoing.window);
         tokio::spawn(learn_later(managed, window, seen))
+    }
+
+    /// The client is given the end of the answer now.
+    pub(super) fn ends(&self) {
+        self.outcome.with(|served| served.ended = true);
+    }
+
+    /// What the hidden answers before the next one cost, for the client to read in its usage.
+    pub(super) fn hidden_cost(&self) -> Option<Value> {
+        let mut usage = None;
+        self.outcome.with(|served| usage = served.total());
+        Some(cost(self.rounds, usage?))
+    }
+
+    /// The same where the last answer was reported already.
+    pub(super) fn hidden_cost_before_last(&self) -> Option<Value> {
+        let mut usage = None;
+        self.outcome.with(|served| usage = served.hidden);
+        Some(cost(self.rounds, usage?))
     }
 
     /// Serves an answer that asks for nothing but stored outputs, and gives the answer that

@@ -1,8 +1,13 @@
 //! However hidden rounds end, the client gets an answer or an error, never nothing.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use trimtab_model::Dialect;
-use trimtab_proxy::ModelRule;
+use trimtab_proxy::{ModelRule, Proxy};
+use trimtab_store::MemoryStore;
 use trimtab_testkit::script::Reply as Says;
 use trimtab_testkit::upstream::{Count, Options, Source, Upstream as Strict};
 use trimtab_wire::sse::{Event, Watcher};
@@ -241,5 +246,55 @@ async fn tiny_windows_give_answers_or_errors() {
                 "{dialect} {window}"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_with_the_end_of_a_stream_cuts_nothing() {
+    for dialect in Dialect::ALL {
+        // The upstream does not close its stream for a while.
+        let stream = streamed(dialect, &answer(dialect, "done", 9));
+        let end = match dialect {
+            Dialect::Chat => "data: [DONE]",
+            Dialect::Messages => "\"message_stop\"}",
+            Dialect::Responses => "\"response.completed\"",
+        };
+        let upstream = Upstream::start(move |_, _| {
+            let mut reply = Reply::stream(stream.clone());
+            reply
+                .pieces
+                .push((60_000, Bytes::from_static(b": late\n\n")));
+            reply
+        })
+        .await;
+        let (ended, mut records) = tokio::sync::mpsc::unbounded_channel();
+        let running = Proxy::new(config(&upstream.url()), Arc::new(MemoryStore::new()))
+            .log(move |record| ended.send(record.cut).unwrap_or(()))
+            .run()
+            .await
+            .unwrap();
+        let mut talk = Talk::new(dialect, "q");
+        talk.stream = true;
+        talk.round("c1", &lines(30));
+        let body = talk.body();
+        let mut client = tokio::net::TcpStream::connect(running.address())
+            .await
+            .unwrap();
+        let head = format!(
+            "POST {} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer k\r\ncontent-length: {}\r\n\r\n",
+            path(dialect),
+            running.address(),
+            body.len()
+        );
+        client.write_all(head.as_bytes()).await.unwrap();
+        client.write_all(body.as_bytes()).await.unwrap();
+        let mut read = String::new();
+        while !read.contains(end) {
+            let mut piece = [0; 4096];
+            let count = client.read(&mut piece).await.unwrap();
+            read.push_str(&String::from_utf8_lossy(&piece[..count]));
+        }
+        drop(client);
+        assert_eq!(records.recv().await, Some(false), "{dialect}");
     }
 }

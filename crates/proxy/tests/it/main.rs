@@ -10,12 +10,14 @@
 )]
 
 mod bound;
+mod chains;
 mod connections;
 mod differential;
 mod durable;
 mod ends;
 mod fake;
 mod fits;
+mod hidden_streams;
 mod identical;
 mod managed;
 mod own;

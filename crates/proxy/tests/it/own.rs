@@ -112,3 +112,19 @@ async fn records_hold_no_keys() {
     );
     assert!(!lines[0].contains("secret-key"), "{}", lines[0]);
 }
+
+#[tokio::test]
+async fn the_address_itself_says_what_is_there_unless_the_upstream_does() {
+    let nothing = Upstream::start(|_, _| Reply::json(404, r#"{"error":"not found"}"#)).await;
+    let (_running, base) = proxy(config(&nothing.url())).await;
+    let got = get(&base, "/", &[]).await;
+    assert_eq!(got.status, 200, "{}", got.text());
+    assert!(got.header("content-type").starts_with("text/plain"));
+    assert!(got.text().contains(env!("CARGO_PKG_VERSION")));
+    assert!(got.text().contains(&format!("ANTHROPIC_BASE_URL={base}\n")));
+    assert_eq!(get(&base, "/other", &[]).await.status, 404);
+    assert_eq!(post(&base, "/", &[], "{}").await.status, 404);
+    let server = Upstream::start(|_, _| Reply::json(200, "it is running")).await;
+    let (_running, base) = proxy(config(&server.url())).await;
+    assert_eq!(get(&base, "/", &[]).await.text(), "it is running");
+}

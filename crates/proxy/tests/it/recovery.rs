@@ -1,6 +1,7 @@
 //! Overflow is recovered from in every dialect and every form.
 
 use serde_json::json;
+use trimtab_engine::policy::PRESETS;
 use trimtab_model::Dialect;
 
 use crate::fake::{Reply, Upstream, post};
@@ -267,4 +268,133 @@ async fn a_server_that_cuts_silently_is_sent_no_more_than_it_reads() {
             last.body.len() / 4
         );
     }
+}
+
+fn presets() -> impl Iterator<Item = &'static str> {
+    let names = PRESETS.iter().map(|preset| preset.name);
+    names.filter(|name| *name != "none")
+}
+
+#[tokio::test]
+async fn a_body_of_too_many_bytes_is_sent_again_smaller_under_every_preset() {
+    let explained = r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#;
+    for preset in presets() {
+        for text in [explained, ""] {
+            let upstream = Upstream::start(move |_, asked| {
+                if asked.body.len() > 160_000 {
+                    return Reply::json(413, text);
+                }
+                Reply::json(200, answer(Dialect::Messages, "read", 9))
+            })
+            .await;
+            let mut config = config(&upstream.url());
+            preset.clone_into(&mut config.preset);
+            let (running, base) = proxy(config).await;
+            let body = long_talk(Dialect::Messages).body();
+            assert!(body.len() > 160_000, "{}", body.len());
+            let got = post(&base, "/v1/messages", &[], body).await;
+            assert_eq!(got.status, 200, "{preset} {text:?}: {}", got.text());
+            assert_eq!(running.report().recovered, 1, "{preset} {text:?}");
+        }
+    }
+}
+
+/// An upstream that counts a token for seven bytes, reports it, and refuses too many without
+/// saying how many they are.
+async fn without_figures(dialect: Dialect, limit: usize) -> Upstream {
+    Upstream::start(move |_, asked| {
+        let size = asked.body.len() / 7;
+        if size <= limit {
+            return Reply::json(200, answer(dialect, "read", size as u64));
+        }
+        let text = match dialect {
+            Dialect::Messages => "prompt is too long",
+            _ => "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        };
+        let error = json!({"type": "invalid_request_error", "code": "context_length_exceeded",
+            "message": text});
+        Reply::json(400, json!({"type": "error", "error": error}).to_string())
+    })
+    .await
+}
+
+/// True if a body names something in the store.
+fn names_ref(body: &str) -> bool {
+    let mut words = body.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| {
+        let is_spelled_so = |byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7');
+        word.len() == 16 && word.bytes().all(is_spelled_so)
+    })
+}
+
+#[tokio::test]
+async fn an_overflow_without_figures_is_sent_again_and_refs_come_with_their_tools() {
+    for dialect in Dialect::ALL {
+        for preset in presets() {
+            let upstream = without_figures(dialect, 20_000).await;
+            let mut config = config(&upstream.url());
+            preset.clone_into(&mut config.preset);
+            let (running, base) = proxy(config).await;
+            let mut talk = Talk::new(dialect, "read all files");
+            for round in 0..30 {
+                talk.round(&format!("c{round}"), &lines(140 + 40 * (round % 7)));
+                let got = post(&base, path(dialect), &[], talk.body()).await;
+                let context = format!("{dialect} {preset} {round}");
+                assert_eq!(got.status, 200, "{context}: {}", got.text());
+            }
+            // This one compacts by the number of messages: there is no overflow here.
+            let overflows = preset != "turns";
+            assert_eq!(
+                running.report().recovered > 0,
+                overflows,
+                "{dialect} {preset}"
+            );
+            for asked in upstream.seen() {
+                let mut body = asked.json();
+                let is_summary = body.get("tool_choice").is_some() || body.get("tools").is_none();
+                if !is_summary {
+                    let tools = body["tools"].take().to_string();
+                    let (offers, text) = (tools.contains("tool_output_cache"), body.to_string());
+                    assert_eq!(offers, names_ref(&text), "{dialect} {preset}: {text}");
+                }
+            }
+        }
+    }
+}
+
+/// The action on a conversation that ends with `asked`, for a model whose window is known.
+async fn action_on(rounds: usize, asked: &str) -> (String, String) {
+    let dialect = Dialect::Messages;
+    let upstream = strict(dialect, Form::Status, 40_000).await;
+    let mut config = config(&upstream.url());
+    config.models.push(trimtab_proxy::ModelRule {
+        model: "*".to_owned(),
+        window: Some(40_000),
+        max_output: None,
+        preset: None,
+        mode: None,
+    });
+    let (_running, base) = proxy(config).await;
+    let mut talk = Talk::new(dialect, "read all files");
+    for round in 0..rounds {
+        talk.round(&format!("c{round}"), &lines(1_000));
+    }
+    talk.says("read").user(asked);
+    let got = post(&base, "/v1/messages", &[], talk.body()).await;
+    assert_eq!(got.status, 200, "{asked}: {}", got.text());
+    assert_eq!(upstream.seen().len(), 1, "{asked}: nothing was refused");
+    let header = |name| got.header(name).to_owned();
+    (header("x-trimtab-action"), header("x-trimtab-reason"))
+}
+
+#[tokio::test]
+async fn only_a_compaction_request_that_fits_passes_unmanaged() {
+    let instruction = "CRITICAL: Respond with TEXT ONLY. Write an <analysis> and then a <summary>";
+    let passed = ("passed".to_owned(), "own-compaction".to_owned());
+    assert_eq!(action_on(2, instruction).await, passed);
+    let edited = ("edited".to_owned(), String::new());
+    assert_eq!(action_on(12, instruction).await, edited);
+    let quote = format!("What is wrong with this prompt? {instruction}");
+    assert_eq!(action_on(12, &quote).await, edited);
+    assert_ne!(action_on(2, &quote).await, passed);
 }

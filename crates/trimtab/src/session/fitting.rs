@@ -76,7 +76,7 @@ impl Session {
     /// Shows the oldest media as text, behind refs, while a request would have too many bytes.
     fn shed_media(&mut self) -> Result<(), SessionError> {
         let places = self.decide(planner::media_to_shed)?;
-        let mut edits = Vec::new();
+        let (mut edits, mut refs) = (Vec::new(), Vec::new());
         for (at, place) in places.into_iter().enumerate() {
             let stored = match place.to_store() {
                 Some(raw) => {
@@ -87,9 +87,11 @@ impl Session {
                 None => None,
             };
             edits.push(place.edit(stored.as_ref().map(Ref::id)));
+            refs.extend(stored);
         }
         if !edits.is_empty() {
-            let plan = Plan::new(Reason::Fit, edits);
+            let mut plan = Plan::new(Reason::Fit, edits);
+            plan.refs.extend(refs);
             self.carry_out_quietly(plan, EventKind::Trimmed, |event| event)?;
         }
         Ok(())

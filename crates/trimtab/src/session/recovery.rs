@@ -52,7 +52,8 @@ impl Session {
             ..Asked::default()
         };
         // A shorter answer leaves a prompt as long as it is.
-        let helps = |rung: &&Rung| **rung != Rung::LowerAnswer || verdict.kind != Kind::Prompt;
+        let counts_answer = verdict.kind == Kind::PromptAndAnswer;
+        let helps = |rung: &&Rung| **rung != Rung::LowerAnswer || counts_answer;
         let ladder: Vec<Rung> = recovery.ladder.iter().filter(helps).copied().collect();
         let first = ladder.get(step).or(ladder.last()).copied();
         let others = ladder.iter().skip(step + 1).copied();

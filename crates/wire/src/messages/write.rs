@@ -23,17 +23,22 @@ pub fn write_request(messages: &[Message]) -> Request {
         .take_while(|message| message.role == Role::System)
         .count();
     let (system, rest) = messages.split_at(leading);
+    Request {
+        system: write_system(system),
+        messages: write_list(rest),
+    }
+}
+
+/// Writes messages as entries of the `messages` field, those of the system too.
+pub(crate) fn write_list(messages: &[Message]) -> Vec<RawJson> {
     let mut written: Vec<Entry> = Vec::new();
-    for message in rest {
+    for message in messages {
         match written.last_mut() {
             Some(last) if last.takes(message) => last.join(message),
             _ => written.push(Entry::new(message)),
         }
     }
-    Request {
-        system: write_system(system),
-        messages: written.into_iter().map(Entry::end).collect(),
-    }
+    written.into_iter().map(Entry::end).collect()
 }
 
 fn write_system(system: &[Message]) -> Option<RawJson> {

@@ -227,7 +227,7 @@ fn fallback(response: &Response<'_>, text: &Text) -> Verdict {
 
 /// Some servers refuse a long prompt without a word.
 fn unexplained(response: &Response<'_>) -> Verdict {
-    let possible = matches!(response.status, 400 | 413);
+    let possible = response.status == 400;
     match (possible, response.is_large()) {
         (true, Some(false)) | (false, _) => fallback(response, &Text::default()),
         (true, large) => Verdict {

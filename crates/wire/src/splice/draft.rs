@@ -125,7 +125,10 @@ impl<'c> Draft<'c> {
 
     fn insert(&mut self, scan: &Scan<'_>, before: usize, message: &Message) {
         let dialect = scan.dialect();
-        if dialect == Dialect::Messages && message.role == Role::System {
+        // What we tell the system goes into its field; what the client told it in the
+        // conversation stays there.
+        let is_ours = message.meta.kind.is_some();
+        if dialect == Dialect::Messages && message.role == Role::System && is_ours {
             self.system.push(message.text().into_owned());
         } else if !message.parts.is_empty() {
             let sent = sendable(message, dialect);

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use trimtab_model::{Call, Dialect, Message, Output, Part, RawJson};
+use trimtab_model::{Call, Dialect, Kind, Message, Output, Part, RawJson};
 
 use super::*;
 
@@ -86,7 +86,8 @@ fn an_answer_is_not_put_between_outputs_and_text_of_one_message() {
 
 #[test]
 fn a_system_message_goes_where_the_system_speaks() {
-    let change = |before| insert(before, Message::system("note"));
+    let note = || Message::system("note").with_kind(Kind::Summary);
+    let change = |before| insert(before, note());
     let found = spliced(
         r#"{"messages":[{"role":"user","content":"go"}],"system":"be brief"}"#,
         Dialect::Messages,

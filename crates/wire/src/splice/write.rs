@@ -38,7 +38,7 @@ pub(super) fn entries(messages: &[Message], dialect: Dialect) -> Vec<String> {
             .map(text)
             .collect(),
         Dialect::Messages => {
-            let written = messages::write_request(messages).messages;
+            let written = messages::write_list(messages);
             written.into_iter().map(text).collect()
         }
         Dialect::Responses => {

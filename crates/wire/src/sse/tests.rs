@@ -525,3 +525,37 @@ fn calls_that_share_an_index_are_told_apart() {
     ];
     assert_eq!(calls, expected);
 }
+
+#[test]
+fn numbers_of_events_go_on_from_the_first_one() {
+    let event = |number: u64| {
+        format!("data: {{\"type\":\"response.in_progress\",\"sequence_number\":{number}}}\n\n")
+    };
+    let stream = event(1) + &event(2);
+    let mut filter = Filter::new(Dialect::Responses, ["ours"]);
+    assert_eq!(filtered(&mut filter, &stream, 9), stream);
+}
+
+#[test]
+fn a_role_that_comes_with_a_hidden_call_is_named() {
+    let mut filter = Filter::new(Dialect::Chat, ["ours"]);
+    let first = "data: {\"id\":\"a\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"ours\",\"arguments\":\"{}\"}}]},\"finish_reason\":null}]}\n\n";
+    let shown = filtered(&mut filter, first, 50);
+    assert!(
+        shown.contains("\"role\":\"assistant\"") && !shown.contains("ours"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn figures_of_a_prompt_that_the_client_did_not_see_stand_at_the_end() {
+    let mut filter = Filter::new(Dialect::Messages, ["ours"]);
+    filter.go_on();
+    filter.note_in_usage("note", "{\"requests\":1}".to_owned());
+    let stream = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":7,\"cache_read_input_tokens\":3}}}\n\n\
+        data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":2}}\n\n";
+    let shown = filtered(&mut filter, stream, 11);
+    let usage = "\"usage\":{\"output_tokens\":2,\"input_tokens\":7,\"cache_read_input_tokens\":3,\"note\":{\"requests\":1}}";
+    assert!(shown.contains(usage), "{shown}");
+    assert!(!shown.contains("message_start"), "{shown}");
+}

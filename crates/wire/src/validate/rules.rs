@@ -50,11 +50,15 @@ impl<'s, 'a> Judge<'s, 'a> {
         self.faults.push(Fault { entry, rule });
     }
 
-    /// Only Messages insists on who begins.
-    pub(super) fn check_first(&mut self, role: Role) {
+    /// Only Messages insists on who begins. The system may give a directive without content
+    /// before that.
+    pub(super) fn check_first(&mut self, message: usize, role: Role) {
+        let in_messages = self.scan.dialect() == Dialect::Messages;
+        if in_messages && role == Role::System && self.scan.parts(message).is_empty() {
+            return;
+        }
         let first = !std::mem::replace(&mut self.begun, true);
-        let refused = matches!(role, Role::Assistant | Role::Tool);
-        if first && refused && self.scan.dialect() == Dialect::Messages {
+        if first && role != Role::User && in_messages {
             self.fault(Rule::UserNotFirst);
         }
     }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use http::Method;
+use serde_json::Value;
 
 use super::check::Check;
 use crate::proxy::http::Http;
@@ -22,11 +23,40 @@ pub(super) async fn check(http: &Http, address: SocketAddr) -> Check {
         .await;
     let is_ours = asked.is_ok_and(|answer| !answer.header("x-trimtab-action").is_empty());
     if is_ours {
-        return Check::ok("port", format!("a trimtab listens on {address} already"));
+        return of_running(address, unmanaged(http, address).await);
     }
     Check::problem(
         "port",
         format!("cannot listen on {address}: {error}"),
         "set another one with --listen or proxy.listen; port 0 takes any that is free",
     )
+}
+
+/// What is to be said of a proxy that runs, which let so many requests pass because the provider
+/// keeps their conversations.
+fn of_running(address: SocketAddr, unmanaged: u64) -> Check {
+    let running = format!("a trimtab listens on {address} already");
+    if unmanaged == 0 {
+        return Check::ok("port", running);
+    }
+    Check::warning(
+        "port",
+        format!(
+            "{running}; it let {unmanaged} requests pass unmanaged, because the provider keeps \
+             their conversations (previous_response_id) and it did not see them begin"
+        ),
+        "let these conversations begin through the proxy, or send the whole input (store = false)",
+    )
+}
+
+/// How many requests a running proxy let pass for that reason; 0 if it does not say.
+async fn unmanaged(http: &Http, address: SocketAddr) -> u64 {
+    let url = format!("http://{address}/trimtab/status");
+    let asked = http
+        .send(Method::GET, &url, &[], Vec::new(), PATIENCE)
+        .await;
+    let status = asked.ok();
+    let status = status.and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
+    let partial = status.and_then(|status| status.get("partial")?.as_u64());
+    partial.unwrap_or(0)
 }

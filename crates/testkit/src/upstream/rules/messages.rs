@@ -35,7 +35,7 @@ pub(super) fn judge(body: &Value, received: &Received, prefill: bool) -> Vec<Bro
     }
     for (at, message) in entries(body, "messages") {
         let role = text(message, "role");
-        if !matches!(role, "user" | "assistant") {
+        if !matches!(role, "user" | "assistant" | "system") {
             let broken = format!("message {at} has the role {role:?}");
             note(&broken, bad_role(role));
         }
@@ -115,6 +115,7 @@ pub(super) fn words(fault: &Fault, open: &[&str], body: &Value) -> Refusal {
             format!("messages.{at}: The final block in an assistant message cannot be `thinking`.")
         }
         Rule::BlankPart => "messages: text content blocks must be non-empty".to_owned(),
+        Rule::UserNotFirst if role_of(body, at) == "system" => bad_role("system"),
         Rule::UserNotFirst => "messages: first message must use the \"user\" role".to_owned(),
         Rule::NoMessage => "messages: at least one message is required".to_owned(),
         Rule::TooManyMarkers(count) => {
@@ -125,6 +126,11 @@ pub(super) fn words(fault: &Fault, open: &[&str], body: &Value) -> Refusal {
         }
         other => format!("messages.{at}: {other}"),
     })
+}
+
+fn role_of(body: &Value, at: usize) -> &str {
+    let message = entries(body, "messages").nth(at);
+    message.map_or("", |(_, message)| text(message, "role"))
 }
 
 /// Where in message `at` the part is whose field `name` is `id`.

@@ -3,6 +3,13 @@
 use super::{Edit, Rewriter, Verdict, number, text};
 use crate::json::{elements, pick, quoted};
 
+/// Whether a delta names the role of the answer.
+enum NamedRole {
+    Not,
+    First,
+    Again,
+}
+
 impl Rewriter {
     pub(super) fn chat(&mut self, json: &str) -> Verdict {
         let Some([id, choices, usage]) = pick(json, ["id", "choices", "usage"]) else {
@@ -10,6 +17,7 @@ impl Rewriter {
         };
         let mut edit = Edit::new(json);
         self.keep_id(id, &mut edit);
+        self.note_usage(usage, Vec::new(), &mut edit);
         let mut says = usage.is_some_and(|usage| usage != "null");
         let mut stops = false;
         let mut hid = false;
@@ -21,7 +29,11 @@ impl Rewriter {
             stops |= stop.is_some_and(|stop| stop != "null");
             let Some(delta) = delta else { continue };
             hid |= self.calls(delta, &mut edit);
-            repeats |= self.drop_repeated_role(delta, &mut edit);
+            match self.role(delta, &mut edit) {
+                NamedRole::Not => {}
+                NamedRole::First => says = true,
+                NamedRole::Again => repeats = true,
+            }
             says |= says_more(delta);
         }
         let nothing_else = choices.is_some_and(|choices| elements(choices).next().is_none());
@@ -45,14 +57,16 @@ impl Rewriter {
         }
     }
 
-    /// A stream names its role once: clients append what a second chunk says. True if this
-    /// delta names it again.
-    fn drop_repeated_role(&self, delta: &str, edit: &mut Edit<'_>) -> bool {
-        let repeats = self.goes_on && matches!(pick(delta, ["role"]), Some([Some(_)]));
-        if repeats {
-            edit.drop_field(delta, "role");
+    /// A stream names its role once: clients append what a second chunk says.
+    fn role(&mut self, delta: &str, edit: &mut Edit<'_>) -> NamedRole {
+        if !matches!(pick(delta, ["role"]), Some([Some(_)])) {
+            return NamedRole::Not;
         }
-        repeats
+        if !std::mem::replace(&mut self.role_named, true) || !self.goes_on {
+            return NamedRole::First;
+        }
+        edit.drop_field(delta, "role");
+        NamedRole::Again
     }
 
     /// Hides and renumbers the calls of a delta; true if one was hidden.

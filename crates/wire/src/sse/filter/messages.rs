@@ -3,6 +3,13 @@
 use super::{Edit, Rewriter, Verdict, number, text};
 use crate::json::pick;
 
+/// The figures of the prompt, which the first event of an answer has and the last one may lack.
+const PROMPT_FIGURES: [&str; 3] = [
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+];
+
 impl Rewriter {
     pub(super) fn messages(&mut self, json: &str) -> Verdict {
         let names = ["type", "index", "content_block"];
@@ -15,12 +22,12 @@ impl Rewriter {
                 self.begin(number(index), called.as_deref())
             }
             "\"content_block_delta\"" | "\"content_block_stop\"" => self.index(number(index)),
-            "\"message_start\"" if self.goes_on => return Verdict::Hide,
-            "\"message_delta\"" if self.hides && !self.shows => {
-                self.hold();
-                return ends(json);
+            "\"message_start\"" if self.goes_on => {
+                self.prompt_figures = prompt_figures(json).unwrap_or_default();
+                return Verdict::Hide;
             }
-            "\"message_delta\"" | "\"message_stop\"" => return Verdict::End,
+            "\"message_delta\"" => return self.ends(json),
+            "\"message_stop\"" => return Verdict::End,
             _ => return Verdict::Pass,
         };
         let (Some(seen), Some(index)) = (seen, index) else {
@@ -30,19 +37,43 @@ impl Rewriter {
         edit.set(index, &seen.to_string());
         edit.end()
     }
+
+    /// The event that says why the answer ends. Where the client does not see the calls of the
+    /// answer, it must not wait for one.
+    fn ends(&mut self, json: &str) -> Verdict {
+        let mut edit = Edit::new(json);
+        let [delta, usage] = pick(json, ["delta", "usage"]).unwrap_or_default();
+        let stop = delta.and_then(|delta| pick(delta, ["stop_reason"]));
+        if self.hides && !self.shows {
+            self.hold();
+            if let Some([Some(stop)]) = stop
+                && stop == "\"tool_use\""
+            {
+                edit.set(stop, "\"end_turn\"");
+            }
+        }
+        let given = usage.and_then(|usage| pick(usage, PROMPT_FIGURES));
+        let given = given.unwrap_or_default();
+        let missing = self.prompt_figures.iter().filter(|(name, _)| {
+            let mut both = PROMPT_FIGURES.iter().zip(&given);
+            both.any(|(known, value)| known == name && value.is_none())
+        });
+        self.note_usage(usage, missing.cloned().collect(), &mut edit);
+        edit.end()
+    }
 }
 
-/// The end of an answer whose calls the client does not see: it must not wait for one.
-fn ends(json: &str) -> Verdict {
-    let mut edit = Edit::new(json);
-    let delta = pick(json, ["delta"]).and_then(|[delta]| delta);
-    let stop = delta.and_then(|delta| pick(delta, ["stop_reason"]));
-    if let Some([Some(stop)]) = stop
-        && stop == "\"tool_use\""
-    {
-        edit.set(stop, "\"end_turn\"");
-    }
-    edit.end()
+/// The figures of the prompt in the first event of an answer.
+fn prompt_figures(json: &str) -> Option<Vec<(&'static str, String)>> {
+    let [message] = pick(json, ["message"])?;
+    let [usage] = pick(message?, ["usage"])?;
+    let values = pick(usage?, PROMPT_FIGURES)?;
+    let figures = PROMPT_FIGURES.into_iter().zip(values);
+    Some(
+        figures
+            .filter_map(|(name, value)| Some((name, value?.to_owned())))
+            .collect(),
+    )
 }
 
 /// The tool that a part calls, if it is a call.

@@ -12,6 +12,7 @@ use trimtab_model::{Dialect, work};
 
 use self::raw::{Cutter, Parsed, Piece};
 use super::frames::MAX_EVENT;
+use crate::json::quoted;
 use crate::scan::{Span, string};
 use crate::splice::containers::Containers;
 use crate::splice::edits::Edits;
@@ -50,7 +51,14 @@ struct Rewriter {
     /// For each part of this answer, the index under which the client sees it.
     indices: HashMap<u64, Option<u64>>,
     next_index: u64,
-    next_sequence: u64,
+    /// The number of the next event; none before the first one that has a number.
+    next_sequence: Option<u64>,
+    /// True once the client was told the role of the answer.
+    role_named: bool,
+    /// The prompt's figures of this answer, where the event that had them was left out.
+    prompt_figures: Vec<(&'static str, String)>,
+    /// A field to add to the usage of the answer, with its value.
+    usage_note: Option<(&'static str, String)>,
     /// True if this answer goes on where another one ended.
     goes_on: bool,
     /// True once a hidden call was seen in this answer.
@@ -77,7 +85,10 @@ impl Filter {
                 hidden_names: hidden.into_iter().map(Into::into).collect(),
                 indices: HashMap::new(),
                 next_index: 0,
-                next_sequence: 0,
+                next_sequence: None,
+                role_named: false,
+                prompt_figures: Vec::new(),
+                usage_note: None,
                 goes_on: false,
                 hides: false,
                 shows: false,
@@ -120,6 +131,11 @@ impl Filter {
         rewriter.goes_on = true;
         rewriter.hides = false;
         rewriter.shows = false;
+    }
+
+    /// From now on, the usage of the answer is given with one more field.
+    pub fn note_in_usage(&mut self, name: &'static str, json: String) {
+        self.rewriter.usage_note = Some((name, json));
     }
 
     /// Gives the end that was held back.
@@ -195,6 +211,25 @@ impl Rewriter {
         });
         self.indices.insert(index, seen);
         seen
+    }
+
+    /// Adds to a usage object what is to be noted in it, and `more`.
+    fn note_usage(
+        &self,
+        usage: Option<&str>,
+        more: Vec<(&'static str, String)>,
+        edit: &mut Edit<'_>,
+    ) {
+        let Some(usage) = usage.filter(|usage| usage.starts_with('{')) else {
+            return;
+        };
+        let fields = more.into_iter().chain(self.usage_note.clone());
+        let with_fields = fields.fold(usage.to_owned(), |object, (name, value)| {
+            let inner = object.trim_end().strip_suffix('}').unwrap_or(&object);
+            let comma = if inner.trim() == "{" { "" } else { "," };
+            format!("{inner}{comma}{}:{value}}}", quoted(name))
+        });
+        edit.set(usage, &with_fields);
     }
 
     /// The index under which the client sees a part: none if it is hidden.

@@ -60,16 +60,17 @@ impl Rewriter {
         };
         let done = item("completed", &[part(text)]);
         let mut send = |name: &str, field: &str, json: &str, inside: bool| {
+            let sequence = self.next_sequence.unwrap_or(0);
             let event = Object::new()
                 .text("type", name)
-                .raw("sequence_number", &self.next_sequence.to_string())
+                .raw("sequence_number", &sequence.to_string())
                 .raw("output_index", &index.to_string());
             let event = if inside {
                 event.text("item_id", &id).raw("content_index", "0")
             } else {
                 event
             };
-            self.next_sequence += 1;
+            self.next_sequence = Some(sequence + 1);
             write(Some(name), &event.raw(field, json).end(), out);
         };
         let quoted = quoted(text);

@@ -47,13 +47,17 @@ impl Rewriter {
                     self.hold();
                 }
                 self.repeat(response.unwrap_or_default(), &mut edit);
+                let usage = response.and_then(|response| pick(response, ["usage"]));
+                let usage = usage.and_then(|[usage]| usage);
+                self.note_usage(usage, Vec::new(), &mut edit);
             }
             _ => {}
         }
         if let Some(sequence) = sequence {
-            edit.set(sequence, &self.next_sequence.to_string());
+            let next = self.next_sequence.unwrap_or(number(Some(sequence)));
+            edit.set(sequence, &next.to_string());
             // What is held back may never be sent.
-            self.next_sequence += u64::from(self.held.is_none());
+            self.next_sequence = Some(next + u64::from(self.held.is_none()));
         }
         edit.end()
     }

@@ -1,0 +1,151 @@
+//! Reads the answer of a conversation that the provider keeps while it passes to the client.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::NextLink;
+use crate::answer::LONGEST_ANSWER;
+use crate::body::{Body, BoxError};
+use crate::decode::decode_error;
+use crate::events::Events;
+use crate::service::Shared;
+
+/// Remembers an answer. It does so before the client has the end of it: the next request may
+/// come at once.
+pub(crate) struct AnswerTap {
+    shared: Arc<Shared>,
+    /// What is remembered with the answer, until it is.
+    next: Option<NextLink>,
+}
+
+impl AnswerTap {
+    pub(crate) fn new(shared: &Arc<Shared>, next: NextLink) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            next: Some(next),
+        }
+    }
+
+    /// The body of an answer with these headers, read while it passes.
+    pub(crate) fn on(self, headers: &HeaderMap, body: Body) -> Body {
+        let kind = headers.get(CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let is_packed = headers.contains_key(CONTENT_ENCODING);
+        let form = if kind.starts_with("text/event-stream") && !is_packed {
+            Form::Stream(Box::default())
+        } else if kind.starts_with("application/json") {
+            Form::Whole(headers.clone(), Vec::new())
+        } else {
+            return body;
+        };
+        let tap = self;
+        Tapped {
+            inner: body,
+            tap,
+            form,
+        }
+        .boxed_unsync()
+    }
+
+    fn remember(&mut self, response: &str) {
+        if let Some(next) = self.next.take() {
+            self.shared.chains.remember(next, response);
+        }
+    }
+}
+
+enum Form {
+    Stream(Box<Events>),
+    Whole(HeaderMap, Vec<u8>),
+    /// Too long to be remembered.
+    Unread,
+}
+
+struct Tapped {
+    inner: Body,
+    tap: AnswerTap,
+    form: Form,
+}
+
+/// The last event of an answer.
+#[derive(Deserialize)]
+struct Ended<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(borrow)]
+    response: &'a RawValue,
+}
+
+impl Tapped {
+    fn data(&mut self, data: &Bytes) {
+        let tap = &mut self.tap;
+        match &mut self.form {
+            Form::Unread => {}
+            Form::Stream(events) => events.push(data, |event| {
+                // Most events are not looked into.
+                if event.contains("\"response.completed\"")
+                    && let Ok(ended) = serde_json::from_str::<Ended<'_>>(event)
+                    && ended.kind == "response.completed"
+                {
+                    tap.remember(ended.response.get());
+                }
+            }),
+            Form::Whole(_, body) if body.len() + data.len() <= LONGEST_ANSWER => {
+                body.extend_from_slice(data);
+            }
+            Form::Whole(..) => self.form = Form::Unread,
+        }
+    }
+
+    fn end(&mut self) {
+        let Form::Whole(headers, body) = std::mem::replace(&mut self.form, Form::Unread) else {
+            return;
+        };
+        let body = Bytes::from(body);
+        let body = decode_error(&headers, &body).unwrap_or(body);
+        if let Ok(response) = std::str::from_utf8(&body) {
+            self.tap.remember(response);
+        }
+    }
+}
+
+impl HttpBody for Tapped {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.inner).poll_frame(context);
+        if let Poll::Ready(frame) = &polled {
+            if let Some(Ok(frame)) = frame
+                && let Some(data) = frame.data_ref()
+            {
+                this.data(data);
+            }
+            if frame.is_none() || this.inner.is_end_stream() {
+                this.end();
+            }
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

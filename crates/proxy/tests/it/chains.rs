@@ -1,0 +1,190 @@
+//! Conversations of Responses of which the provider keeps the earlier messages.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use trimtab_model::Dialect;
+use trimtab_proxy::{ModelRule, Proxy, ProxyConfig, Running};
+use trimtab_store::MemoryStore;
+
+use crate::fake::{Asked, Reply, Upstream, post};
+use crate::talk::{lines, streamed};
+use crate::{config, proxy};
+
+const PATH: &str = "/v1/responses";
+const DIALECT: Dialect = Dialect::Responses;
+
+type Stored = Arc<Mutex<HashMap<String, Vec<Value>>>>;
+
+/// The items of a request, with what the provider keeps before them; none if it keeps nothing
+/// under that id.
+fn conversation(stored: &Stored, body: &Value) -> Option<Vec<Value>> {
+    let stored = stored.lock().unwrap();
+    let mut items = match body["previous_response_id"].as_str() {
+        Some(id) => stored.get(id)?.clone(),
+        None => Vec::new(),
+    };
+    match &body["input"] {
+        Value::String(text) => items.push(json!({"role": "user", "content": text})),
+        Value::Array(input) => items.extend(input.iter().cloned()),
+        other => panic!("{other}"),
+    }
+    Some(items)
+}
+
+/// A provider that keeps responses, and has a window of so many tokens, four bytes each.
+async fn keeping(limit: usize) -> Upstream {
+    let stored = Stored::default();
+    Upstream::start(move |number, asked| {
+        let body = asked.json();
+        let Some(mut items) = conversation(&stored, &body) else {
+            let text = r#"{"error":{"code":"previous_response_not_found","message":"not found"}}"#;
+            return Reply::json(400, text);
+        };
+        let size = serde_json::to_string(&items).unwrap().len() / 4;
+        if size > limit {
+            let text = r#"{"error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model. Please adjust your input and try again."}}"#;
+            return Reply::json(400, text);
+        }
+        let call = json!({"type": "function_call", "id": format!("fc_{number}"),
+            "call_id": format!("call_{number}"), "name": "read", "arguments": "{}"});
+        items.push(call.clone());
+        let id = format!("resp_{number}");
+        stored.lock().unwrap().insert(id.clone(), items);
+        let whole = json!({"id": id, "object": "response", "status": "completed", "error": null,
+            "output": [call], "usage": {"input_tokens": size, "output_tokens": 5}});
+        if body["stream"] == true {
+            Reply::stream(streamed(DIALECT, &whole.to_string()))
+        } else {
+            Reply::json(200, whole.to_string())
+        }
+    })
+    .await
+}
+
+/// The id of the response and of its call, from an answer in either form.
+fn ids(got: &str) -> (String, String) {
+    let start = got.rfind("\"resp_").unwrap() + 1;
+    let id = got[start..].split('"').next().unwrap().to_owned();
+    let start = got.rfind("\"call_id\":\"").unwrap() + "\"call_id\":\"".len();
+    let call = got[start..].split('"').next().unwrap().to_owned();
+    (id, call)
+}
+
+fn with_window(upstream: &Upstream, window: Option<u64>) -> ProxyConfig {
+    let mut config = config(&upstream.url());
+    config.models.push(ModelRule {
+        model: "*".to_owned(),
+        window,
+        max_output: None,
+        preset: None,
+        mode: None,
+    });
+    config
+}
+
+/// Plays a conversation of which the client sends only what is new. Gives the bodies that it
+/// sent, and those that arrived.
+async fn play(window: Option<u64>, limit: usize, stream: bool) -> (Vec<String>, Vec<Asked>) {
+    let upstream = keeping(limit).await;
+    let (_running, base) = proxy(with_window(&upstream, window)).await;
+    let mut sent = Vec::new();
+    let mut body = json!({"model": "house-model", "input": "read all files", "stream": stream,
+        "tools": [{"type": "function", "name": "read", "parameters": {"type": "object"}}]});
+    for round in 0..14 {
+        sent.push(body.to_string());
+        let got = post(&base, PATH, &[], body.to_string()).await;
+        assert_eq!(got.status, 200, "round {round}: {}", got.text());
+        let (id, call) = ids(&got.text());
+        body["previous_response_id"] = json!(id);
+        body["input"] = json!([{"type": "function_call_output", "call_id": call,
+            "output": lines(60 + 20 * round)}]);
+    }
+    (sent, upstream.seen())
+}
+
+#[tokio::test]
+async fn a_part_passes_as_it_came_while_the_conversation_fits() {
+    for stream in [false, true] {
+        let (sent, seen) = play(None, 1_000_000, stream).await;
+        let seen: Vec<String> = seen.iter().map(Asked::text).collect();
+        assert_eq!(seen, sent);
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_the_provider_keeps_stays_within_the_window() {
+    for stream in [false, true] {
+        let (sent, seen) = play(Some(9_000), 9_000, stream).await;
+        assert_eq!(seen.len(), sent.len(), "nothing was refused");
+        let last = seen.last().unwrap().json();
+        assert_eq!(last["previous_response_id"], Value::Null);
+        let first = &last["input"][0];
+        assert_eq!(first["content"], "read all files", "{last}");
+    }
+}
+
+#[tokio::test]
+async fn an_overflow_of_a_conversation_that_the_provider_keeps_is_recovered_from() {
+    let (sent, seen) = play(None, 9_000, false).await;
+    assert!(seen.len() > sent.len(), "something was sent again");
+    let again = seen.iter().find(|asked| {
+        asked.json()["previous_response_id"].is_null() && asked.text().contains("call_0")
+    });
+    assert!(again.is_some());
+}
+
+async fn told(config: ProxyConfig) -> (Running, String, Arc<Mutex<Vec<String>>>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let telling = Arc::clone(&told);
+    let running = Proxy::new(config, Arc::new(MemoryStore::new()))
+        .notices(move |notice| telling.lock().unwrap().push(notice.to_owned()))
+        .run()
+        .await
+        .unwrap();
+    let base = format!("http://{}", running.address());
+    (running, base, told)
+}
+
+#[tokio::test]
+async fn a_conversation_whose_beginning_was_not_seen_passes_and_is_told_of_once() {
+    let upstream = keeping(1_000_000).await;
+    let body = |previous: &str| {
+        json!({"model": "m", "previous_response_id": previous, "input": "and now?"}).to_string()
+    };
+    // The beginning does not pass through the proxy.
+    let direct = format!("http://{}", upstream.address);
+    let first = json!({"model": "m", "input": "hello"}).to_string();
+    let (mut id, _) = ids(&post(&direct, PATH, &[], first).await.text());
+    let (running, base, told) = told(config(&upstream.url())).await;
+    for _ in 0..3 {
+        let sent = body(&id);
+        let got = post(&base, PATH, &[], sent.clone()).await;
+        assert_eq!(got.header("x-trimtab-reason"), "partial");
+        assert_eq!(upstream.seen().last().unwrap().text(), sent);
+        id = ids(&got.text()).0;
+    }
+    assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
+    assert_eq!(running.report().partial, 3);
+}
+
+#[tokio::test]
+async fn items_that_are_referred_to_are_read_in_their_places() {
+    let upstream = keeping(1_000_000).await;
+    let (_running, base) = proxy(with_window(&upstream, Some(9_000))).await;
+    let question = json!({"role": "user", "content": "read the file"});
+    let tools = json!([{"type": "function", "name": "read", "parameters": {"type": "object"}}]);
+    let body = json!({"model": "m", "input": [question], "tools": tools});
+    let got = post(&base, PATH, &[], body.to_string()).await;
+    let (_, call) = ids(&got.text());
+    let body = json!({"model": "m", "tools": tools, "input": [question,
+        {"type": "item_reference", "id": "fc_0"},
+        {"type": "function_call_output", "call_id": call, "output": lines(3_000)}]});
+    let got = post(&base, PATH, &[], body.to_string()).await;
+    assert_eq!(got.status, 200, "{}", got.text());
+    let last = upstream.seen().last().unwrap().json();
+    assert_eq!(last["input"][1]["type"], "function_call");
+    let bytes = upstream.seen().last().unwrap().body.len();
+    assert!(bytes < 36_000, "{bytes}");
+}
