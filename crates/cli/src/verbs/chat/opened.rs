@@ -9,7 +9,7 @@ use trimtab::store::{Error, SessionId, Store};
 use trimtab::wire::catalogue::Catalogue;
 use trimtab_agent::model::{Client, Model};
 use trimtab_agent::tools::{CommandEnvironment, Confirm, Shell, Workspace};
-use trimtab_agent::{Agent, AgentError, Events, Settings};
+use trimtab_agent::{ASSUMED_WINDOW, Agent, AgentError, Events, Settings};
 
 use super::choice::Choice;
 use super::{ALLOW_WRITES, Args, ENVIRONMENT, sessions};
@@ -28,9 +28,6 @@ do or could not check.";
 
 /// The window of a model that is a script, unless it is said.
 const SCRIPTED_WINDOW: u64 = 200_000;
-/// The window of a model of which nothing is known: most models have at least this. An error
-/// that names a smaller one corrects it.
-const ASSUMED_WINDOW: u64 = 32_000;
 /// The longest answer that room is kept for where nothing better is known, in tokens.
 const ANSWER: u64 = 16_384;
 
