@@ -22,6 +22,6 @@ pub use agent::Agent;
 pub use error::AgentError;
 pub use event::{Event, Events};
 pub use interrupt::Interrupt;
-pub use settings::Settings;
+pub use settings::{ASSUMED_WINDOW, Settings};
 pub use summary::Summariser;
 pub use turn::{Turn, TurnEnd};

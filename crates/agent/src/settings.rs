@@ -22,6 +22,10 @@ const TOOL_TIME: Duration = Duration::from_mins(15);
 /// ones, but an agent that keeps room for them has less for everything else.
 const ANSWER: u64 = 16_384;
 
+/// The window of a model of which nothing is known, in tokens: most models have at least this. An
+/// error that names a smaller one corrects it.
+pub const ASSUMED_WINDOW: u64 = 32_000;
+
 /// What an agent is made of.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -54,11 +58,12 @@ pub struct Settings {
 
 impl Settings {
     /// An agent on `model` in `workspace` with the standard tools and our own policy. What the
-    /// catalogue knows of the model's limits and prices is taken from there.
+    /// catalogue knows of the model's limits and prices is taken from there; a model that it does
+    /// not know has [`ASSUMED_WINDOW`].
     pub fn new(model: Model, workspace: Workspace) -> Self {
         let known = known(&model.name);
         Self {
-            limits: known.as_ref().map(limits).unwrap_or_default(),
+            limits: known.as_ref().map_or_else(assumed, limits),
             prices: known.as_ref().and_then(|known| known.prices),
             cache_lifetime: known.as_ref().and_then(|known| known.cache.lifetime),
             tiers: known.map(|known| known.tiers).unwrap_or_default(),
@@ -77,7 +82,7 @@ impl Settings {
     #[must_use]
     pub fn with_model(mut self, model: Model) -> Self {
         let known = known(&model.name);
-        self.limits = known.as_ref().map(limits).unwrap_or_default();
+        self.limits = known.as_ref().map_or_else(assumed, limits);
         self.prices = known.as_ref().and_then(|known| known.prices);
         self.cache_lifetime = known.as_ref().and_then(|known| known.cache.lifetime);
         self.tiers = known.map(|known| known.tiers).unwrap_or_default();
@@ -133,6 +138,13 @@ impl Model {
 fn known(name: &str) -> Option<Known> {
     let found = Catalogue::embedded().find(name).ok()?;
     Some(found.model)
+}
+
+fn assumed() -> Limits {
+    Limits {
+        window: Some(ASSUMED_WINDOW),
+        ..Limits::default()
+    }
 }
 
 fn limits(model: &Known) -> Limits {

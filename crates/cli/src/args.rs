@@ -62,7 +62,7 @@ pub enum Verb {
     /// Check the store, and repair it if it is damaged
     #[command(long_about = store::ABOUT, after_help = store::EXAMPLES)]
     Store(store::Args),
-    /// Show, document and begin the settings
+    /// Show the settings, describe them, or write a file to start from
     #[command(long_about = config::ABOUT, after_help = config::EXAMPLES)]
     Config(config::Args),
     /// Serve the two retrieval tools to an MCP client, over standard input and output

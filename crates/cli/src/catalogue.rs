@@ -20,6 +20,16 @@ pub fn path() -> Option<PathBuf> {
     Some(folder.join("models.tsv"))
 }
 
+/// The same, or what to do where there is none.
+pub fn own_path() -> Result<PathBuf, Failure> {
+    path().ok_or_else(|| {
+        Failure::input(
+            "there is no place to keep the catalogue",
+            "set HOME, or name a file with TRIMTAB_MODELS",
+        )
+    })
+}
+
 /// Loads the catalogue.
 pub fn load() -> Result<Catalogue, Failure> {
     let Some(path) = path() else {
@@ -40,7 +50,7 @@ fn broken(path: &Path, error: &dyn std::error::Error) -> Failure {
     let path = path.display();
     Failure::input(
         format!("{path}: cannot use this model catalogue: {error}"),
-        format!("make it anew with trimtab models update FILE, or remove {path}"),
+        "go back to the built-in one with trimtab models reset",
     )
 }
 

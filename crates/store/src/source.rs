@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use crate::binary;
 use crate::frames::{FRAME, frame_count};
 use crate::{Error, Metadata, Result};
 
@@ -72,6 +73,19 @@ impl Stored {
         let mut range = reader.take(len as u64);
         range.read_to_end(&mut bytes).map_err(Error::from_read)?;
         Ok(bytes)
+    }
+
+    /// True if what is open is not text, judged by its first 8 KiB.
+    ///
+    /// ```
+    /// # use trimtab_store::{Form, MemoryStore, Put, SessionId, Store};
+    /// # let (store, session) = (MemoryStore::new(), SessionId::new("s")?);
+    /// let image = store.put(&session, Put::new("c1", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0"))?;
+    /// assert!(store.open(&session, image.id(), Form::Whole)?.is_binary()?);
+    /// # Ok::<_, trimtab_store::Error>(())
+    /// ```
+    pub fn is_binary(&self) -> Result<bool> {
+        Ok(binary::is_binary(&self.read_at(0, binary::SAMPLE)?))
     }
 
     pub(crate) fn source(&self) -> &dyn Source {

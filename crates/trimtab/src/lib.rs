@@ -49,6 +49,9 @@
 //! | [`redact`] | texts without the passwords of addresses |
 //!
 //! The parts below it are re-exported: [`model`], [`engine`], [`wire`], [`store`].
+//!
+//! Without the feature `folder`, which is on by default, there is the store in memory only, and
+//! neither SQLite nor zstd is compiled.
 
 pub mod admission;
 pub mod config;
@@ -64,3 +67,8 @@ pub use trimtab_engine as engine;
 pub use trimtab_model as model;
 pub use trimtab_store as store;
 pub use trimtab_wire as wire;
+
+/// The examples of the README, run as they are printed.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeExamples;

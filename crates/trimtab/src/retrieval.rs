@@ -12,7 +12,7 @@ mod text;
 
 use std::time::Duration;
 
-use trimtab_engine::view::retrieval::AnswerLimits;
+use trimtab_engine::view::retrieval::{AnswerLimits, MatchLayout};
 use trimtab_engine::view::tools;
 use trimtab_store::{SessionId, Store};
 
@@ -20,7 +20,6 @@ use arguments::Arguments;
 use refusal::Refusal;
 
 pub use refusal::NOT_FOUND;
-pub use text::is_binary;
 
 /// How long a search may take unless set: enough for a few gigabytes, and less than a client
 /// waits for a tool.
@@ -50,6 +49,7 @@ pub struct Retrieval<'s> {
     store: &'s dyn Store,
     session: SessionId,
     limits: AnswerLimits,
+    layout: MatchLayout,
     grep_time: Duration,
 }
 
@@ -69,6 +69,7 @@ impl<'s> Retrieval<'s> {
             store,
             session,
             limits: AnswerLimits::default(),
+            layout: MatchLayout::default(),
             grep_time: GREP_TIME,
         }
     }
@@ -77,6 +78,13 @@ impl<'s> Retrieval<'s> {
     #[must_use]
     pub fn limits(mut self, limits: AnswerLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The same with another layout for the matches of a search.
+    #[must_use]
+    pub fn layout(mut self, layout: MatchLayout) -> Self {
+        self.layout = layout;
         self
     }
 
@@ -101,8 +109,8 @@ impl<'s> Retrieval<'s> {
 
     /// Carries out a call of `tool` with `arguments`, the JSON text that the model gave.
     ///
-    /// Models are forgiven what does no harm: numbers as strings, `null` for what is left out,
-    /// fields that the tool does not have.
+    /// Models are forgiven what does no harm: numbers as strings, `null` for what is left out.
+    /// An argument that the tool does not have is refused, with those that it has.
     ///
     /// ```
     /// # use trimtab::retrieval::{NOT_FOUND, Retrieval};
@@ -132,7 +140,14 @@ impl<'s> Retrieval<'s> {
             return Err(Refusal::unknown_tool(tool));
         }
         let arguments = Arguments::parse(arguments)?;
-        if tool.ends_with(tools::GREP) {
+        let is_grep = tool.ends_with(tools::GREP);
+        let definition = if is_grep {
+            tools::grep()
+        } else {
+            tools::read()
+        };
+        arguments.refuse_unknown(&definition)?;
+        if is_grep {
             self.grep(&grep::Asked::new(&arguments)?)
         } else {
             self.read(&read::Asked::new(&arguments)?)

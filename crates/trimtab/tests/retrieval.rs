@@ -87,9 +87,12 @@ fn page_through(retrieval: &Retrieval<'_>, id: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     loop {
         let answer = read(retrieval, &call);
-        let hint = "\n[trimtab: answer full; next: ";
-        let (shown, next) = match answer.rsplit_once(hint) {
-            Some((shown, next)) => (shown, arguments(next.strip_suffix(']').unwrap())),
+        let note = answer.rsplit_once("\n[trimtab: lines ");
+        let (shown, next) = match note.filter(|(_, note)| note.contains(" are shown; next: ")) {
+            Some((shown, note)) => {
+                let (_, next) = note.split_once("next: ").unwrap();
+                (shown, arguments(next.strip_suffix(']').unwrap()))
+            }
             None => (answer.as_str(), None),
         };
         for line in shown.split('\n') {
@@ -168,18 +171,20 @@ proptest! {
         let hits: Vec<usize> = (0..all.len()).filter(|at| all[*at].contains(&pattern)).collect();
         // Nothing behind a final newline is no line to be searched, nor to be shown.
         let end = all.len() - usize::from(output.ends_with('\n') || output.is_empty());
-        let shown: Vec<String> = hits
-            .iter()
-            .map(|hit| {
-                let (from, to) = (hit.saturating_sub(before), (hit + after + 1).min(end));
-                let lines = (from..to).map(|at| format!("\n{:>5}  {}", at + 1, all[at]));
-                format!("ref:{stored}{}", lines.collect::<String>())
-            })
-            .collect();
+        // The ref comes once, and so does every line.
+        let mut shown = format!("ref:{stored}");
+        let mut next = 0;
+        for hit in &hits {
+            let (from, to) = (hit.saturating_sub(before).max(next), (hit + after + 1).min(end));
+            for (at, line) in all.iter().enumerate().take(to).skip(from) {
+                shown.push_str(&format!("\n{:>5}  {line}", at + 1));
+            }
+            next = next.max(to);
+        }
         let expected = if hits.is_empty() {
             format!("No matches for: {pattern}")
         } else {
-            shown.join("\n\n")
+            shown
         };
         prop_assert_eq!(answer, expected);
     }

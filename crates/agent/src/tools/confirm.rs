@@ -20,6 +20,19 @@ pub enum QuestionKind {
     Command,
     /// Writing a file that can run commands later or steer an agent.
     ProtectedFile,
+    /// Writing any other file of the workspace.
+    WriteFile,
+}
+
+/// A file as it is and as it would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// Where it is, relative to the workspace.
+    pub path: String,
+    /// What is in it; none if it is not there, not text, or too large to compare.
+    pub before: Option<String>,
+    /// What would be in it.
+    pub after: String,
 }
 
 /// A question to the user.
@@ -31,6 +44,8 @@ pub struct Question {
     pub tool: String,
     /// What it is about to do, such as the command that it would run.
     pub what: String,
+    /// The change of a file, if it is about one.
+    pub change: Option<FileChange>,
     answer: oneshot::Sender<bool>,
 }
 
@@ -51,6 +66,25 @@ impl Confirm {
 
     /// Whether `tool` may do `what`.
     pub async fn allows(&self, kind: QuestionKind, tool: &str, what: &str) -> bool {
+        self.ask(kind, (tool, what), None).await
+    }
+
+    /// Whether `tool` may change a file.
+    pub async fn allows_change(
+        &self,
+        kind: QuestionKind,
+        (tool, what): (&str, &str),
+        change: FileChange,
+    ) -> bool {
+        self.ask(kind, (tool, what), Some(change)).await
+    }
+
+    async fn ask(
+        &self,
+        kind: QuestionKind,
+        (tool, what): (&str, &str),
+        change: Option<FileChange>,
+    ) -> bool {
         let sender = match self {
             Self::Always => return true,
             Self::Never => return false,
@@ -61,6 +95,7 @@ impl Confirm {
             kind,
             tool: tool.to_owned(),
             what: what.to_owned(),
+            change,
             answer,
         };
         sender.send(question).await.is_ok() && answered.await.unwrap_or(false)

@@ -5,6 +5,7 @@
 //! read and act on. Dropping its work breaks it off.
 
 mod arguments;
+mod attach;
 mod beneath;
 mod confirm;
 mod environment;
@@ -23,7 +24,8 @@ mod workspace;
 mod write;
 
 pub use arguments::parse;
-pub use confirm::{Confirm, Question, QuestionKind};
+pub use attach::NamedFile;
+pub use confirm::{Confirm, FileChange, Question, QuestionKind};
 pub use environment::CommandEnvironment;
 pub use list::List;
 pub use processes::end_all_commands;

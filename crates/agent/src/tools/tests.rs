@@ -261,6 +261,46 @@ async fn protected_files_are_asked_about() {
 }
 
 #[tokio::test]
+async fn a_change_is_asked_about_and_asked_again_if_the_file_changes_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.txt");
+    fs::write(&file, "old").unwrap();
+    let (confirm, mut questions) = Confirm::channel();
+    let workspace = Workspace::new(folder.path(), Confirm::Never).unwrap();
+    let workspace = workspace.confirm_writes(confirm);
+    let place = file.clone();
+    let user = tokio::spawn(async move {
+        for (before, allow) in [("old", false), ("old", true), ("changed", true)] {
+            let question = questions.recv().await.unwrap();
+            assert_eq!(question.kind, QuestionKind::WriteFile);
+            let change = question.change.clone().unwrap();
+            assert_eq!(change.before.as_deref(), Some(before));
+            assert_eq!(
+                (change.path.as_str(), change.after.as_str()),
+                ("a.txt", "new")
+            );
+            if allow && before == "old" {
+                fs::write(&place, "changed").unwrap();
+            }
+            question.answer(allow);
+        }
+    });
+    let tools = Tools::standard();
+    let arguments = json!({"path": "a.txt", "content": "new"}).to_string();
+    let call = Call::new("c", "write_file", arguments);
+    let refused = tools.call(&call, &workspace).await;
+    assert!(
+        refused.is_error && refused.text.contains("did not allow"),
+        "{refused:?}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+    let written = tools.call(&call, &workspace).await;
+    assert_eq!(written, Outcome::text("wrote 3 bytes to a.txt"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+    user.await.unwrap();
+}
+
+#[tokio::test]
 async fn written_file_keeps_its_permissions_and_leaves_its_links_alone() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let place = place();

@@ -25,6 +25,7 @@ pub struct Workspace {
     named: PathBuf,
     commands: Confirm,
     protected_files: Confirm,
+    writes: Confirm,
 }
 
 /// A path that cannot be used. The text is for the model.
@@ -51,10 +52,18 @@ pub enum WorkspaceError {
     },
 }
 
+impl WorkspaceError {
+    /// True if there is nothing at the path.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Unreadable { error, .. } if error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
 impl Workspace {
     /// The workspace at `root`, which must be a folder. `confirm` decides about commands, and
     /// about writes to [protected files](super::is_protected) if it asks somebody; otherwise
-    /// those are refused.
+    /// those are refused. Other files are written without a question, unless
+    /// [`confirm_writes`](Self::confirm_writes) says otherwise.
     pub fn new(root: impl AsRef<Path>, confirm: Confirm) -> io::Result<Self> {
         let named = std::path::absolute(root.as_ref())?;
         let root = root.as_ref().canonicalize()?;
@@ -70,6 +79,7 @@ impl Workspace {
             named,
             commands: confirm,
             protected_files,
+            writes: Confirm::Always,
         })
     }
 
@@ -77,6 +87,13 @@ impl Workspace {
     #[must_use]
     pub fn confirm_protected(mut self, confirm: Confirm) -> Self {
         self.protected_files = confirm;
+        self
+    }
+
+    /// The same, with somebody who decides about writes to all other files.
+    #[must_use]
+    pub fn confirm_writes(mut self, confirm: Confirm) -> Self {
+        self.writes = confirm;
         self
     }
 
@@ -90,9 +107,13 @@ impl Workspace {
         &self.commands
     }
 
-    /// Who decides about writes to protected files.
-    pub(super) fn protected_files(&self) -> &Confirm {
-        &self.protected_files
+    /// Who decides about a write.
+    pub(super) fn decides_write(&self, is_protected: bool) -> &Confirm {
+        if is_protected {
+            &self.protected_files
+        } else {
+            &self.writes
+        }
     }
 
     /// Finds what `path` names. All tools for files go through here.

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,12 +18,17 @@ use serde_json::{Value, json};
 
 use super::arguments::typed;
 use super::beneath::{Located, OpenError, open_folder};
-use super::confirm::QuestionKind;
+use super::confirm::{Confirm, FileChange, QuestionKind};
+use super::text::has_nul;
 use super::workspace::shown;
 use super::{Definition, Outcome, Tool, Work, Workspace, blocking, is_protected};
 
 /// How often one write may ask: a path that leads elsewhere each time is no mistake.
 const MOST_QUESTIONS: u32 = 3;
+/// Larger files are replaced without showing what changes.
+const MOST_COMPARED: u64 = 1 << 20;
+/// Why a protected file is one.
+const STEERS: &str = ", which can run commands or steer agents";
 
 /// Writes a file of the workspace.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,24 +65,28 @@ impl Tool for WriteFile {
 async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
     let asked: Arc<Asked> = Arc::new(typed(arguments)?);
     let mut allowed = None;
-    // Asked again if the path leads elsewhere by the time it is answered.
+    // Asked again if the path leads elsewhere, or the file is another, by the time of the answer.
     for _ in 0..MOST_QUESTIONS {
         let (inner, wanted) = (workspace.clone(), Arc::clone(&asked));
-        let written = blocking(move || replace(&inner, &wanted, allowed.as_deref())).await?;
-        let path = match written {
+        let written = blocking(move || replace(&inner, &wanted, allowed.as_ref())).await?;
+        let unasked = match written {
             Written::Done(told) => return Ok(told),
-            Written::Protected(path) => path,
+            Written::NeedsQuestion(unasked) => unasked,
         };
-        let (shown, size) = (shown(&path), asked.content.len());
-        let what = format!("{size} bytes to {shown}, which can run commands or steer agents");
-        let confirm = workspace.protected_files();
-        let kind = QuestionKind::ProtectedFile;
-        if !confirm.allows(kind, "write_file", &what).await {
+        let confirm = workspace.decides_write(unasked.is_protected);
+        let (kind, what) = unasked.question(asked.content.len());
+        let change = unasked.change(&asked.content);
+        if !confirm
+            .allows_change(kind, ("write_file", &what), change)
+            .await
+        {
+            let why = if unasked.is_protected { STEERS } else { "" };
             return Err(format!(
-                "the user did not allow to write `{shown}`, which can run commands or steer agents"
+                "the user did not allow to write `{}`{why}",
+                shown(&unasked.path)
             ));
         }
-        allowed = Some(path);
+        allowed = Some(unasked);
     }
     Err(format!("`{}` keeps changing", asked.path))
 }
@@ -85,15 +94,63 @@ async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, Strin
 /// What came of a write.
 enum Written {
     Done(String),
-    /// Nothing was written: this path needs a question first.
-    Protected(PathBuf),
+    /// Nothing was written: somebody has to be asked first.
+    NeedsQuestion(UnaskedWrite),
 }
 
-/// Writes the file, unless it is protected and not `allowed`.
+/// A write that nobody was asked about.
+#[derive(PartialEq, Eq)]
+struct UnaskedWrite {
+    path: PathBuf,
+    is_protected: bool,
+    /// The first bytes of the file as it is; none if it is not there.
+    before: Option<Vec<u8>>,
+}
+
+impl UnaskedWrite {
+    fn question(&self, size: usize) -> (QuestionKind, String) {
+        let shown = shown(&self.path);
+        if self.is_protected {
+            return (
+                QuestionKind::ProtectedFile,
+                format!("{size} bytes to {shown}{STEERS}"),
+            );
+        }
+        let place = match &self.before {
+            None => ", a new file",
+            Some(before) if text(before).is_none() => {
+                ", in place of what is too large to compare or not text"
+            }
+            Some(_) => "",
+        };
+        (
+            QuestionKind::WriteFile,
+            format!("{size} bytes to {shown}{place}"),
+        )
+    }
+
+    fn change(&self, after: &str) -> FileChange {
+        FileChange {
+            path: shown(&self.path),
+            before: self.before.as_deref().and_then(text),
+            after: after.to_owned(),
+        }
+    }
+}
+
+/// The content of a file, if it can be compared.
+fn text(bytes: &[u8]) -> Option<String> {
+    let is_whole = bytes.len() as u64 <= MOST_COMPARED;
+    let text = std::str::from_utf8(bytes).ok();
+    text.filter(|_| is_whole && !has_nul(bytes))
+        .map(str::to_owned)
+}
+
+/// Writes the file, unless somebody has to be asked and it is not the one that was `allowed`.
 fn replace(
     workspace: &Workspace,
     asked: &Asked,
-    allowed: Option<&Path>,
+    allowed: Option<&UnaskedWrite>,
 ) -> Result<Written, String> {
     let located = workspace.locate(&asked.path);
     let (folder, names, path) = match located.map_err(|error| error.to_string())? {
@@ -117,13 +174,28 @@ fn replace(
         }
     };
     let is_protected = is_protected(&path) || is_protected(Path::new(&asked.path));
-    if is_protected && allowed != Some(path.as_path()) {
-        return Ok(Written::Protected(path));
+    if !matches!(workspace.decides_write(is_protected), Confirm::Always) {
+        let unasked = UnaskedWrite {
+            before: first_bytes(workspace, &asked.path),
+            path: path.clone(),
+            is_protected,
+        };
+        if allowed != Some(&unasked) {
+            return Ok(Written::NeedsQuestion(unasked));
+        }
     }
     let (size, shown) = (asked.content.len(), shown(&path));
     put(folder, &names, asked.content.as_bytes())
         .map_err(|error| format!("cannot write `{shown}`: {error}"))?;
     Ok(Written::Done(format!("wrote {size} bytes to {shown}")))
+}
+
+/// What is in a file now, as far as it is compared and one byte more; none if it cannot be read.
+fn first_bytes(workspace: &Workspace, path: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = workspace.open_file(path).ok()?;
+    file.take(MOST_COMPARED + 1).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// What takes the place of a file must not get around its permissions.

@@ -12,6 +12,7 @@ use trimtab_proxy::{Mode, ModelRule, ProxyConfig, Upstream};
 
 use crate::args::Common;
 use crate::exit::Failure;
+use crate::proxy::listen::parse_listen;
 use crate::proxy::refused;
 use crate::settings;
 use crate::ui::number::parse_tokens;
@@ -134,6 +135,16 @@ fn of_config(config: &Config, asked: bool) -> Result<ProxyConfig, Failure> {
     if asked || config.source("proxy.preset") == Source::Default {
         let name = policy_name(config, &mut table);
         table.insert("preset".to_owned(), Value::String(name));
+    }
+    if let Some(Value::String(listen)) = table.get_mut("listen") {
+        *listen = parse_listen(listen)
+            .map_err(|hint| {
+                let source = config.source("proxy.listen");
+                let text =
+                    format!("{source}: proxy.listen = '{listen}' is no address to listen on");
+                Failure::input(text, hint)
+            })?
+            .to_string();
     }
     let read: Result<ProxyConfig, _> = table.try_into();
     read.map_err(|error| {

@@ -123,6 +123,16 @@ pub fn raw_output() -> StdoutLock<'static> {
     io::stdout().lock()
 }
 
+/// Takes the rows above the cursor away from the terminal.
+pub fn erase_rows(rows: usize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if rows > 0 {
+        // Up, and everything from there.
+        write!(out, "\u{1b}[{rows}A\r\u{1b}[J")?;
+    }
+    out.flush()
+}
+
 /// Lines behind the first one are indented: text from elsewhere cannot pass for a line of ours.
 fn indented(message: &str) -> String {
     // Some messages bring their hint along.

@@ -262,7 +262,7 @@ fn link_that_is_swapped_meanwhile_leads_nowhere() {
         calls
     };
     let replies = (0..replies).map(|_| reads()).collect();
-    let (seen, swaps) = while_swapping(&place, || outputs_of(&place, replies, &[]));
+    let (seen, swaps) = while_swapping(&place, || outputs_of(&place, replies, &["--allow-writes"]));
     assert!(swaps > 10_000, "only {swaps}");
     assert!(seen.iter().any(|text| text == "harmless\n"));
     let leaked = seen.iter().filter(|text| text.contains("OUTSIDE")).count();
@@ -414,7 +414,8 @@ fn protected_files_are_asked_about_even_if_commands_are_not() {
     }
     script += r#"{"text": "all is done"}]"#;
     let model = place.script(&script);
-    let mut chat = InTerminal::start(place.command(&["--model", &model, "--allow-shell"]));
+    let args = ["--model", &model, "--allow-shell", "--allow-writes"];
+    let mut chat = InTerminal::start(place.command(&args));
     chat.wait_for("/help shows");
     chat.type_in("go on\r");
     chat.wait_for("wants to write 5 bytes to .envrc");

@@ -158,7 +158,7 @@ fn a_conversation_lives_on_after_an_error() {
         outcome.stderr
     );
     assert!(
-        outcome.stderr.contains("/context is the nearest"),
+        outcome.stderr.contains("did you mean /context?"),
         "{}",
         outcome.stderr
     );

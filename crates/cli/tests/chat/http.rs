@@ -51,6 +51,72 @@ fn every_dialect_is_spoken() {
 }
 
 #[test]
+fn a_model_of_unknown_window_is_talked_to_and_its_window_is_learned() {
+    let place = Place::new();
+    let runtime = Runtime::new().unwrap();
+    let reads: Vec<String> = (0..4)
+        .map(|_| {
+            r#"{"calls": [{"name": "read_file", "arguments": {"path": "notes.txt"}}]}"#.to_owned()
+        })
+        .collect();
+    let script = format!(
+        r#"[{}, {{"text": "done reading"}}, {{"text": "still here"}}]"#,
+        reads.join(",")
+    );
+    let upstream = runtime.block_on(Upstream::start(Options {
+        window: Some(9_000),
+        ..Options::new(Source::script(Script::parse(&script).unwrap()))
+    }));
+    let upstream = upstream.unwrap();
+    let base = format!("{}/v1", upstream.url().trim_end_matches('/'));
+    let args = [
+        "--model",
+        "my-local-llama",
+        "--base-url",
+        &base,
+        "--print",
+        "read the notes",
+        "--json",
+    ];
+    let outcome = place.chat(&args);
+    assert_eq!(outcome.code, 0, "{}{}", outcome.stdout, outcome.stderr);
+    assert!(
+        outcome
+            .stderr
+            .contains("is not known: 32,000 tokens are assumed"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(
+        outcome.stdout.contains("done reading"),
+        "{}",
+        outcome.stdout
+    );
+    assert!(
+        upstream
+            .violations()
+            .iter()
+            .all(|one| !one.contains("role"))
+    );
+    // The window that the provider named is remembered.
+    let again = place.chat(&[
+        "--resume",
+        "--base-url",
+        &base,
+        "--print",
+        "are you there?",
+        "--json",
+    ]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert!(
+        again.stdout.contains(r#""window":9000"#),
+        "{}",
+        again.stdout
+    );
+    assert!(!again.stderr.contains("not known"), "{}", again.stderr);
+}
+
+#[test]
 fn a_wrong_key_is_told_and_not_shown() {
     let place = Place::new();
     for dialect in ["chat", "responses", "messages"] {

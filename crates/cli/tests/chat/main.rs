@@ -9,9 +9,12 @@
 )]
 
 mod bad_input;
+mod changes;
+mod commands;
 mod http;
 mod kill;
 mod print;
+mod rendered;
 mod resume;
 mod run;
 mod terminal;

@@ -89,6 +89,12 @@ impl Pane {
         self.tmux(&["send-keys", "-l", text]);
     }
 
+    /// Pastes a text, as a terminal does.
+    pub(crate) fn paste(&self, text: &str) {
+        self.tmux(&["set-buffer", text]);
+        self.tmux(&["paste-buffer", "-p"]);
+    }
+
     /// Types a line, and sends it once it shows: the prompt that is waited for next is then
     /// never the one that the line was typed at.
     #[track_caller]

@@ -105,17 +105,18 @@ fn what_is_wrong_is_named_with_its_value_and_what_is_allowed() {
         ("preset=tidy", "allowed: one of steady, refs"),
         (
             "compaction.when=usage >= 2 x window",
-            "compaction.when[0] = \"usage >= 2 x window\" cannot be right",
+            "compaction.when[0] = \"usage >= 2 x window\" is not valid",
         ),
         (
             "recovery.retries=99",
-            "recovery.retries = 99 cannot be right; allowed: 0 to 10",
+            "recovery.retries = 99 is not valid; allowed: 0 to 10",
         ),
         (
             "compaction.auto=perhaps",
             "compaction.auto = \"perhaps\" cannot be used",
         ),
         ("compactoin.auto=true", "did you mean compaction.auto?"),
+        ("foo.bar=1", "`trimtab config show` lists every setting"),
     ] {
         let done = home.run(&["config", "show", "--set", set]);
         assert_eq!(done.code, 2, "{set}");

@@ -12,6 +12,7 @@ mod bad_input;
 mod compact;
 mod config;
 mod corpus;
+mod documented;
 mod forms;
 mod models;
 mod output;

@@ -1,6 +1,7 @@
 //! `trimtab doctor`.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use serde_json::Value;
@@ -102,6 +103,31 @@ fn an_upstream_that_does_not_answer() {
     let line = stdout.lines().find(|line| line.contains(&at)).unwrap();
     assert!(line.starts_with("problem"), "{line}");
     assert!(stdout.contains("hint: check the address"), "{stdout}");
+}
+
+#[test]
+fn a_file_server_is_no_upstream() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = format!("http://{}", server.local_addr().unwrap());
+    let served = std::thread::spawn(move || {
+        let (mut stream, _) = server.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]).unwrap();
+        let page = "<h1>Error response</h1>";
+        let head = "HTTP/1.1 404 File not found\r\nserver: SimpleHTTP/0.6\r\n\
+                    content-type: text/html\r\ncontent-length";
+        write!(stream, "{head}: {}\r\n\r\n{page}", page.len()).unwrap();
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["doctor", "--listen", "127.0.0.1:0", "--upstream", &at];
+    let (stdout, stderr) = texts(&finished(folder.path(), &args));
+    served.join().unwrap();
+    let line = stdout.lines().find(|line| line.contains(&at));
+    let line = line.unwrap_or_else(|| panic!("{stdout}{stderr}"));
+    assert!(line.starts_with("warning"), "{line}");
+    assert!(
+        line.contains("404") && line.contains("SimpleHTTP"),
+        "{line}"
+    );
 }
 
 #[test]

@@ -167,7 +167,7 @@ async fn an_open_stream_ends_before_the_proxy_does() {
 fn settings_and_arguments_that_are_wrong_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let cases: [(&[&str], &str); 5] = [
-        (&["serve", "--listen", "0.0.0.0:0"], "token"),
+        (&["serve", "--listen", "0.0.0.0:0"], "TRIMTAB_PROXY_TOKEN"),
         (&["serve", "--preset", "tidy"], "tidy"),
         (&["serve", "--upstream", "gopher=http://h"], "gopher"),
         (&["serve", "--upstream", "ftp://h"], "ftp://h"),
@@ -182,6 +182,37 @@ fn settings_and_arguments_that_are_wrong_are_named() {
             "{args:?}: {stderr}"
         );
     }
+}
+
+#[test]
+fn a_port_alone_and_localhost_are_addresses_of_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    // Where it would listen is named because the port is taken.
+    let expected = format!("127.0.0.1:{port}");
+    for listen in [
+        format!(":{port}"),
+        port.to_string(),
+        format!("localhost:{port}"),
+    ] {
+        let output = finished(folder.path(), &["serve", "--listen", &listen]);
+        let (_, stderr) = texts(&output);
+        assert_eq!(output.status.code(), Some(1), "{listen}: {stderr}");
+        assert!(stderr.contains(&expected), "{listen}: {stderr}");
+        fs::write(
+            user_file(folder.path()),
+            format!("[proxy]\nlisten = \"{listen}\"\n"),
+        )
+        .unwrap();
+        let (_, stderr) = texts(&finished(folder.path(), &["serve"]));
+        assert!(stderr.contains(&expected), "{listen}: {stderr}");
+        fs::remove_file(user_file(folder.path())).unwrap();
+    }
+    let output = finished(folder.path(), &["serve", "--listen", "nowhere:x"]);
+    let (_, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("such as :9000"), "{stderr}");
 }
 
 #[test]
@@ -219,7 +250,7 @@ async fn the_environment_sets_what_the_file_does_not() {
 #[test]
 fn a_setting_that_cannot_be_read_is_named() {
     let cases = [
-        ("listen = \"localhost\"", "proxy.listen: "),
+        ("listen = \"example.com\"", "proxy.listen = 'example.com'"),
         (
             "[[proxy.models]]\nmodel = \"*\"\nwindow = \"big\"",
             "window",

@@ -1,4 +1,4 @@
-//! Settings that cannot be right.
+//! Settings that are not valid.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use crate::compaction::keep::Keep;
 use crate::trigger::{Threshold, Trigger};
 use crate::view::policy::{ToolGlobs, Views};
 
-/// A setting whose value cannot be right.
+/// A setting whose value is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadSetting {
     /// Its key, as in a config file: `compaction.when[0]`.
@@ -26,14 +26,14 @@ impl fmt::Display for BadSetting {
             value,
             allowed,
         } = self;
-        write!(f, "{setting} = {value} cannot be right; allowed: {allowed}")
+        write!(f, "{setting} = {value} is not valid; allowed: {allowed}")
     }
 }
 
 impl std::error::Error for BadSetting {}
 
 impl Policy {
-    /// Every setting that cannot be right, with what is allowed; `window` is the model's, where
+    /// Every setting that is not valid, with what is allowed; `window` is the model's, where
     /// it is known.
     ///
     /// ```
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "compaction.when[0] = \"log >= window - 16384\" cannot be right; \
+                "compaction.when[0] = \"log >= window - 16384\" is not valid; \
               allowed: a reserve below the window of 10000 tokens"
             ]
         );
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "ageing.placeholder.budget = 70000 (min), 60000 (max) cannot be right; \
+                "ageing.placeholder.budget = 70000 (min), 60000 (max) is not valid; \
               allowed: min no larger than max"
             ]
         );

@@ -3,6 +3,7 @@
 //! Lines and matches are pushed in as they are read, and the answer says when it has enough:
 //! a store can stream a large output through it and stop early.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
@@ -64,10 +65,11 @@ fn number(out: &mut String, line: usize, text: &str) {
 pub struct ReadAnswer<'a> {
     ref_id: &'a str,
     text: String,
+    first: usize,
     next: usize,
     column: u64,
-    empty: bool,
     stopped: bool,
+    total: Option<u64>,
     limits: AnswerLimits,
 }
 
@@ -77,12 +79,24 @@ impl<'a> ReadAnswer<'a> {
         Self {
             ref_id,
             text: String::new(),
+            first: offset,
             next: offset,
             column,
-            empty: true,
             stopped: false,
+            total: None,
             limits,
         }
+    }
+
+    /// The same, saying how many lines the output has.
+    #[must_use]
+    pub fn out_of(mut self, lines: u64) -> Self {
+        self.total = Some(lines);
+        self
+    }
+
+    fn is_empty(&self) -> bool {
+        self.next == self.first
     }
 
     /// Takes the next line; breaks once the answer is full, and then did not take it.
@@ -90,11 +104,11 @@ impl<'a> ReadAnswer<'a> {
         let line = line.into();
         let shown = first_bytes(line.text, self.limits.max_line_bytes);
         let full = self.text.len() + shown.len() + 8 > self.limits.max_bytes;
-        if full && !self.empty {
+        if full && !self.is_empty() {
             self.stopped = true;
             return ControlFlow::Break(());
         }
-        if !self.empty {
+        if !self.is_empty() {
             self.text.push('\n');
         }
         number(&mut self.text, self.next + 1, shown);
@@ -103,7 +117,6 @@ impl<'a> ReadAnswer<'a> {
             let column = self.column + shown.len() as u64;
             self.text.push_str(&self.rest_of_line(more, column));
         }
-        self.empty = false;
         self.column = 0;
         self.next += 1;
         ControlFlow::Continue(())
@@ -121,19 +134,32 @@ impl<'a> ReadAnswer<'a> {
 
     /// The answer, once every line was pushed or [`push`](Self::push) broke.
     pub fn finish(mut self) -> String {
-        if self.empty {
+        if self.is_empty() {
             return "Offset exceeds output length.".to_owned();
         }
         if self.stopped {
             let id = serde_json::Value::from(self.ref_id);
-            let next = self.next;
+            let (first, next) = (self.first + 1, self.next);
+            let of = self.total.map(|lines| format!(" of {}", grouped(lines)));
+            let of = of.unwrap_or_default();
             let _ = write!(
                 self.text,
-                "\n[trimtab: answer full; next: {READ}({{\"ref_id\":{id},\"offset\":{next}}})]"
+                "\n[trimtab: lines {first} to {next}{of} are shown; \
+                 next: {READ}({{\"ref_id\":{id},\"offset\":{next}}})]"
             );
         }
         self.text
     }
+}
+
+/// How the matches of a search stand in an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MatchLayout {
+    /// The ref stands once above the matches of an output, and no line comes twice.
+    #[default]
+    Grouped,
+    /// Every match has its ref and all lines around it, as the design of `refs` has it.
+    Separate,
 }
 
 /// The answer of `tool_output_cache_grep`, as it grows.
@@ -143,8 +169,12 @@ impl<'a> ReadAnswer<'a> {
 ///
 /// let mut answer = GrepAnswer::new(50, AnswerLimits::default());
 /// assert!(answer.push("r1", 0, ["alpha", "beta"]).is_continue());
+/// assert!(answer.push("r1", 1, ["beta", "gamma"]).is_continue());
 /// assert!(answer.push("r2", 4, ["alpha.2"]).is_continue());
-/// assert_eq!(answer.finish("alpha"), "ref:r1\n    1  alpha\n    2  beta\n\nref:r2\n    5  alpha.2");
+/// assert_eq!(
+///     answer.finish("a"),
+///     "ref:r1\n    1  alpha\n    2  beta\n    3  gamma\nref:r2\n    5  alpha.2"
+/// );
 /// ```
 #[derive(Clone, Debug)]
 pub struct GrepAnswer {
@@ -153,6 +183,9 @@ pub struct GrepAnswer {
     max: usize,
     full: bool,
     limits: AnswerLimits,
+    layout: MatchLayout,
+    /// The output of the last match, and the lines that were shown of it, by their number.
+    last: (String, BTreeMap<usize, String>),
 }
 
 impl GrepAnswer {
@@ -164,7 +197,21 @@ impl GrepAnswer {
             max,
             full: max == 0,
             limits,
+            layout: MatchLayout::default(),
+            last: (String::new(), BTreeMap::new()),
         }
+    }
+
+    /// The same in another layout.
+    #[must_use]
+    pub fn layout(mut self, layout: MatchLayout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// How many matches were taken.
+    pub fn matches(&self) -> usize {
+        self.matches
     }
 
     /// Takes one match with the lines around it, the first of which is line `first` (counted
@@ -182,25 +229,19 @@ impl GrepAnswer {
         if self.full {
             return ControlFlow::Break(());
         }
-        let mut found = format!("ref:{ref_id}");
-        for (at, line) in lines.into_iter().enumerate() {
-            let line = line.into();
-            let shown = first_bytes(line.text, self.limits.max_line_bytes);
-            found.push('\n');
-            number(&mut found, first + at + 1, shown);
-            let more = (line.text.len() - shown.len()) as u64 + line.unread;
-            if more > 0 {
-                let _ = write!(found, " [… {} bytes more in this line]", grouped(more));
-            }
-        }
+        let lines = lines.into_iter().enumerate();
+        let lines = lines.map(|(at, line)| (first + at, self.written(first + at, line.into())));
+        let lines: BTreeMap<usize, String> = lines.collect();
+        let found = match self.layout {
+            MatchLayout::Grouped => self.grouped(ref_id, &lines),
+            MatchLayout::Separate => self.separate(ref_id, &lines),
+        };
         if self.matches > 0 && self.text.len() + found.len() > self.limits.max_bytes {
             self.full = true;
             return ControlFlow::Break(());
         }
-        if self.matches > 0 {
-            self.text.push_str("\n\n");
-        }
         self.text.push_str(&found);
+        self.last = (ref_id.to_owned(), lines);
         self.matches += 1;
         self.full = self.matches >= self.max;
         if self.full {
@@ -210,13 +251,48 @@ impl GrepAnswer {
         }
     }
 
-    /// The answer. As the design has it, an answer with exactly as many matches as were asked
-    /// for says that it may not be all.
+    /// A line with its number, counted from 0.
+    fn written(&self, at: usize, line: Line<'_>) -> String {
+        let shown = first_bytes(line.text, self.limits.max_line_bytes);
+        let mut written = String::new();
+        number(&mut written, at + 1, shown);
+        let more = (line.text.len() - shown.len()) as u64 + line.unread;
+        if more > 0 {
+            let _ = write!(written, " [… {} bytes more in this line]", grouped(more));
+        }
+        written
+    }
+
+    fn separate(&self, ref_id: &str, lines: &BTreeMap<usize, String>) -> String {
+        let gap = if self.matches > 0 { "\n\n" } else { "" };
+        let lines = lines.values().map(|line| format!("\n{line}"));
+        format!("{gap}ref:{ref_id}{}", lines.collect::<String>())
+    }
+
+    fn grouped(&self, ref_id: &str, lines: &BTreeMap<usize, String>) -> String {
+        let (last_ref, shown) = &self.last;
+        let is_same = self.matches > 0 && last_ref == ref_id;
+        let mut found = String::new();
+        if !is_same {
+            let gap = if self.matches > 0 { "\n" } else { "" };
+            found = format!("{gap}ref:{ref_id}");
+        }
+        // Contexts of neighbours overlap.
+        let is_new = |(at, line): &(&usize, &String)| !is_same || shown.get(at) != Some(line);
+        for (_, line) in lines.iter().filter(is_new) {
+            found.push('\n');
+            found.push_str(line);
+        }
+        found
+    }
+
+    /// The answer. As the design has it, a separate layout with exactly as many matches as were
+    /// asked for says that it may not be all; otherwise whoever searched says whether it is.
     pub fn finish(mut self, pattern: &str) -> String {
         if self.matches == 0 {
             return format!("No matches for: {pattern}");
         }
-        if self.full {
+        if self.full && self.layout == MatchLayout::Separate {
             self.text.push_str("\n... (truncated)");
         }
         self.text
@@ -234,14 +310,14 @@ mod tests {
 
     #[test]
     fn a_full_answer_says_where_to_go_on() {
-        let mut answer = ReadAnswer::new("r", 0, 0, SMALL);
+        let mut answer = ReadAnswer::new("r", 0, 0, SMALL).out_of(1_234);
         assert!(answer.push("one").is_continue());
         assert!(answer.push("two").is_continue());
         assert!(answer.push("three three").is_break());
         assert_eq!(
             answer.finish(),
             "    1  one\n    2  two\n\
-             [trimtab: answer full; next: tool_output_cache({\"ref_id\":\"r\",\"offset\":2})]"
+             [trimtab: lines 1 to 2 of 1,234 are shown; next: tool_output_cache({\"ref_id\":\"r\",\"offset\":2})]"
         );
     }
 
@@ -272,9 +348,28 @@ mod tests {
 
     #[test]
     fn a_grep_answer_stays_within_its_bytes() {
-        let mut answer = GrepAnswer::new(9, SMALL);
+        let mut answer = GrepAnswer::new(9, SMALL).layout(MatchLayout::Separate);
         assert!(answer.push("r", 0, ["first"]).is_continue());
         assert!(answer.push("r", 7, ["second"]).is_break());
         assert_eq!(answer.finish("s"), "ref:r\n    1  first\n... (truncated)");
+        let mut answer = GrepAnswer::new(9, SMALL);
+        assert!(answer.push("r", 0, ["first"]).is_continue());
+        assert!(answer.push("r", 7, ["second one"]).is_break());
+        assert_eq!(answer.matches(), 1);
+        assert_eq!(answer.finish("s"), "ref:r\n    1  first");
+    }
+
+    #[test]
+    fn grouped_matches_repeat_neither_refs_nor_lines() {
+        let limits = AnswerLimits::default();
+        let mut answer = GrepAnswer::new(9, limits);
+        let _ = answer.push("r", 0, ["one", "two"]);
+        let _ = answer.push("r", 0, ["one", "two", "three"]);
+        // Another part of a long line is no repetition.
+        let _ = answer.push("r", 2, ["[… column 9] three"]);
+        assert_eq!(
+            answer.finish("o"),
+            "ref:r\n    1  one\n    2  two\n    3  three\n    3  [… column 9] three"
+        );
     }
 }

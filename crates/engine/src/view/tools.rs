@@ -44,8 +44,9 @@ shows what the tool printed then.";
 const GREP_DESCRIPTION: &str = "\
 Searches earlier tool outputs of this session in full, including everything that is no longer \
 shown. Give ref_id to search one output, or leave it out to search all of them. The pattern is \
-plain text unless regex is true. Each match comes with its ref_id and numbered lines; before and \
-after add lines around it, and tool_output_cache reads on from there (offset = line number - 1). \
+plain text unless regex is true. Matches come as numbered lines below the ref_id of their output; \
+before and after add lines around them, and tool_output_cache reads on from there (offset = line \
+number - 1). Outputs that are not text are left out. \
 Use it before you run a command or read a file a second time: the answer may already be there.";
 
 /// The definition of [`READ`].
@@ -84,6 +85,7 @@ pub fn grep() -> Definition {
                 "before": count(0, "Lines to show before each match. Default 0."),
                 "after": count(0, "Lines to show after each match. Default 0."),
                 "max": count(1, "The most matches to show. Default 50."),
+                "skip": count(0, "How many matches to pass over, to go on where an answer ended. Default 0."),
             },
             "required": ["pattern"],
             "additionalProperties": false,
@@ -112,6 +114,14 @@ impl Definition {
             description: description.into(),
             schema,
         }
+    }
+
+    /// The names of its arguments.
+    pub fn arguments(&self) -> impl Iterator<Item = &str> {
+        let properties = self.schema.get("properties").and_then(Value::as_object);
+        properties
+            .into_iter()
+            .flat_map(|names| names.keys().map(String::as_str))
     }
 
     /// As an entry of `tools` in a request of `dialect`.

@@ -41,7 +41,8 @@ fn exposure(bad: &mut Bad, config: &ProxyConfig) {
     let has_token = config.token.is_some() || !config.tokens.is_empty();
     if !config.listen.ip().is_loopback() && !has_token {
         let allowed = "a loopback address such as 127.0.0.1, as long as no token is set\n\
-            hint: set token to let other machines in; `trimtab config token` makes one";
+            hint: to let other machines in, set TRIMTAB_PROXY_TOKEN or proxy.token; `trimtab config \
+            token` makes one";
         bad.add("listen", &config.listen, allowed);
     }
 }

@@ -69,7 +69,7 @@ pub enum Compaction {
 /// assert_eq!(config.listen.port(), 8787);
 ///
 /// let error = ProxyConfig::from_toml("holdout = 2.0").unwrap_err();
-/// assert!(error.to_string().contains("holdout = 2 cannot be right; allowed: 0 to 1"));
+/// assert!(error.to_string().contains("holdout = 2 is not valid; allowed: 0 to 1"));
 /// # Ok::<_, trimtab_proxy::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -159,6 +159,11 @@ impl Sink for Collector<'_> {
             return Ok(self.goes_on());
         };
         let line = self.clip(&place, at, true);
+        if self.found.skipped < self.query.skip_matches {
+            self.found.skipped += 1;
+            self.pass(&line);
+            return Ok(self.goes_on());
+        }
         if self.found.matches.len() >= self.query.max_matches {
             self.found.stopped = Some(Stop::Matches);
         }

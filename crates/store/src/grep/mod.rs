@@ -52,8 +52,12 @@ pub struct Query<'a> {
     pub before: usize,
     /// Lines shown behind each match, at most 50.
     pub after: usize,
+    /// So many matches are passed over before the first one that is given.
+    pub skip_matches: usize,
     /// The search stops after this many matches.
     pub max_matches: usize,
+    /// True to leave out outputs that are not text; the answer names them.
+    pub text_only: bool,
     /// Longer lines are clipped to this many bytes around the match.
     pub max_line_bytes: usize,
     /// The search stops when it has cost this much. A byte that is searched for a literal
@@ -72,7 +76,9 @@ impl<'a> Query<'a> {
             ignore_case: false,
             before: 0,
             after: 0,
+            skip_matches: 0,
             max_matches: 200,
+            text_only: false,
             max_line_bytes: 2_000,
             max_work: u64::MAX,
             expired: None,
@@ -165,6 +171,10 @@ pub struct Found {
     pub matches: Vec<Match>,
     /// Why the search stopped before its end, if it did.
     pub stopped: Option<Stop>,
+    /// How many matches were passed over.
+    pub skipped: usize,
+    /// Outputs that were left out because they are not text.
+    pub binary: Vec<String>,
     /// Outputs that could not be searched to their end because they are damaged.
     pub damaged: Vec<String>,
 }
@@ -242,6 +252,10 @@ impl Search<'_> {
         }
         let first = self.found.matches.len();
         let id = stored.metadata().reference.id();
+        if self.query.text_only && stored.is_binary()? {
+            self.found.binary.push(id.to_owned());
+            return Ok(());
+        }
         let has_long_lines = self.source(id, stored.source())?;
         if !has_long_lines {
             return Ok(());

@@ -49,7 +49,7 @@ pub enum ConfigError {
         /// What it may be.
         allowed: String,
     },
-    /// Values that cannot be right, each with who said it.
+    /// Values that are not valid, each with who said it.
     Bad(Vec<(BadSetting, Source)>),
 }
 
@@ -70,7 +70,7 @@ impl ConfigError {
             }
             Self::Unknown { nearest, .. } => Some(match nearest {
                 Some(nearest) => format!("did you mean {nearest}?"),
-                None => "`trimtab config schema` lists every setting".to_owned(),
+                None => "`trimtab config show` lists every setting".to_owned(),
             }),
             Self::Value { allowed, .. } => Some(format!("allowed: {allowed}")),
         }

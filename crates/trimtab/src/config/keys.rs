@@ -128,7 +128,7 @@ pub const KEYS: &[Key] = &[
     open("ageing.prefix.chars", Kind::Number, "how many chars stay"),
     open("ageing.archive.enabled", Kind::Switch, "the oldest visible outputs are archived and a summary stands for them"),
     open("ageing.archive.cutoff", Kind::Number, "how many outputs stay visible"),
-    open("ageing.archive.summaries", Kind::Choice(&["llm", "heuristic", "off"]), "who writes what stands for them"),
+    open("ageing.archive.summaries", Kind::Choice(&["llm", "heuristic", "off"]), "who writes the summaries of archived outputs: a model, a heuristic, or nobody"),
     open("ageing.cards.enabled", Kind::Switch, "outputs are cut as they come in and become index cards at switch points"),
     open("ageing.cards.high_percent", Kind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent"),
     open("ageing.cards.cold_percent", Kind::Number, "where the prompt cache is cold anyway, a window above this share of that room is rewritten; 100 for never"),
@@ -170,8 +170,8 @@ pub const KEYS: &[Key] = &[
     open("compaction.show_ref", Kind::Switch, "name in the window the ref of what was replaced"),
     open("compaction.audit.enabled", Kind::Switch, "look up in the summary the facts of what it replaces, and report how many it has"),
     open("compaction.audit.block_tokens", Kind::Number, "the most that a block of lost facts may take, in tokens; 0 for no block"),
-    open("compaction.thrash.passes", Kind::Number, "so many compactions in a row without enough gain stop automatic compaction; 0 to go on"),
-    open("compaction.thrash.gain_percent", Kind::Number, "enough is this share of the window before, in percent"),
+    open("compaction.thrash.passes", Kind::Number, "automatic compaction stops after this many compactions in a row that gained too little; 0 for never"),
+    open("compaction.thrash.gain_percent", Kind::Number, "a compaction gained too little if it removed less than this share of the window, in percent"),
     open("compaction.thrash.warn_after", Kind::Number, "after so many compactions a warning goes with every further one; 0 for never"),
     open("compaction.bound_reasoning", Kind::Choice(&["strip", "keep"]), "what happens to signed reasoning behind a change"),
     open("recovery.ladder", Kind::Choices(RUNGS), "what to do when the provider says that the window was too large, in this order"),
@@ -249,52 +249,9 @@ fn share(value: &Value) -> Option<f64> {
         .or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
-/// The known name that `name` is most like.
-pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-    let rank = |known: &str| {
-        let whole = distance(name, known);
-        // The right key in the wrong section is near, too.
-        let key = distance(&last(name), &last(known)).saturating_add(2);
-        whole.min(key)
-    };
-    let ranked = known.map(|known| (rank(known), known));
-    let (far, found) = ranked.min_by_key(|(rank, _)| *rank)?;
-    (far <= name.len() / 2 + 1).then_some(found)
-}
-
-/// How many characters must be changed, added or taken away to make one name the other.
-fn distance(one: &str, two: &str) -> usize {
-    let two: Vec<char> = two.chars().collect();
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (at, left) in one.chars().enumerate() {
-        let mut corner = at;
-        let mut before = at + 1;
-        let mut next = vec![before];
-        for (right, above) in two.iter().zip(row.iter().skip(1)) {
-            let changed = corner + usize::from(left != *right);
-            before = changed.min(above + 1).min(before + 1);
-            corner = *above;
-            next.push(before);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_is_found_by_its_nearest() {
-        let names = || KEYS.iter().map(|key| key.name);
-        assert_eq!(nearest("compaction.atuo", names()), Some("compaction.auto"));
-        assert_eq!(nearest("presset", names()), Some("preset"));
-        assert_eq!(nearest("auto", names()), Some("compaction.auto"));
-        assert_eq!(nearest("zzzzzz", names()), None);
-        assert_eq!(distance("kitten", "sitting"), 3);
-    }
 
     #[test]
     fn what_is_typed_is_read_as_it_is_meant() {

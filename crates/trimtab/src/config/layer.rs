@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::keys::{InProject, Key, Kind, nearest};
+use super::keys::{InProject, Key, Kind};
+use super::nearest::nearest_name;
 use super::shown::shown;
 use super::{ConfigError, Source};
 
@@ -38,7 +39,7 @@ impl<'k> Known<'k> {
         ConfigError::Unknown {
             key: name.to_owned(),
             source: source.clone(),
-            nearest: nearest(name, names).map(str::to_owned),
+            nearest: nearest_name(name, names).map(str::to_owned),
         }
     }
 

@@ -23,6 +23,7 @@ mod files;
 mod inputs;
 mod keys;
 mod layer;
+mod nearest;
 mod said;
 mod schema;
 mod shown;
@@ -44,6 +45,7 @@ pub use error::ConfigError;
 pub use files::{PROJECT_FILE, config_folder};
 pub use inputs::Inputs;
 pub use keys::{InProject, KEYS, Key, Kind};
+pub use nearest::nearest_name;
 pub use schema::{commented, inline, schema};
 pub use source::Source;
 pub use trust::{NotRead, UntrustedFile, read_own_file};
@@ -137,7 +139,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Fails if a setting cannot be right for a model with this window.
+    /// Fails if a setting is not valid for a model with this window.
     pub fn check(&self, window: Option<u64>) -> Result<(), ConfigError> {
         let mut bad = self.policy.check(window).err().unwrap_or_default();
         if let (Some(window), Some(answer)) = (window, self.max_output)

@@ -1,6 +1,7 @@
 //! The arguments of a call, as models write them.
 
 use serde_json::{Map, Value};
+use trimtab_engine::view::tools::Definition;
 
 use super::Refusal;
 
@@ -23,6 +24,29 @@ impl Arguments {
                 short(&other)
             ))),
         }
+    }
+
+    /// Refuses arguments that the tool does not have: a misspelt `ref_id` that is passed over
+    /// would search everything.
+    pub(super) fn refuse_unknown(&self, tool: &Definition) -> Result<(), Refusal> {
+        let known: Vec<&str> = tool.arguments().collect();
+        let given = self.0.keys().map(String::as_str);
+        let unknown: Vec<&str> = given.filter(|name| !known.contains(name)).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let is_one = unknown.len() == 1;
+        let unknown: Vec<String> = unknown
+            .iter()
+            .map(|name| short(&Value::from(*name)))
+            .collect();
+        Err(Refusal::new(format!(
+            "{} has no {} {}. Its arguments are: {}.",
+            tool.name,
+            if is_one { "argument" } else { "arguments" },
+            unknown.join(", "),
+            known.join(", ")
+        )))
     }
 
     /// A text; none if it is left out or empty. A number is taken as it is written.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use trimtab_engine::view::retrieval::{GrepAnswer, Line};
+use serde_json::{Map, Value};
+use trimtab_engine::view::retrieval::{GrepAnswer, Line, MatchLayout};
+use trimtab_engine::view::tools::GREP;
 use trimtab_store::{Form, Found, FoundLine, LineRange, Match, Query, Stop, Stored};
 
 use super::arguments::Arguments;
@@ -30,6 +32,7 @@ pub(super) struct Asked {
     before: usize,
     after: usize,
     max: usize,
+    skip: usize,
 }
 
 impl Asked {
@@ -40,6 +43,7 @@ impl Asked {
             Ok::<_, Refusal>(usize::try_from(lines).unwrap_or(0))
         };
         let max = arguments.count("max", 1)?.unwrap_or(MATCHES);
+        let skip = arguments.count("skip", 0)?.unwrap_or(0);
         Ok(Self {
             pattern: arguments
                 .text("pattern")?
@@ -49,6 +53,7 @@ impl Asked {
             before: around("before")?,
             after: around("after")?,
             max: usize::try_from(max).unwrap_or(usize::MAX),
+            skip: usize::try_from(skip).unwrap_or(usize::MAX),
         })
     }
 
@@ -62,8 +67,32 @@ impl Asked {
         // One match with all the lines around it must fit an answer.
         let share = max_bytes / (self.before + self.after + 1);
         query.max_work = MOST_WORK;
+        query.skip_matches = self.skip;
+        query.text_only = true;
         query.max_line_bytes = share.saturating_sub(LINE_FRAME).clamp(1, LINE_BYTES);
         query
+    }
+
+    /// The call that goes on behind `skip` matches.
+    fn next_call(&self, skip: usize) -> String {
+        let mut arguments = Map::new();
+        arguments.insert("pattern".to_owned(), Value::from(self.pattern.as_str()));
+        if let Some(id) = &self.ref_id {
+            arguments.insert("ref_id".to_owned(), Value::from(id.as_str()));
+        }
+        if self.regex {
+            arguments.insert("regex".to_owned(), Value::from(true));
+        }
+        let numbers = [
+            ("before", self.before, 0),
+            ("after", self.after, 0),
+            ("max", self.max, usize::try_from(MATCHES).unwrap_or(0)),
+            ("skip", skip, 0),
+        ];
+        for (name, number, _) in numbers.iter().filter(|(_, number, usual)| number != usual) {
+            arguments.insert((*name).to_owned(), Value::from(*number));
+        }
+        format!("{GREP}({})", Value::Object(arguments))
     }
 }
 
@@ -72,10 +101,13 @@ impl Retrieval<'_> {
         let started = Instant::now();
         let expired = || started.elapsed() >= self.grep_time;
         let query = asked.query(self.limits.max_bytes).until(&expired);
-        let found = self
-            .store
-            .grep(&self.session, asked.ref_id.as_deref(), &query)?;
-        let mut answer = GrepAnswer::new(asked.max, self.limits);
+        let id = asked.ref_id.as_deref();
+        let found = self.store.grep(&self.session, id, &query)?;
+        if let (Some(id), false) = (id, found.binary.is_empty()) {
+            let stored = self.store.open(&self.session, id, Form::Text)?;
+            return Err(Refusal::binary(&stored));
+        }
+        let mut answer = GrepAnswer::new(asked.max, self.limits).layout(self.layout);
         let mut places = Places::new(self);
         let mut unreadable = false;
         for found in &found.matches {
@@ -90,9 +122,13 @@ impl Retrieval<'_> {
                 break;
             }
         }
+        let shown = answer.matches();
         let mut text = answer.finish(&asked.pattern);
         if unreadable {
             text.push_str(UNREADABLE_NOTE);
+        }
+        if self.layout == MatchLayout::Grouped {
+            text.push_str(&rest(asked, &found, shown));
         }
         text.push_str(&self.gaps(&found));
         Ok(text)
@@ -114,6 +150,13 @@ impl Retrieval<'_> {
                  ref_id to search one output, or a plain text in place of a regular expression]",
             );
         }
+        if !found.binary.is_empty() {
+            let count = found.binary.len();
+            let outputs = if count == 1 { "output" } else { "outputs" };
+            text.push_str(&format!(
+                "\n[trimtab: {count} binary {outputs} not searched]"
+            ));
+        }
         if !found.damaged.is_empty() {
             let ids = found.damaged.join(", ");
             text.push_str("\n[trimtab: damaged, not searched to the end: ");
@@ -122,6 +165,21 @@ impl Retrieval<'_> {
         }
         text
     }
+}
+
+/// Which matches the answer shows, and the call that shows the next; nothing if it shows all.
+fn rest(asked: &Asked, found: &Found, shown: usize) -> String {
+    let is_cut = matches!(found.stopped, Some(Stop::Matches | Stop::Bytes));
+    if shown == 0 && found.skipped > 0 && found.stopped.is_none() {
+        let all = found.skipped;
+        return format!("\n[trimtab: there are only {all} matches, and skip passed over them]");
+    }
+    if shown == 0 || (shown == found.matches.len() && !is_cut) {
+        return String::new();
+    }
+    let (first, last) = (found.skipped + 1, found.skipped + shown);
+    let next = asked.next_call(last);
+    format!("\n[trimtab: matches {first} to {last} are shown, there are more; next: {next}]")
 }
 
 /// Finds out what is missing of lines that are shown in part.

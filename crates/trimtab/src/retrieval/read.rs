@@ -4,7 +4,7 @@ use trimtab_engine::view::retrieval::{Line, ReadAnswer};
 use trimtab_store::{Form, LineRange, Stored};
 
 use super::arguments::Arguments;
-use super::text::{UNREADABLE_NOTE, is_binary, readable, whole_chars};
+use super::text::{UNREADABLE_NOTE, readable, whole_chars};
 use super::{Refusal, Retrieval};
 
 /// What the model asks to read.
@@ -37,11 +37,12 @@ struct Shown {
 impl Retrieval<'_> {
     pub(super) fn read(&self, asked: &Asked) -> Result<String, Refusal> {
         let stored = self.store.open(&self.session, &asked.ref_id, Form::Text)?;
-        if is_binary(&stored)? {
-            return Err(binary(&stored));
+        if stored.is_binary()? {
+            return Err(Refusal::binary(&stored));
         }
         let first = usize::try_from(asked.offset).unwrap_or(usize::MAX);
-        let mut answer = ReadAnswer::new(&asked.ref_id, first, asked.column, self.limits);
+        let mut answer = ReadAnswer::new(&asked.ref_id, first, asked.column, self.limits)
+            .out_of(stored.line_count());
         if asked.offset >= stored.line_count() {
             return Ok(answer.finish());
         }
@@ -122,13 +123,4 @@ impl Retrieval<'_> {
         let most = most.min(self.limits.max_line_bytes);
         Ok(stored.read_at(line.start + column, most)?)
     }
-}
-
-fn binary(stored: &Stored) -> Refusal {
-    let metadata = stored.metadata();
-    Refusal::new(format!(
-        "This output is binary ({}, {} bytes) and has no lines to show. \
-         tool_output_cache_grep can still search it for text.",
-        metadata.labels.media_type, metadata.byte_size,
-    ))
 }

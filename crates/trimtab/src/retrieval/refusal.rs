@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use trimtab_engine::view::tools::{GREP, READ};
-use trimtab_store::Error;
+use trimtab_store::{Error, Stored};
 
 /// The answer to every ref that this session may not read. Unknown, malformed and foreign refs
 /// cannot be told apart by it.
@@ -23,6 +23,14 @@ impl Refusal {
         let tool: String = tool.chars().take(80).collect();
         Self(format!(
             "There is no tool {tool:?} here: use {READ} or {GREP}."
+        ))
+    }
+
+    pub(super) fn binary(stored: &Stored) -> Self {
+        let metadata = stored.metadata();
+        Self(format!(
+            "This output is binary ({}, {} bytes): it has no lines to show or to search.",
+            metadata.labels.media_type, metadata.byte_size,
         ))
     }
 

@@ -45,7 +45,7 @@ fn what_models_get_slightly_wrong_is_taken_as_meant() {
     let expected = "    2  beta";
     for arguments in [
         json!({"ref_id": id, "offset": "1", "limit": " 1 "}),
-        json!({"ref_id": id, "offset": 1.0, "limit": 1, "column": null, "why": "unknown field"}),
+        json!({"ref_id": id, "offset": 1.0, "limit": 1, "column": null}),
         json!({"ref_id": format!("ref:{id}"), "offset": 1, "limit": 1}),
         json!({"ref_id": format!(" `{id}` "), "offset": 1, "limit": 1}),
         // Clients exist that encode the arguments twice.
@@ -177,15 +177,57 @@ fn a_session_below_reads_what_is_above_it() {
 }
 
 #[test]
-fn binary_outputs_are_named_not_shown() {
+fn binary_outputs_are_named_not_shown_and_not_searched() {
     let (store, id) = with(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\0");
-    refused(
-        &call(&store, READ, &json!({"ref_id": id})),
-        "This output is binary (text/plain, 20 bytes) and has no lines to show. \
-         tool_output_cache_grep can still search it for text.",
+    let expected =
+        "This output is binary (text/plain, 20 bytes): it has no lines to show or to search.";
+    refused(&call(&store, READ, &json!({"ref_id": id})), expected);
+    let arguments = json!({"ref_id": id, "pattern": "IHDR"});
+    refused(&call(&store, GREP, &arguments), expected);
+    let text = store
+        .put(&session("s"), Put::new("c2", "see IHDR"))
+        .unwrap();
+    let found = call(&store, GREP, &json!({"pattern": "IHDR"}));
+    assert_eq!(
+        found.text,
+        format!("ref:{text}\n    1  see IHDR\n[trimtab: 1 binary output not searched]")
     );
-    let found = call(&store, GREP, &json!({"ref_id": id, "pattern": "IHDR"}));
-    assert!(!found.is_error && found.text.contains("IHDR"), "{found:?}");
+}
+
+#[test]
+fn unknown_arguments_are_refused_with_the_known_ones() {
+    let (store, id) = with(b"alpha");
+    refused(
+        &call(&store, GREP, &json!({"ref": id, "pattern": "a"})),
+        "tool_output_cache_grep has no argument \"ref\". Its arguments are: after, before, \
+         max, pattern, ref_id, regex, skip.",
+    );
+    refused(
+        &call(&store, READ, &json!({"ref_id": id, "from": 1, "to": 2})),
+        "tool_output_cache has no arguments \"from\", \"to\". Its arguments are: column, limit, \
+         offset, ref_id.",
+    );
+}
+
+#[test]
+fn a_search_with_many_matches_is_read_on_by_the_calls_that_it_names() {
+    let lines: Vec<String> = (1..=120).map(|n| format!("hit {n}")).collect();
+    let (store, id) = with(lines.join("\n").as_bytes());
+    let mut arguments = json!({"pattern": "hit", "ref_id": id});
+    let mut seen = 0;
+    for (first, last) in [(1, 50), (51, 100), (101, 120)] {
+        let answer = call(&store, GREP, &arguments).text;
+        seen += answer.matches("  hit ").count();
+        assert_eq!(answer.matches("ref:").count(), 1, "{answer}");
+        let Some((_, next)) = answer.split_once("; next: tool_output_cache_grep(") else {
+            assert_eq!((last, seen), (120, 120), "{answer}");
+            return;
+        };
+        let told = format!("[trimtab: matches {first} to {last} are shown, there are more");
+        assert!(answer.contains(&told), "{answer}");
+        arguments = serde_json::from_str(next.strip_suffix(")]").unwrap()).unwrap();
+    }
+    panic!("the last answer names a next one");
 }
 
 #[test]

@@ -2,42 +2,10 @@
 
 use std::borrow::Cow;
 
-use trimtab_store::{Result, Stored};
-
-/// How much of an output is looked at to tell whether it is text.
-const SAMPLE: usize = 8 * 1024;
-/// An output is binary if more than one byte in so many is none of text: a log with a stray
-/// zero byte, or in an old encoding of a Latin script, can still be read.
-const ONE_IN: usize = 10;
-
 /// What stands for a byte that is not UTF-8. One byte for one byte, so that columns stay true.
 const UNREADABLE: char = '?';
 /// Said behind an answer in which it stands.
 pub(super) const UNREADABLE_NOTE: &str = "\n[trimtab: bytes that are not UTF-8 are shown as ?]";
-
-/// True if what is open for reading is not text, judged by its first 8 KiB.
-///
-/// ```
-/// # use trimtab::retrieval::is_binary;
-/// # use trimtab::store::{Form, MemoryStore, Put, SessionId, Store};
-/// # let (store, session) = (MemoryStore::new(), SessionId::new("s")?);
-/// let image = store.put(&session, Put::new("c1", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0"))?;
-/// assert!(is_binary(&store.open(&session, image.id(), Form::Whole)?)?);
-/// # Ok::<_, trimtab::store::Error>(())
-/// ```
-pub fn is_binary(stored: &Stored) -> Result<bool> {
-    let sample = stored.read_at(0, SAMPLE)?;
-    Ok(strange_bytes(whole_chars(&sample)) * ONE_IN > sample.len())
-}
-
-/// Bytes that do not occur in text: not UTF-8, or control characters of no use in it.
-fn strange_bytes(bytes: &[u8]) -> usize {
-    let strange = |byte: &u8| matches!(byte, 0..=6 | 14..=26 | 28..=31);
-    let chunks = bytes.utf8_chunks();
-    chunks
-        .map(|chunk| chunk.invalid().len() + chunk.valid().bytes().filter(strange).count())
-        .sum()
-}
 
 /// `bytes` without the char that a cut at their end has split, if one was.
 pub(super) fn whole_chars(bytes: &[u8]) -> &[u8] {
@@ -94,25 +62,5 @@ mod tests {
         assert_eq!(readable("é".as_bytes()), (Cow::Borrowed("é"), false));
         let (text, unreadable) = readable(b"caf\xe9 \xe2\x82 \xff\xfe");
         assert_eq!((&*text, unreadable), ("caf? ?? ??", true));
-    }
-
-    #[test]
-    fn logs_with_colour_or_a_stray_zero_are_text() {
-        for text in [
-            &b"\x1b[31merror\x1b[0m: no\tsuch file\r\n"[..],
-            b"twenty bytes of text and one \0",
-            "caf\u{e9} na\u{ef}ve".as_bytes(),
-            b"stra\xdfe und gr\xfcner Wald am Morgen",
-            b"",
-        ] {
-            assert!(strange_bytes(text) * ONE_IN <= text.len(), "{text:?}");
-        }
-        for binary in [
-            &b"\x7fELF\x02\x01\x01\0\0\0\0\0"[..],
-            b"a\0b\0c\0",
-            &[0x80; 40],
-        ] {
-            assert!(strange_bytes(binary) * ONE_IN > binary.len(), "{binary:?}");
-        }
     }
 }

@@ -140,6 +140,25 @@ impl Catalogue {
         })
     }
 
+    /// This registry with the models of a newer one: what both have is as the newer one says.
+    /// Limits that were set or learned are not taken over.
+    ///
+    /// ```
+    /// # use trimtab_wire::catalogue::Catalogue;
+    /// let own = r#"{"my-model": {"mode": "chat", "max_input_tokens": 4096}}"#;
+    /// let own = Catalogue::from_registry(own)?.catalogue;
+    /// let both = Catalogue::embedded().merged(&own);
+    /// assert!(both.find("my-model").is_ok() && both.find("gpt-4o").is_ok());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn merged(&self, newer: &Self) -> Self {
+        Self {
+            snapshot: self.snapshot.merged(&newer.snapshot),
+            limits: limits::Known::default(),
+        }
+    }
+
     /// The registry as text, for keeping; limits that were set or learned are not in it.
     pub fn snapshot(&self) -> &str {
         self.snapshot.as_str()

@@ -14,6 +14,7 @@
 //! Nothing is parsed until a model is asked for: a lookup is a binary search.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::price::Price;
 
@@ -71,6 +72,22 @@ impl Snapshot {
     /// Takes lines that were written by [`Entry::write`], in order.
     pub(super) fn from_lines(lines: String) -> Self {
         Self(Cow::Owned(lines))
+    }
+
+    /// The lines of both, sorted; of lines with the same id, the newer one.
+    pub(super) fn merged(&self, newer: &Self) -> Self {
+        let lines = self.lines().chain(newer.lines());
+        let lines: BTreeMap<&str, &str> = lines.map(|line| (id_of(line), line)).collect();
+        let about = self
+            .as_str()
+            .lines()
+            .take_while(|line| line.starts_with('#'));
+        let mut text = String::with_capacity(self.as_str().len() + newer.as_str().len());
+        for line in about.chain(lines.into_values()) {
+            text.push_str(line);
+            text.push('\n');
+        }
+        Self(Cow::Owned(text))
     }
 
     /// The text, for keeping.

@@ -17,16 +17,17 @@ pub(super) fn model(chat: &mut Opened, name: &str, screen: &mut Screen<'_>) -> R
         chat.change(chat.choice.clone().with_model(name))?;
     }
     let settings = chat.agent.settings();
-    let window = settings.limits.window.map_or_else(
-        || "window not known".to_owned(),
-        |window| format!("window {} tokens", grouped(window)),
-    );
+    let window = grouped(settings.limits.window.unwrap_or_default());
+    let window = if chat.assumes_window() {
+        format!("window not known, {window} tokens assumed")
+    } else {
+        format!("window {window} tokens")
+    };
     let dialect = format!("{:?}", settings.model.client.dialect()).to_lowercase();
     let told = format!("{}, {dialect}, {window}", on_one_line(&settings.model.name));
     screen.line(style::STRONG, &told);
-    if settings.limits.window.is_none() {
-        let told = "nothing is compacted by itself; --window TOKENS says how large it is";
-        screen.line(style::WARN, told);
+    if chat.assumes_window() {
+        screen.line(style::WARN, "--window TOKENS says how large it is");
     }
     Ok(())
 }
@@ -53,10 +54,10 @@ pub(super) fn preset(
     }
     let names = || PRESETS.iter().map(|preset| preset.name);
     if !names().any(|known| known == name) {
-        let near = nearest(name, names()).unwrap_or("steady");
+        let near = nearest(name, names()).map(|near| format!("did you mean {near}? "));
         return Err(Failure::input(
             format!("there is no preset '{}'", on_one_line(name)),
-            format!("{near} is the nearest; /preset shows all"),
+            format!("{}/preset shows all presets", near.unwrap_or_default()),
         ));
     }
     let choice = Choice {

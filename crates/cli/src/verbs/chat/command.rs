@@ -3,7 +3,7 @@
 use super::text::nearest;
 
 /// What is told of every command: its name, what it takes, what it does.
-const COMMANDS: [(&str, &str, &str); 9] = [
+const COMMANDS: [(&str, &str, &str); 11] = [
     (
         "context",
         "",
@@ -27,6 +27,8 @@ const COMMANDS: [(&str, &str, &str); 9] = [
         "show or change what decides about the window",
     ),
     ("retry", "", "ask again after an error or an interrupt"),
+    ("clear", "", "begin a new session; this one can be resumed"),
+    ("cost", "", "what was used: calls, tokens, money"),
     ("help", "", "this"),
     ("quit", "", "leave; the session stays and can be resumed"),
 ];
@@ -38,8 +40,8 @@ pub(super) enum Typed<'t> {
     Message(&'t str),
     /// A command, and what stands behind it.
     Command(Command, &'t str),
-    /// A command that there is not; the nearest that there is.
-    Unknown(&'t str, &'static str),
+    /// A command that there is not; a similar one, if there is one.
+    Unknown(&'t str, Option<&'static str>),
     /// Nothing.
     Nothing,
 }
@@ -54,6 +56,8 @@ pub(super) enum Command {
     Model,
     Preset,
     Retry,
+    Clear,
+    Cost,
     Help,
     Quit,
 }
@@ -78,7 +82,7 @@ pub(super) fn read(line: &str) -> Typed<'_> {
     }
     match named(&name.to_ascii_lowercase()) {
         Some(command) => Typed::Command(command, behind),
-        None => Typed::Unknown(name, nearest(name, names()).unwrap_or("help")),
+        None => Typed::Unknown(name, nearest(name, names())),
     }
 }
 
@@ -91,6 +95,8 @@ fn named(name: &str) -> Option<Command> {
         "model" => Command::Model,
         "preset" => Command::Preset,
         "retry" => Command::Retry,
+        "clear" => Command::Clear,
+        "cost" => Command::Cost,
         "help" | "" => Command::Help,
         "quit" | "exit" => Command::Quit,
         _ => return None,
@@ -98,7 +104,7 @@ fn named(name: &str) -> Option<Command> {
 }
 
 /// The names of all commands.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
     COMMANDS.iter().map(|(name, _, _)| *name)
 }
 
@@ -131,8 +137,8 @@ mod tests {
             ("/QUIT", Typed::Command(Command::Quit, "")),
             ("/exit", Typed::Command(Command::Quit, "")),
             ("/", Typed::Command(Command::Help, "")),
-            ("/compcat x", Typed::Unknown("compcat", "compact")),
-            ("/ctx", Typed::Unknown("ctx", "context")),
+            ("/compcat x", Typed::Unknown("compcat", Some("compact"))),
+            ("/ctx", Typed::Unknown("ctx", None)),
         ] {
             assert_eq!(read(line), expected, "{line}");
         }

@@ -10,6 +10,7 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{ColorMode, CompletionType, Config, Context, Editor, Helper};
 use trimtab::engine::policy::PRESETS;
+use trimtab_agent::tools::Workspace;
 
 use super::command;
 
@@ -28,7 +29,7 @@ pub(super) enum Read {
 
 /// The line that the user types, with the lines typed before.
 pub(super) struct Prompt {
-    editor: Editor<Slashes, FileHistory>,
+    editor: Editor<LineHelper, FileHistory>,
     file: Option<PathBuf>,
 }
 
@@ -43,7 +44,7 @@ impl Prompt {
             .color_mode(ColorMode::Disabled)
             .build();
         let mut editor = Editor::with_config(config)?;
-        editor.set_helper(Some(Slashes));
+        editor.set_helper(Some(LineHelper::default()));
         let file = file().filter(|file| {
             let folder = file.parent();
             folder.is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
@@ -53,6 +54,13 @@ impl Prompt {
             let _ = editor.load_history(file);
         }
         Ok(Self { editor, file })
+    }
+
+    /// From now on the names of files in `workspace` are completed.
+    pub(super) fn complete_in(&mut self, workspace: &Workspace) {
+        if let Some(helper) = self.editor.helper_mut() {
+            helper.workspace = Some(workspace.clone());
+        }
     }
 
     /// Reads what the user says, and remembers it.
@@ -90,10 +98,13 @@ fn file() -> Option<PathBuf> {
     Some(state?.join("trimtab").join("typed"))
 }
 
-/// Completes commands and presets; a line that ends with a backslash goes on.
-struct Slashes;
+/// Completes commands, presets and names of files; a line that ends with a backslash goes on.
+#[derive(Default)]
+struct LineHelper {
+    workspace: Option<Workspace>,
+}
 
-impl Completer for Slashes {
+impl Completer for LineHelper {
     type Candidate = String;
 
     fn complete(
@@ -103,6 +114,11 @@ impl Completer for Slashes {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
         let typed = line.get(..at).unwrap_or(line);
+        let word = typed.rsplit(char::is_whitespace).next().unwrap_or_default();
+        if let (Some(begin), Some(workspace)) = (word.strip_prefix('@'), &self.workspace) {
+            let paths = workspace.paths_from(begin);
+            return Ok((typed.len() - begin.len(), paths));
+        }
         Ok(candidates(typed))
     }
 }
@@ -122,7 +138,7 @@ fn candidates(typed: &str) -> (usize, Vec<String>) {
     (from, names.into_iter().filter(begins).collect())
 }
 
-impl Validator for Slashes {
+impl Validator for LineHelper {
     fn validate(&self, typed: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(if typed.input().ends_with('\\') {
             ValidationResult::Incomplete
@@ -132,13 +148,13 @@ impl Validator for Slashes {
     }
 }
 
-impl Hinter for Slashes {
+impl Hinter for LineHelper {
     type Hint = String;
 }
 
-impl Highlighter for Slashes {}
+impl Highlighter for LineHelper {}
 
-impl Helper for Slashes {}
+impl Helper for LineHelper {}
 
 #[cfg(test)]
 mod tests {
@@ -147,7 +163,10 @@ mod tests {
     #[test]
     fn commands_and_presets_are_completed() {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-        assert_eq!(candidates("/co"), (0, words(&["/context", "/compact"])));
+        assert_eq!(
+            candidates("/co"),
+            (0, words(&["/context", "/compact", "/cost"]))
+        );
         assert_eq!(candidates("/preset re"), (8, words(&["refs", "retention"])));
         assert_eq!(candidates("what is /co"), (0, Vec::new()));
     }

@@ -1,18 +1,24 @@
 //! `trimtab chat`: a terminal agent.
 
+mod attach;
 mod change;
 mod choice;
 mod command;
 mod context;
+mod cost;
+mod diff;
 mod drive;
 mod editor;
 mod json;
+mod markdown;
 mod opened;
 mod output;
+mod person;
 mod print;
 mod screen;
 mod sessions;
 mod shown;
+mod table;
 mod talk;
 mod text;
 
@@ -53,6 +59,9 @@ pub struct Args {
     /// Let the model run commands without asking
     #[arg(long)]
     pub allow_shell: bool,
+    /// Let the model write files of the workspace without asking
+    #[arg(long, visible_alias = "yes")]
+    pub allow_writes: bool,
     /// Let the model write files that run commands or steer agents (.git, trimtab.toml, ...)
     #[arg(long)]
     pub allow_protected_files: bool,
@@ -74,23 +83,35 @@ pub struct Args {
 }
 
 /// The settings of the agent's tools. No file of a project may make them.
-pub const KEYS: &[Key] = &[Key::new(
-    ENVIRONMENT,
-    Kind::Texts,
-    "variables that commands of the agent are given, besides those that all commands need",
-)];
+pub const KEYS: &[Key] = &[
+    Key::new(
+        ENVIRONMENT,
+        Kind::Texts,
+        "variables that commands of the agent are given, besides those that all commands need",
+    ),
+    Key::new(
+        ALLOW_WRITES,
+        Kind::Switch,
+        "the agent writes files of the workspace without asking, as with --allow-writes",
+    ),
+];
 
 /// The setting that names variables for commands.
 const ENVIRONMENT: &str = "tools.environment";
+/// The setting that allows writes without a question.
+const ALLOW_WRITES: &str = "tools.allow_writes";
 
 /// What `trimtab chat --help` says first.
 pub const ABOUT: &str = "\
 Talk to a model in the terminal: a small agent on the library.
 
-The model can read, write, list and search files in the workspace, run commands once you allow \
-them, and get back every output that was shown to it in short. What it sees is decided by the \
-preset: long outputs are stored whole and shown short, and when the window fills up, old rounds \
-become a summary.
+The model can read, list and search files in the workspace, write them and run commands once you \
+allow it, and get back every output that was shown to it in short. Before a file is written you \
+see what changes and are asked; --allow-writes does not ask. Where there is nobody to ask \
+(--print, or input from a pipe), writes and commands are refused unless a flag allows them.
+
+What the model sees is decided by the preset: long outputs are stored whole and shown short, and \
+when the window fills up, old rounds become a summary.
 
 Commands get a clean environment, without keys: PATH, HOME and what tools need, and what --env \
 or the setting tools.environment names. Files that run commands later or tell agents what to do, \
@@ -116,6 +137,9 @@ In the conversation:
   /model [NAME]             show or change the model
   /preset [NAME]            show or change what decides about the window
   /retry                    ask again after an error
+  /clear                    begin a new session; this one can be resumed
+  /cost                     what was used: calls, tokens, money
+  @FILE                     in a message: the file goes along; Tab completes its name
   /help, /quit              Ctrl-D and Ctrl-C twice leave too
 
 Examples:

@@ -9,10 +9,10 @@ use trimtab::store::{Error, SessionId, Store};
 use trimtab::wire::catalogue::Catalogue;
 use trimtab_agent::model::{Client, Model};
 use trimtab_agent::tools::{CommandEnvironment, Confirm, Shell, Workspace};
-use trimtab_agent::{Agent, AgentError, Events, Settings};
+use trimtab_agent::{ASSUMED_WINDOW, Agent, AgentError, Events, Settings};
 
 use super::choice::Choice;
-use super::{Args, ENVIRONMENT, sessions};
+use super::{ALLOW_WRITES, Args, ENVIRONMENT, sessions};
 use crate::args::Common;
 use crate::exit::{Failure, with_hint};
 use crate::model::{SCRIPTED, Wanted};
@@ -39,6 +39,8 @@ pub(super) struct Opened {
     pub(super) choice: Choice,
     /// True if the session was there before.
     pub(super) resumed: bool,
+    /// True if the window is not known.
+    assumes_window: bool,
     store: Arc<dyn Store>,
     id: SessionId,
     around: Around,
@@ -50,6 +52,7 @@ struct Around {
     /// Who is asked where nothing is allowed by a flag.
     ask: Confirm,
     allow_shell: bool,
+    allow_writes: bool,
     allow_protected: bool,
     environment: CommandEnvironment,
     system: String,
@@ -68,6 +71,7 @@ impl Opened {
             catalogue: catalogue::load()?,
             ask: ask.clone(),
             allow_shell: args.allow_shell,
+            allow_writes: args.allow_writes || allows_writes(common)?,
             allow_protected: args.allow_protected_files,
             environment: environment(args, common)?,
             system: system(args)?,
@@ -80,13 +84,18 @@ impl Opened {
         let choice = chosen.or(of_config(&config));
         let answered = || sessions::answers(&*store, &id);
         let model = open_model(&choice, &around.catalogue, &config, answered)?;
-        let (settings, choice) = around.settings(model, choice, config)?;
+        let ChatSetup {
+            settings,
+            choice,
+            assumes_window,
+        } = around.settings(model, choice, config)?;
         let opened = Agent::open(Arc::clone(&store), id.clone(), settings);
         let (agent, events) = opened.map_err(|error| failed(&error))?;
         let chat = Self {
             agent,
             choice,
             resumed: args.resume.is_some(),
+            assumes_window,
             store,
             id,
             around,
@@ -104,11 +113,31 @@ impl Opened {
         } else {
             open_model(&choice, &around.catalogue, &config, || Ok(0))?
         };
-        let (settings, choice) = around.settings(model, choice, config)?;
-        let changed = self.agent.change(settings);
+        let made = around.settings(model, choice, config)?;
+        let changed = self.agent.change(made.settings);
         changed.map_err(|error| failed(&error))?;
-        self.choice = choice;
+        self.choice = made.choice;
+        self.assumes_window = made.assumes_window;
         self.remember()
+    }
+
+    /// Goes on in a new session with the same choices; the events of the new agent.
+    pub(super) fn clear(&mut self) -> Result<Events, Failure> {
+        let id = sessions::new_id().map_err(|error| sessions::failed(&error))?;
+        let settings = self.agent.settings().clone();
+        let opened = Agent::open(Arc::clone(&self.store), id.clone(), settings);
+        let (agent, events) = opened.map_err(|error| failed(&error))?;
+        self.forget_empty()?;
+        self.agent = agent;
+        self.id = id;
+        self.resumed = false;
+        self.remember()?;
+        Ok(events)
+    }
+
+    /// True if the window of the model is not known.
+    pub(super) fn assumes_window(&self) -> bool {
+        self.assumes_window
     }
 
     /// The name of the session.
@@ -127,8 +156,24 @@ impl Opened {
         log.iter().any(|message| message.is_real_user())
     }
 
-    /// Leaves nothing behind if nothing was said.
-    pub(super) fn close(self) -> Result<(), Failure> {
+    /// Leaves nothing behind if nothing was said, and remembers what was learned.
+    pub(super) fn close(mut self) -> Result<(), Failure> {
+        self.keep_learned_window()?;
+        self.forget_empty()
+    }
+
+    /// Remembers a window that an error of the provider named.
+    pub(super) fn keep_learned_window(&mut self) -> Result<(), Failure> {
+        let learned = self.agent.session().setup().limits.window;
+        if learned < self.agent.settings().limits.window {
+            self.choice.window = learned;
+            self.remember()?;
+        }
+        Ok(())
+    }
+
+    /// Removes the session if nothing was said in it.
+    fn forget_empty(&self) -> Result<(), Failure> {
         if self.resumed || self.has_begun() {
             return Ok(());
         }
@@ -199,6 +244,23 @@ fn of_config(config: &Config) -> Choice {
     }
 }
 
+/// What follows from choices.
+struct ChatSetup {
+    /// What the agent is made of.
+    settings: Settings,
+    /// The choices, with everything that follows from them.
+    choice: Choice,
+    /// True if the window is not known.
+    assumes_window: bool,
+}
+
+/// Whether the settings allow writes without a question.
+fn allows_writes(common: &Common) -> Result<bool, Failure> {
+    let config = settings::load(common, &[])?;
+    let set = config.get(ALLOW_WRITES).and_then(Value::as_bool);
+    Ok(set.unwrap_or(false))
+}
+
 /// The variables that commands are given.
 pub(super) fn environment(args: &Args, common: &Common) -> Result<CommandEnvironment, Failure> {
     let config = settings::load(common, &[])?;
@@ -257,7 +319,7 @@ impl Around {
         model: Model,
         mut choice: Choice,
         config: Config,
-    ) -> Result<(Settings, Choice), Failure> {
+    ) -> Result<ChatSetup, Failure> {
         let folder = choice.workspace.as_deref().unwrap_or(Path::new("."));
         let workspace =
             Workspace::new(folder, self.confirm(self.allow_shell)).map_err(|error| {
@@ -268,27 +330,36 @@ impl Around {
             })?;
         choice.workspace = Some(workspace.root().to_owned());
         let protected = self.confirm(self.allow_protected);
-        let mut made = Settings::new(model, workspace.confirm_protected(protected));
+        let workspace = workspace
+            .confirm_protected(protected)
+            .confirm_writes(self.confirm(self.allow_writes));
+        let mut made = Settings::new(model, workspace);
         let shell = Shell::default().environment(self.environment.clone());
         // We start nothing else while a command runs, so every orphan is left over from one.
         made.tools = made.tools.with(shell.ends_orphans());
-        limit(&mut made, &choice, &self.catalogue)?;
+        let assumes_window = limit(&mut made, &choice, &self.catalogue)?;
         let checked = config.check(made.limits.window);
         checked.map_err(|error| settings::failure(&error))?;
         made.policy = config.policy;
         made.system.clone_from(&self.system);
-        Ok((made, choice))
+        Ok(ChatSetup {
+            settings: made,
+            choice,
+            assumes_window,
+        })
     }
 }
 
-/// What the model allows: what is said, else what the user's catalogue knows.
-fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Result<(), Failure> {
+/// What the model allows: what is said, else what the user's catalogue knows. True if its window
+/// is not known.
+fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Result<bool, Failure> {
     let name = &settings.model.name;
     let scripted = name.starts_with(SCRIPTED).then_some(SCRIPTED_WINDOW);
     let known = catalogue.find(name).ok().map(|found| found.model);
     let limits = &mut settings.limits;
     let window = choice.window.or(known.as_ref().map(|known| known.window));
-    limits.window = window.or(scripted);
+    let window = window.or(scripted);
+    limits.window = window.or(Some(ASSUMED_WINDOW));
     let most = limits.max_output.unwrap_or(ANSWER);
     let fitting = limits.window.map(|window| most.min(window / 4));
     limits.max_output = choice.max_output.or(fitting).or(limits.max_output);
@@ -302,6 +373,6 @@ fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Res
             format!("an answer of {answer} tokens leaves no room in a window of {window}"),
             "give a smaller --max-output or a larger --window",
         )),
-        _ => Ok(()),
+        _ => Ok(window.is_none()),
     }
 }

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
 use terminal_size::{Height, terminal_size};
-use trimtab::retrieval::is_binary;
 use trimtab::store::{Error, Form, LineRange, Lines, Metadata, Stored};
 
 use super::opened::Opened;
@@ -15,6 +14,7 @@ use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::visible::{visible, visible_lines};
 use crate::ui::{self, number, units};
+use crate::verbs::output::prefix::unique_name;
 
 /// How many outputs are listed.
 const LISTED: usize = 12;
@@ -38,20 +38,9 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
         list(&outputs, lines, screen);
         return Ok(());
     }
-    let mut found = outputs
-        .iter()
-        .filter(|output| output.reference.id().starts_with(given));
-    let id = match (found.next(), found.next()) {
-        (Some(output), None) => output.reference.id(),
-        (Some(_), Some(_)) => {
-            return Err(Failure::input(
-                format!("more than one output begins with '{}'", visible(given)),
-                "/output lists them",
-            ));
-        }
-        // It may belong to a session above this one.
-        (None, _) => given,
-    };
+    let names = outputs.iter().map(|output| output.reference.id());
+    // One that is not found here may belong to a session above this one.
+    let id = unique_name(given, "output", names)?.unwrap_or(given);
     let stored = chat
         .store()
         .open(chat.id(), id, Form::Text)
@@ -62,7 +51,7 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
             ),
             error => failed(&error),
         })?;
-    if is_binary(&stored).map_err(|error| failed(&error))? {
+    if stored.is_binary().map_err(|error| failed(&error))? {
         return Err(Failure::input(
             format!("output '{id}' is binary: it has no lines to show"),
             format!(

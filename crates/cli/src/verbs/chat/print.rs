@@ -5,9 +5,12 @@ use std::io::{self, Read};
 use serde_json::Value;
 use trimtab_agent::tools::{Confirm, Question, end_all_commands};
 use trimtab_agent::{Event, Turn, TurnEnd};
+use trimtab_model::Message;
 
+use super::attach::attach;
 use super::drive::{self, Ears, Watcher};
 use super::opened::{Opened, failed};
+use super::person::refused;
 use super::{Args, json, shown, talk};
 use crate::args::Common;
 use crate::exit::Failure;
@@ -20,10 +23,20 @@ pub(super) fn run(
     common: &Common,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
+    let from_pipe = said == "-";
     let said = said_by(said)?;
     let runtime = talk::runtime()?;
-    // There is nobody to ask.
-    let (mut chat, events) = Opened::open(args, common, &Confirm::Never)?;
+    // There is nobody to ask, but somebody to be told what was refused.
+    let (ask, questions) = Confirm::channel();
+    let (mut chat, events) = Opened::open(args, common, &ask)?;
+    // What comes from a pipe was not typed by the user: it names no files.
+    let message = if from_pipe {
+        Message::user(said)
+    } else {
+        let attached = attach(&said, &chat.agent.settings().workspace);
+        attached.notes.iter().for_each(|note| terminal.note(note));
+        attached.message
+    };
     talk::warn_of(&chat, args, terminal);
     let mut printer = Printer {
         json: common.json,
@@ -35,10 +48,10 @@ pub(super) fn run(
     }
     let ended = runtime.block_on(async {
         drive::end_commands_with_us()?;
-        let mut ears = Ears::new(events, None)?;
+        let mut ears = Ears::new(events, Some(questions))?;
         let interrupt = chat.agent.interrupt();
         let turn = ears
-            .drive(chat.agent.turn(said), &interrupt, &mut printer)
+            .drive(chat.agent.turn_with(message), &interrupt, &mut printer)
             .await;
         if let Some(Ok(_)) = &turn {
             // A summary in the background would be lost with the process.
@@ -50,6 +63,7 @@ pub(super) fn run(
     });
     end_all_commands();
     runtime.shutdown_background();
+    chat.keep_learned_window()?;
     let told = match ended? {
         Some(Ok(turn)) => printer.end(&turn, chat.agent.settings().limits.max_output),
         Some(Err(error)) => Err(failed(&error)),
@@ -168,6 +182,7 @@ impl Watcher for Printer<'_> {
     }
 
     fn question(&mut self, question: Question) -> bool {
+        self.terminal.warn(&refused(&question));
         question.answer(false);
         true
     }

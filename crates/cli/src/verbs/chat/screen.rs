@@ -2,14 +2,16 @@
 
 use std::io::{self, Write};
 
-use terminal_size::{Width, terminal_size};
+use terminal_size::{Height, Width, terminal_size};
 use trimtab::session::EventKind;
 use trimtab_agent::Event;
 use trimtab_model::Output;
 
+use super::markdown::Markdown;
 use super::shown;
-use super::text::wrapped;
+use super::text::{clipped, on_one_line, wrapped};
 use crate::exit::{Failure, with_hint};
+use crate::ui::number::counted;
 use crate::ui::progress::Progress;
 use crate::ui::style::{self, TextStyle};
 use crate::ui::{self, Terminal};
@@ -18,6 +20,9 @@ use crate::ui::{self, Terminal};
 const USUAL: usize = 80;
 /// Narrower than this, lines are broken by the terminal.
 const NARROWEST: usize = 20;
+
+/// What takes more rows when it is typed or pasted is shown in short.
+const MOST_TYPED_ROWS: usize = 10;
 
 /// Shown while the model is waited for.
 const MODEL: &str = "waiting for the model, Ctrl-C interrupts";
@@ -44,6 +49,8 @@ pub(super) struct Screen<'t> {
     calls: Vec<(String, String)>,
     /// True if they are carried out at the same time: outputs then say whose they are.
     several: bool,
+    /// Makes answers readable; none if the output is no terminal.
+    markdown: Option<Markdown>,
     /// The first thing that went wrong with the output.
     failed: Option<io::Error>,
 }
@@ -58,6 +65,7 @@ impl<'t> Screen<'t> {
             waiting: None,
             calls: Vec::new(),
             several: false,
+            markdown: ui::is_terminal().then(Markdown::default),
             failed: None,
         }
     }
@@ -134,9 +142,43 @@ impl<'t> Screen<'t> {
         self.error(&failure.to_string(), hint);
     }
 
+    /// An answer as a whole.
+    pub(super) fn answer(&mut self, text: &str) {
+        self.stream(At::Answer, TextStyle::Plain, text);
+        self.settle();
+    }
+
+    /// Shows what was typed in short, in place of its many lines.
+    pub(super) fn shorten_typed(&mut self, prompt: &str, typed: &str) {
+        let width = Self::width();
+        let rows = |line: &str| line.chars().count().div_ceil(width).max(1);
+        let rows: usize = format!("{prompt}{typed}").split('\n').map(rows).sum();
+        if rows <= MOST_TYPED_ROWS || !ui::is_terminal() {
+            return;
+        }
+        let height = terminal_size().map_or(0, |(_, Height(rows))| usize::from(rows));
+        if let Err(error) = ui::erase_rows(rows.min(height.saturating_sub(1))) {
+            self.failed.get_or_insert(error);
+        }
+        let size = counted(typed.lines().count(), "line");
+        let characters = counted(typed.chars().count(), "character");
+        let note = format!(" [{size}, {characters}]");
+        let room = width.saturating_sub(note.len() + 1);
+        let first = on_one_line(typed.lines().next().unwrap_or_default());
+        let first = clipped(&format!("{prompt}{first}"), room).into_owned();
+        let dim = style::DIM;
+        self.text(&format!("{first}{dim}{note}{dim:#}\n"));
+    }
+
     /// Ends the line and takes the sign of waiting away.
     pub(super) fn settle(&mut self) {
         self.stop_waiting();
+        if self.streams == Some(At::Answer)
+            && let Some(markdown) = &mut self.markdown
+        {
+            let rest = markdown.finish(Self::width());
+            self.put_answer(&rest);
+        }
         self.streams = None;
         if std::mem::replace(&mut self.at, At::Start) != At::Start {
             self.put("\n");
@@ -221,11 +263,31 @@ impl<'t> Screen<'t> {
         }
         self.stop_waiting();
         self.streams = Some(at);
+        if at == At::Answer
+            && let Some(markdown) = &mut self.markdown
+        {
+            let shown = markdown.push(text, Self::width());
+            self.put_answer(&shown);
+            return;
+        }
         self.at = at;
         self.put(&format!("{style}{text}{style:#}"));
         if text.ends_with('\n') {
             self.at = At::Start;
         }
+    }
+
+    /// A piece of an answer that was made readable; nothing while it is held back.
+    fn put_answer(&mut self, shown: &str) {
+        if shown.is_empty() {
+            return;
+        }
+        self.at = if shown.ends_with('\n') {
+            At::Start
+        } else {
+            At::Answer
+        };
+        self.put(shown);
     }
 
     fn stop_waiting(&mut self) {

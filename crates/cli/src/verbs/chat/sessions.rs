@@ -15,6 +15,7 @@ use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, units};
+use crate::verbs::output::prefix::unique_name;
 
 /// What the names of chats begin with: other sessions live in the same store.
 const PREFIX: &str = "chat-";
@@ -103,10 +104,12 @@ pub(super) fn find(store: &dyn Store, given: &str) -> Result<SessionId, Failure>
         (Some(info), _) if given.is_empty() || info.session.as_str() == given => {
             Ok(info.session.clone())
         }
-        (Some(_), Some(_)) => Err(Failure::input(
-            format!("more than one session begins with '{}'", visible(given)),
-            hint,
-        )),
+        (Some(_), Some(_)) => {
+            let names = chats.iter().map(|info| info.session.as_str());
+            let found = unique_name(given, "session", names)?;
+            let id = SessionId::new(found.unwrap_or(given));
+            id.map_err(|error| failed(&error))
+        }
     }
 }
 
@@ -286,7 +289,7 @@ mod tests {
             found("2026")
                 .unwrap_err()
                 .to_string()
-                .contains("more than one")
+                .contains("2 sessions begin with '2026'")
         );
         assert!(
             found("proxy-1")

@@ -71,8 +71,11 @@ pub(super) fn output(output: &Output, width: usize) -> Vec<String> {
 pub(super) fn session(event: &session::Event) -> Option<String> {
     let saved = || {
         format!(
-            "saved {} tokens ({} to {})",
-            grouped(event.tokens_saved()),
+            "saved {} ({} to {})",
+            counted(
+                usize::try_from(event.tokens_saved()).unwrap_or(usize::MAX),
+                "token"
+            ),
             grouped(event.tokens_before),
             grouped(event.tokens_after)
         )

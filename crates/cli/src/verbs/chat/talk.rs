@@ -4,24 +4,27 @@ use std::io::{self, IsTerminal};
 
 use rustyline::error::ReadlineError;
 use tokio::runtime::{Builder, Runtime};
-use trimtab::session::{ByHand, EventKind};
-use trimtab_agent::tools::{Confirm, Question, QuestionKind, end_all_commands};
-use trimtab_agent::{Agent, AgentError, Event, Turn, TurnEnd};
-use trimtab_model::{Role, Usage};
+use trimtab::session::ByHand;
+use trimtab_agent::tools::{Confirm, end_all_commands};
+use trimtab_agent::{Agent, AgentError, Turn, TurnEnd};
+use trimtab_model::Role;
 
+use super::attach::attach;
 use super::command::{self, Command, Typed};
 use super::context::{self, Filled};
-use super::drive::{self, Ears, Watcher};
+use super::cost::Spent;
+use super::drive::{self, Ears};
 use super::editor::{Prompt, Read};
 use super::opened::{Opened, failed};
+use super::person::Person;
 use super::screen::Screen;
 use super::text::{clipped, on_one_line};
 use super::{Args, change, output, shown};
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
-use crate::ui::number::counted;
-use crate::ui::visible::{visible, visible_lines};
+use crate::ui::number::{counted, grouped};
+use crate::ui::visible::visible;
 use crate::ui::{Terminal, style};
 
 /// What stands before the line that is typed.
@@ -29,20 +32,15 @@ const PROMPT: &str = "> ";
 
 /// Runs the conversation.
 pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let (ask, questions) = if io::stdin().is_terminal() {
-        let (ask, questions) = Confirm::channel();
-        (ask, Some(questions))
-    } else {
-        // What comes in is for the model: there is nobody to ask.
-        (Confirm::Never, None)
-    };
+    let (ask, questions) = Confirm::channel();
     let runtime = runtime()?;
-    let prompt = Prompt::new().map_err(unreadable)?;
+    let mut prompt = Prompt::new().map_err(unreadable)?;
     let (chat, events) = Opened::open(args, common, &ask)?;
+    prompt.complete_in(&chat.agent.settings().workspace);
     warn_of(&chat, args, terminal);
     let inside = runtime.enter();
     drive::end_commands_with_us()?;
-    let ears = Ears::new(events, questions)?;
+    let ears = Ears::new(events, Some(questions))?;
     drop(inside);
     let mut talk = Talk {
         chat,
@@ -52,7 +50,11 @@ pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Resu
             prompt,
             screen: Screen::new(terminal),
             usage: None,
-            allowed: false,
+            spent: Spent::default(),
+            prices: None,
+            // What comes in from elsewhere is for the model: there is nobody to ask.
+            is_there: io::stdin().is_terminal(),
+            allowed: Vec::new(),
         },
         can_retry: false,
     };
@@ -71,11 +73,12 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
 /// Says what will not be as one may expect.
 pub(super) fn warn_of(chat: &Opened, args: &Args, terminal: &mut Terminal) {
     let settings = chat.agent.settings();
-    if settings.limits.window.is_none() {
+    if chat.assumes_window() {
         terminal.warn(&format!(
-            "the window of '{}' is not known: nothing is compacted by itself\n\
+            "the window of '{}' is not known: {} tokens are assumed\n\
              hint: say how large it is with --window TOKENS",
-            on_one_line(&settings.model.name)
+            on_one_line(&settings.model.name),
+            grouped(settings.limits.window.unwrap_or_default())
         ));
     }
     if chat.resumed && args.system.is_some() {
@@ -131,7 +134,7 @@ impl Talk<'_> {
                 .line(style::DIM, &clipped(&format!("{PROMPT}{user}"), width));
         }
         match last {
-            Some(last) => self.person.screen.text(&format!("{last}\n")),
+            Some(last) => self.person.screen.answer(&last),
             None => self.can_retry = true,
         }
     }
@@ -150,6 +153,7 @@ impl Talk<'_> {
                 }
                 Read::Line(line) => {
                     pressed = false;
+                    self.person.screen.shorten_typed(PROMPT, &line);
                     if !self.line(&line) {
                         return Ok(());
                     }
@@ -164,7 +168,8 @@ impl Talk<'_> {
             Typed::Nothing => {}
             Typed::Message(said) => self.turn(Some(said)),
             Typed::Unknown(typed, near) => {
-                let hint = format!("/{near} is the nearest; /help shows all");
+                let near = near.map(|near| format!("did you mean /{near}? "));
+                let hint = format!("{}/help shows all commands", near.unwrap_or_default());
                 self.person
                     .screen
                     .error(&format!("there is no /{typed}"), Some(&hint));
@@ -192,10 +197,13 @@ impl Talk<'_> {
             Command::Preset => change::preset(&mut self.chat, behind, &mut self.person.screen)?,
             Command::Retry if self.can_retry => self.turn(None),
             Command::Retry => self.person.screen.text("there is nothing to ask again\n"),
+            Command::Clear => self.clear()?,
+            Command::Cost => self.person.screen.lines(&self.person.spent.text()),
             Command::Help | Command::Quit => {
                 let help = lined_up(&command::help(), [Align::Left; 2]);
                 self.person.screen.lines(&help);
-                let more = "a line that ends with \\ goes on in the next; Tab completes commands";
+                let more = "@FILE in a message sends the file along; a line that ends with \\ goes \
+                            on in the next; Tab completes commands and files";
                 self.person.screen.line(style::DIM, more);
             }
         }
@@ -210,6 +218,22 @@ impl Talk<'_> {
         let about = (model.as_str(), settings.policy.preset.as_str());
         let picture = context::render(&filled, about, self.person.usage.as_ref(), look);
         self.person.screen.text(&picture);
+        Ok(())
+    }
+
+    /// Begins a new session.
+    fn clear(&mut self) -> Result<(), Failure> {
+        let before = self.chat.has_begun().then(|| self.chat.id().to_string());
+        self.ears.events = self.chat.clear()?;
+        self.person.usage = None;
+        self.can_retry = false;
+        self.person
+            .screen
+            .line(style::STRONG, "a new session begins");
+        if let Some(before) = before {
+            let told = format!("the one before: trimtab chat --resume {before}");
+            self.person.screen.line(style::DIM, &told);
+        }
         Ok(())
     }
 
@@ -240,9 +264,14 @@ impl Talk<'_> {
 
     /// Takes what the user says, or goes on where the last turn stopped.
     fn turn(&mut self, said: Option<&str>) {
+        let said = said.map(|said| attach(said, &self.chat.agent.settings().workspace));
+        for note in said.iter().flat_map(|said| &said.notes) {
+            self.person.screen.line(style::DIM, &visible(note));
+        }
         self.person.screen.begin();
+        self.person.prices = self.chat.agent.settings().prices;
         let ended = self.watched(async |agent| match said {
-            Some(said) => agent.turn(said).await,
+            Some(said) => agent.turn_with(said.message).await,
             None => agent.go_on().await,
         });
         self.person.screen.settle();
@@ -304,62 +333,5 @@ impl Talk<'_> {
         end_all_commands();
         runtime.shutdown_background();
         Ok(())
-    }
-}
-
-/// The user at the terminal: is shown what happens, and asked where the agent asks.
-struct Person<'t> {
-    screen: Screen<'t>,
-    prompt: Prompt,
-    /// What the provider reported last, until an edit makes it stale.
-    usage: Option<Usage>,
-    /// True if the user allowed all commands.
-    allowed: bool,
-}
-
-impl Watcher for Person<'_> {
-    fn event(&mut self, event: &Event) {
-        match event {
-            Event::Usage(usage) => self.usage = Some(*usage),
-            Event::Session(event) if event.kind != EventKind::Warning => self.usage = None,
-            _ => {}
-        }
-        self.screen.event(event);
-    }
-
-    fn question(&mut self, question: Question) -> bool {
-        let is_command = question.kind == QuestionKind::Command;
-        if self.allowed && is_command {
-            question.answer(true);
-            return true;
-        }
-        let (does, prompt) = if is_command {
-            ("run:", "allow it? [y]es, [n]o, [a]lways: ")
-        } else {
-            ("write", "allow it? [y]es, [n]o: ")
-        };
-        // Further lines of a command cannot pass for lines of ours.
-        let what = visible_lines(&question.what).replace('\n', "\n  | ");
-        let told = format!("{} wants to {does} {what}", visible(&question.tool));
-        self.screen.line(style::WARN, &told);
-        let read = tokio::task::block_in_place(|| self.prompt.ask(prompt));
-        let answer = match read {
-            Ok(Read::Line(line)) => line.trim().to_ascii_lowercase(),
-            Ok(Read::Interrupted) => {
-                question.answer(false);
-                return false;
-            }
-            Ok(Read::End) | Err(_) => String::new(),
-        };
-        let always = is_command && matches!(answer.as_str(), "a" | "always");
-        self.allowed |= always;
-        question.answer(always || matches!(answer.as_str(), "y" | "yes"));
-        self.screen.wait("working, Ctrl-C interrupts");
-        true
-    }
-
-    fn interrupted(&mut self) {
-        self.screen
-            .wait("interrupting; Ctrl-C again breaks off at once");
     }
 }

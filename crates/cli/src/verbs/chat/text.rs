@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use trimtab::config::nearest_name;
+
 use crate::ui::visible::visible;
 
 /// The first `width` characters of a line; the last one shows that there are more.
@@ -19,29 +21,13 @@ pub(super) fn on_one_line(text: &str) -> String {
     visible(&words.join(" ")).into_owned()
 }
 
-/// Which of `names` somebody meant who typed `typed`.
-pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let far = |name: &str| {
-        let begins = name.starts_with(typed) || typed.starts_with(name);
-        if begins { 0 } else { distance(typed, name) }
-    };
-    names.min_by_key(|name| far(name))
-}
-
-/// How many letters have to be put in, taken out or changed to make one of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (at, letter) in one.chars().enumerate() {
-        let mut next = vec![at + 1];
-        for (there, pair) in other.chars().zip(row.windows(2)) {
-            let [skipped, above] = [0, 1].map(|side| pair.get(side).copied().unwrap_or_default());
-            let changed = skipped + usize::from(letter != there);
-            let left = next.last().copied().unwrap_or_default();
-            next.push(changed.min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
+/// Which of `names` somebody meant who typed `typed`: one that begins like it, or a near one.
+pub(super) fn nearest<'n>(
+    typed: &str,
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> Option<&'n str> {
+    let mut begins = names.clone().filter(|name| name.starts_with(typed));
+    begins.next().or_else(|| nearest_name(typed, names))
 }
 
 /// `text` in lines of at most `width` characters, broken between words; further lines begin
@@ -90,7 +76,6 @@ mod tests {
         for (typed, meant) in [("compcat", "compact"), ("con", "context"), ("udo", "undo")] {
             assert_eq!(nearest(typed, names.into_iter()), Some(meant), "{typed}");
         }
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(nearest("bogus", names.into_iter()), None);
     }
 }

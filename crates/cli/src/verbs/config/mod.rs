@@ -55,7 +55,7 @@ pub enum Verb {
 
 /// What `trimtab config --help` says first.
 pub const ABOUT: &str = "\
-Show, document and begin the settings.
+Show the settings, describe them, or write a file to start from.
 
 A setting comes from, the strongest first: a flag of the verb or --set KEY=VALUE; the environment, \
 TRIMTAB_ and its name in capitals with _ for every dot; the project's trimtab.toml, in the working \

@@ -25,6 +25,7 @@ use self::session::{Round, Session};
 use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
+use crate::proxy::listen::parse_listen;
 use crate::proxy::settings::rule;
 use crate::proxy::signals::Orders;
 use crate::proxy::{block_on, refused, stuck};
@@ -48,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "steady")]
     pub preset: String,
     /// Address and port to listen on [default: 127.0.0.1:8787, or any free port]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
 }
 

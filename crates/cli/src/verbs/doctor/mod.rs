@@ -20,6 +20,7 @@ use crate::exit::Failure;
 use crate::proxy::block_on;
 use crate::proxy::destinations::destinations;
 use crate::proxy::http::Http;
+use crate::proxy::listen::parse_listen;
 use crate::proxy::settings::{ProxyArgs, Resolved, mode_name, resolve};
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, style};
@@ -28,7 +29,7 @@ use crate::ui::{Terminal, style};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Address and port that the proxy would listen on [default: 127.0.0.1:8787]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
     /// How the proxy would work.
     #[command(flatten)]

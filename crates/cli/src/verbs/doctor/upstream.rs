@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::{Method, StatusCode};
+use serde_json::Value;
 use trimtab::provider::Provider;
 use trimtab_model::Dialect;
 use trimtab_proxy::Upstream;
@@ -86,6 +87,16 @@ fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) ->
     let url = &upstream.url;
     let status = answer.status;
     let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if !status.is_server_error() && !is_like_provider(answer) {
+        return Check::warning(
+            name,
+            format!(
+                "{url} answers, but not like a model server: {}",
+                came_back(answer)
+            ),
+            "check the address and its path; a model server answers GET /v1/models in JSON",
+        );
+    }
     match key {
         Some(key) if refused => Check::problem(
             name,
@@ -109,6 +120,36 @@ fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) ->
             format!("{url} answers ({status} for its list of models)"),
         ),
     }
+}
+
+/// True if a model server may have given this answer to a request for its models: a list of
+/// them, or an error in JSON, or a bare refusal of the key.
+fn is_like_provider(answer: &Answer) -> bool {
+    let body: Option<Value> = serde_json::from_slice(&answer.body).ok();
+    match body {
+        Some(Value::Object(body)) if answer.status.is_success() => {
+            let is_list = |field: &str| body.get(field).is_some_and(Value::is_array);
+            is_list("data") || is_list("models")
+        }
+        Some(Value::Object(_)) => true,
+        // Some servers list their models without an object around them.
+        Some(Value::Array(_)) => answer.status.is_success(),
+        Some(_) => false,
+        None => answer.body.is_empty() && !answer.status.is_success(),
+    }
+}
+
+/// What an answer is, in few words.
+fn came_back(answer: &Answer) -> String {
+    let kind = match answer.header("content-type") {
+        "" => "no content type",
+        kind => kind,
+    };
+    let server = match answer.header("server") {
+        "" => String::new(),
+        server => format!(", from {server}"),
+    };
+    format!("{}, {kind}{server}", answer.status)
 }
 
 /// Compares the clock of an answer with `now`.
@@ -162,10 +203,36 @@ mod tests {
         let upstream = Upstream::new("u", "http://h");
         let state = |status, key| judge("u", &upstream, key, &answer(status, "")).state;
         assert_eq!(state(401, Some("K")), State::Problem);
-        assert_eq!(state(200, Some("K")), State::Ok);
         assert_eq!(state(401, None), State::Ok);
         assert_eq!(state(404, Some("K")), State::Ok);
         assert_eq!(state(503, None), State::Warning);
+    }
+
+    #[test]
+    fn an_answer_that_is_not_of_a_model_server_is_a_warning() {
+        let upstream = Upstream::new("u", "http://h");
+        let state = |status, body: &'static str| {
+            let answer = Answer {
+                body: Bytes::from_static(body.as_bytes()),
+                ..answer(status, "")
+            };
+            judge("u", &upstream, None, &answer).state
+        };
+        for (status, body) in [
+            (200, "<html>"),
+            (404, "<h1>no</h1>"),
+            (200, "{}"),
+            (200, ""),
+        ] {
+            assert_eq!(state(status, body), State::Warning, "{status} {body}");
+        }
+        for (status, body) in [
+            (200, r#"{"data": []}"#),
+            (404, r#"{"error": {}}"#),
+            (403, ""),
+        ] {
+            assert_eq!(state(status, body), State::Ok, "{status} {body}");
+        }
     }
 
     #[test]

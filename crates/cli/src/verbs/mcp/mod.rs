@@ -15,7 +15,7 @@ use crate::exit::Failure;
 /// What `trimtab mcp` takes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The session whose outputs the client may read
+    /// The session whose outputs the client may read [default: the one that was used last]
     #[arg(
         long,
         short,
@@ -31,8 +31,14 @@ pub const ABOUT: &str = "\
 Serve the two retrieval tools to an MCP client, over standard input and output.
 
 The tools are tool_output_cache, which reads lines of a stored output, and \
-tool_output_cache_grep, which searches one or all of them. The client sees the outputs of one \
-session and of the sessions above it, and nothing else: without a session this does not start. \
+tool_output_cache_grep, which searches one or all of them. With --session the client sees the \
+outputs of that session and of the sessions above it, and nothing else.
+
+Without --session it searches the session that was used last, asked anew at every call, and \
+reads a ref of any session of the same tenant: refs cannot be guessed, so a model can name only \
+one that it was shown. That suits a client behind `trimtab serve` or `trimtab wrap`, whose \
+sessions have names that nobody types.
+
 The store is made if it is not there, since whoever fills it may start later.
 
 Ends when standard input does.";
@@ -40,22 +46,17 @@ Ends when standard input does.";
 /// What it says last.
 pub const EXAMPLES: &str = "\
 Examples:
-  trimtab mcp --session S
-  claude mcp add trimtab -- trimtab mcp --session S
+  trimtab mcp
+  claude mcp add trimtab -- trimtab mcp
+  trimtab mcp --session S                       one session only; trimtab output list --sessions
 
 In the configuration of a client:
-  {\"mcpServers\": {\"trimtab\": {\"command\": \"trimtab\", \"args\": [\"mcp\", \"--session\", \"S\"]}}}";
+  {\"mcpServers\": {\"trimtab\": {\"command\": \"trimtab\", \"args\": [\"mcp\"]}}}";
 
 /// Runs the verb. Nobody else may hold standard output meanwhile.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
-    let name = args.session.as_deref().ok_or_else(|| {
-        Failure::input(
-            "which session? a client may read the outputs of one session only",
-            "give --session S or set TRIMTAB_SESSION; `trimtab output sessions` shows those that \
-             there are",
-        )
-    })?;
-    let session = session_id(name)?;
+    // The whole name: the session may begin later, when another one begins like it.
+    let session = args.session.as_deref().map(session_id).transpose()?;
     let Place { store, .. } = common.store.make()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -9,23 +9,30 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use trimtab::engine::view::tools;
-use trimtab::retrieval::{Retrieval, RetrievalAnswer};
-use trimtab::store::{FolderStore, SessionId};
+use trimtab::retrieval::{NOT_FOUND, Retrieval, RetrievalAnswer};
+use trimtab::store::{FolderStore, SessionId, Store};
+
+use crate::verbs::output::sessions::tenant;
 
 /// What clients may show the model beside the tools.
 const INSTRUCTIONS: &str = "\
 Tool outputs that were shortened or trimmed are stored whole. Where one names a ref_id, read the \
 lines you need with tool_output_cache, or search with tool_output_cache_grep.";
 
-/// Both tools over the outputs of one session.
+/// Without a session, so many of the newest ones are asked for a ref.
+const MOST_SESSIONS: usize = 256;
+/// Said where there is nothing to read.
+const NO_SESSION: &str = "No outputs are stored yet.";
+
+/// Both tools over the outputs of one session, or of the one that was used last.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     store: Arc<FolderStore>,
-    session: SessionId,
+    session: Option<SessionId>,
 }
 
 impl Server {
-    pub(super) fn new(store: FolderStore, session: SessionId) -> Self {
+    pub(super) fn new(store: FolderStore, session: Option<SessionId>) -> Self {
         let store = Arc::new(store);
         Self { store, session }
     }
@@ -82,6 +89,36 @@ impl ServerHandler for Server {
 impl Server {
     fn answer(&self, tool: &str, arguments: JsonObject) -> RetrievalAnswer {
         let arguments = serde_json::Value::Object(arguments).to_string();
-        Retrieval::new(&*self.store, self.session.clone()).call(tool, &arguments)
+        let sessions = match &self.session {
+            Some(session) => vec![session.clone()],
+            None => self.newest_sessions(),
+        };
+        let mut answer = RetrievalAnswer {
+            text: NO_SESSION.to_owned(),
+            is_error: true,
+        };
+        // A ref belongs to one of them; a search of all outputs is answered by the first.
+        for session in sessions {
+            answer = Retrieval::new(&*self.store, session).call(tool, &arguments);
+            if answer.text != NOT_FOUND {
+                break;
+            }
+        }
+        answer
+    }
+
+    /// The session that was used last, and behind it the others of its tenant.
+    fn newest_sessions(&self) -> Vec<SessionId> {
+        let mut sessions = self.store.sessions().unwrap_or_default();
+        sessions.retain(|info| info.outputs > 0);
+        sessions.sort_by_key(|info| std::cmp::Reverse((info.used, info.created)));
+        let mut names = sessions.into_iter().map(|info| info.session);
+        let Some(newest) = names.next() else {
+            return Vec::new();
+        };
+        let owner = tenant(newest.as_str()).map(str::to_owned);
+        let others = names.filter(|session| tenant(session.as_str()) == owner.as_deref());
+        let others: Vec<SessionId> = others.take(MOST_SESSIONS).collect();
+        [vec![newest], others].concat()
     }
 }

@@ -1,10 +1,9 @@
 //! `trimtab models`: windows, prices and rules per model.
 
 mod list;
+mod reset;
 mod show;
 mod update;
-
-use std::path::PathBuf;
 
 use crate::args::Common;
 use crate::exit::Failure;
@@ -32,11 +31,15 @@ pub enum Verb {
         /// Its name: exact, without its date, as provider/name, or of its family
         model: String,
     },
-    /// Replace the catalogue by a newer registry file
+    /// Add the models of a newer registry to the catalogue
     Update {
-        /// The registry: a JSON object of models by name; - is standard input
-        file: PathBuf,
+        /// The registry, a JSON object of models by name: a file, an http or https URL, or - for
+        /// standard input
+        #[arg(value_name = "FILE|URL")]
+        from: String,
     },
+    /// Go back to the built-in catalogue
+    Reset,
 }
 
 /// What `trimtab models --help` says first.
@@ -45,8 +48,9 @@ Windows, prices and rules per model.
 
 Trimtab carries a registry of some three thousand models. Prices are dollars per million \
 tokens. `update` reads a newer registry (LiteLLM's model_prices_and_context_window.json) and \
-keeps it as models.tsv in the configuration folder, or in the file that TRIMTAB_MODELS names; \
-from then on every verb uses that one.";
+adds its models to the catalogue; a model that is known already gets the newer entry. The result \
+is kept as models.tsv in the configuration folder, or in the file that TRIMTAB_MODELS names; from \
+then on every verb uses it. `reset` removes that file.";
 
 /// What it says last.
 pub const EXAMPLES: &str = "\
@@ -54,7 +58,10 @@ Examples:
   trimtab models list claude                the models with claude in their name
   trimtab models show gpt-4o                one model
   trimtab models show gpt-4o --json         the same for scripts
-  trimtab models update registry.json       use a newer registry
+  trimtab models update registry.json       add the models of a newer registry
+  trimtab models update https://models.example/registry.json
+  echo '{\"my-model\": {\"max_input_tokens\": 32000}}' | trimtab models update -
+  trimtab models reset                      go back to the built-in catalogue
 
 Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.";
 
@@ -63,6 +70,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     match &args.verb {
         Verb::List { filter } => list::run(filter, common, terminal),
         Verb::Show { model } => show::run(model, common, terminal),
-        Verb::Update { file } => update::run(file, common, terminal),
+        Verb::Update { from } => update::run(from, common, terminal),
+        Verb::Reset => reset::run(common, terminal),
     }
 }

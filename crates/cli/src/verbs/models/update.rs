@@ -1,52 +1,121 @@
-//! `trimtab models update`: a newer registry becomes the catalogue.
+//! `trimtab models update`: a newer registry is added to the catalogue.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::time::Duration;
 
+use http::Method;
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::args::Common;
-use crate::catalogue;
-use crate::exit::Failure;
-use crate::source;
+use crate::exit::{Failure, with_hint};
+use crate::proxy::block_on;
+use crate::proxy::http::Http;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number};
+use crate::{catalogue, settings, source};
 
-pub(super) fn run(file: &Path, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let mut json = String::new();
-    let read = source::open(file, terminal)?
-        .input
-        .read_to_string(&mut json);
-    read.map_err(|error| refused(file, &error.to_string()))?;
-    let import =
-        Catalogue::from_registry(&json).map_err(|error| refused(file, &error.to_string()))?;
-    let Some(path) = catalogue::path() else {
-        return Err(Failure::input(
-            "there is no place to keep the catalogue",
-            "set HOME, or name a file with TRIMTAB_MODELS",
-        ));
-    };
-    replace(&path, import.catalogue.snapshot())?;
-    let (kept, skipped) = (import.kept, import.skipped.len());
-    if common.json {
-        let report = serde_json::json!({"path": path, "models": kept, "skipped": skipped});
-        terminal.json(&report)?;
+/// How long a download may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs the verb.
+pub(super) fn run(from: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let json = if from.starts_with("http://") || from.starts_with("https://") {
+        download(from, common)?
     } else {
-        let models = number::counted(kept, "model");
-        writeln!(
-            terminal.out(),
-            "{models} kept in {}, {skipped} left out",
-            visible(&path.display().to_string())
-        )?;
+        read(Path::new(from), terminal)?
+    };
+    let import =
+        Catalogue::from_registry(&json).map_err(|error| refused(from, &error.to_string()))?;
+    let path = catalogue::own_path()?;
+    // A catalogue that cannot be used is made anew.
+    let before = catalogue::load().unwrap_or_default();
+    let merged = before.merged(&import.catalogue);
+    let (added, changed) = difference(&before, &import.catalogue);
+    replace(&path, merged.snapshot())?;
+    let (models, skipped) = (merged.ids().count(), import.skipped.len());
+    if common.json {
+        let report = serde_json::json!({
+            "path": path, "models": models, "added": added, "changed": changed, "skipped": skipped,
+        });
+        terminal.json(&report)?;
+        return Ok(());
     }
+    let shown = path.display().to_string();
+    writeln!(
+        terminal.out(),
+        "{} added, {changed} changed, {skipped} entries left out; {} in {}",
+        number::counted(added, "model"),
+        number::counted(models, "model"),
+        visible(&shown)
+    )?;
+    terminal.note("`trimtab models reset` goes back to the built-in catalogue");
     Ok(())
 }
 
-fn refused(file: &Path, why: &str) -> Failure {
-    let (message, hint) = why.split_once("\nhint: ").unwrap_or((why, ""));
-    let message = format!("{}: {message}", source::name(file));
-    let hint = Some(hint.to_owned()).filter(|hint| !hint.is_empty());
+/// How many models of `newer` are new, and how many are not as they were.
+fn difference(before: &Catalogue, newer: &Catalogue) -> (usize, usize) {
+    let lines = |catalogue: &Catalogue| -> BTreeMap<String, String> {
+        let ids = catalogue.ids().map(str::to_owned);
+        ids.zip(
+            catalogue
+                .snapshot()
+                .lines()
+                .filter(|line| !line.starts_with('#'))
+                .map(str::to_owned),
+        )
+        .collect()
+    };
+    let before = lines(before);
+    let newer = lines(newer);
+    let added = newer.keys().filter(|id| !before.contains_key(*id)).count();
+    let is_changed =
+        |(id, line): &(&String, &String)| before.get(*id).is_some_and(|before| before != *line);
+    (added, newer.iter().filter(is_changed).count())
+}
+
+fn read(file: &Path, terminal: &Terminal) -> Result<String, Failure> {
+    let opened = source::open(file, terminal).map_err(|failure| {
+        Failure::input(
+            failure.to_string(),
+            "give the path or the URL of a registry, or - for standard input",
+        )
+    })?;
+    let mut input = opened.input;
+    let mut json = String::new();
+    input
+        .read_to_string(&mut json)
+        .map_err(|error| refused(&source::name(file), &error.to_string()))?;
+    Ok(json)
+}
+
+/// Downloads a registry, through the egress proxy and with the authorities of the settings.
+fn download(url: &str, common: &Common) -> Result<String, Failure> {
+    let outgoing = settings::outgoing(&settings::load(common, &[])?)?;
+    let failed = |why: String| Failure::Stuck {
+        message: format!("{url}: {why}"),
+        hint: Some("download it by other means and give the file".to_owned()),
+    };
+    let answer = block_on(async {
+        let http = Http::new(outgoing);
+        let asked = http.send(Method::GET, url, &[], Vec::new(), PATIENCE);
+        asked.await.map_err(failed)
+    })?;
+    if !answer.status.is_success() {
+        let to = match answer.header("location") {
+            "" => String::new(),
+            to => format!(", which leads to {to}"),
+        };
+        return Err(failed(format!("the server answers {}{to}", answer.status)));
+    }
+    String::from_utf8(answer.body.into()).map_err(|_| refused(url, "it is not text in UTF-8"))
+}
+
+fn refused(from: &str, why: &str) -> Failure {
+    let (message, hint) = with_hint(why);
+    let message = format!("{from}: {message}");
     Failure::Input { message, hint }
 }
 

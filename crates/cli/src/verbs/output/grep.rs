@@ -24,7 +24,7 @@ pub struct Args {
     /// The session that it belongs to.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// The output to search
+    /// The output to search: its ref, or the beginning of it
     #[arg(value_name = "REF", conflicts_with = "all")]
     pub id: Option<String>,
     /// What to search for
@@ -55,11 +55,12 @@ pub const ABOUT: &str = "\
 Search an output, or all outputs of a session.
 
 The pattern is plain text unless --regex is given. Regular expressions are those of Rust's regex \
-crate: no look-around and no back-references, at most 256 bytes. Output of any size is streamed.
+crate: no look-around and no back-references, at most 256 bytes. Output of any size is streamed. \
+With --all, outputs that are not text are left out.
 
 Each line comes with its number, counted from 1: with a colon if it matches, with a dash if it is \
-context. Put -- before a pattern that starts with a dash. A search without a match is done, not \
-failed: exit code 0, with a note on standard error.";
+context. Put -- before a pattern that starts with a dash. A search without a match ends with exit \
+code 1, as that of grep does, and with a note on standard error.";
 
 /// What it says last.
 pub const EXAMPLES: &str = "\
@@ -76,12 +77,17 @@ pub fn run(
     common: &Common,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let session = args.session.id()?;
     let id = wanted(args)?;
     let place = store.open()?;
-    if id.is_none() {
-        place.known(&session)?;
-    }
+    let session = place.session(&args.session.session)?;
+    let id = match id {
+        Some(id) => Some(place.output(&session, id)?),
+        None => {
+            place.known(&session)?;
+            None
+        }
+    };
+    let id = id.as_deref();
     let query = query(args);
     let found = place.store.grep(&session, id, &query);
     let found = found.map_err(|error| match &error {
@@ -121,6 +127,8 @@ fn query(args: &Args) -> Query<'_> {
     };
     let mut query = query.context(args.before, args.after).max_matches(args.max);
     query.ignore_case = args.ignore_case;
+    // Who names a binary output wants to search it all the same.
+    query.text_only = args.all;
     query
 }
 
@@ -151,8 +159,18 @@ fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failu
         }
         Some(Stop::Expired) | None => {}
     }
+    if !found.binary.is_empty() {
+        terminal.note(&format!(
+            "binary, not searched: {}",
+            found.binary.join(", ")
+        ));
+    }
     if found.damaged.is_empty() {
-        return Ok(());
+        return if found.matches.is_empty() {
+            Err(Failure::Found)
+        } else {
+            Ok(())
+        };
     }
     Err(Failure::Stuck {
         message: format!(

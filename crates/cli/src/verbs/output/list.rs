@@ -4,7 +4,7 @@ use std::io::Write;
 
 use trimtab::store::{Metadata, SessionId, Store};
 
-use super::place::{Place, StoreArgs, session_id};
+use super::place::{Place, StoreArgs};
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
@@ -23,6 +23,9 @@ pub struct Args {
         hide_env_values = true
     )]
     pub session: Option<String>,
+    /// Only the names of the sessions, as `trimtab output sessions` shows them
+    #[arg(long)]
+    pub sessions: bool,
 }
 
 /// What `trimtab output list --help` says last.
@@ -30,6 +33,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   trimtab output list                     every session, oldest output first
   trimtab output list --session S
+  trimtab output list --sessions          the sessions, the one used last first
   trimtab output list --json | jq -r 'select(.byte_size > 1e6) | .ref'";
 
 /// Runs the verb.
@@ -39,6 +43,9 @@ pub fn run(
     common: &Common,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
+    if args.sessions {
+        return super::sessions::run(store, common, terminal);
+    }
     let place = store.open()?;
     let sessions = sessions(args, &place)?;
     let mut seen = 0;
@@ -63,7 +70,7 @@ pub fn run(
 
 fn sessions(args: &Args, place: &Place) -> Result<Vec<SessionId>, Failure> {
     if let Some(name) = &args.session {
-        let session = session_id(name)?;
+        let session = place.session(name)?;
         place.known(&session)?;
         return Ok(vec![session]);
     }

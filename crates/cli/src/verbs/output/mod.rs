@@ -6,6 +6,7 @@ pub mod grep;
 mod highlight;
 pub mod list;
 pub mod place;
+pub mod prefix;
 pub mod put;
 pub mod read;
 pub mod sessions;
@@ -56,7 +57,8 @@ pub const ABOUT: &str = "\
 Keep tool outputs in a store: put, list, read, search and remove them.
 
 Every output that the proxy or the library shortens is stored whole, byte for byte, under a ref \
-that belongs to its session. Here a person or a script gets at the same store.
+that belongs to its session. Here a person or a script gets at the same store. The beginning of a \
+session's name or of a ref is enough where it means only one; `put` and `erase` want whole names.
 
 The store is a folder: --store, else TRIMTAB_STORE, else trimtab in the user's data folder. Several \
 processes may use it at the same time.";
@@ -72,7 +74,7 @@ Examples:
   trimtab output gc --older-than 7d --dry-run           what would be removed
   trimtab output erase --session S                      remove one for good
 
-Exit codes: 0 done (a search without a match too), 1 it failed, 2 the arguments are wrong: an \
+Exit codes: 0 done, 1 it failed or a search found nothing, 2 the arguments are wrong: an \
 unknown ref or session, an offset past the end, a bad pattern, no store.";
 
 /// Runs the verb.

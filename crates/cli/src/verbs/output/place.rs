@@ -25,7 +25,7 @@ pub struct StoreArgs {
 /// Says whose outputs are meant.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SessionArgs {
-    /// The session whose outputs are meant
+    /// The session whose outputs are meant; the beginning of its name is enough for reading
     #[arg(
         long,
         short,

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use trimtab::retrieval::is_binary;
 use trimtab::store::{Error, Form, Line, LineRange, SessionId, Store, Stored};
 
 use super::place::{Place, SessionArgs, StoreArgs};
@@ -27,7 +26,7 @@ pub struct Args {
     /// The session that it belongs to.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// The output
+    /// The output: its ref, or the beginning of it
     #[arg(value_name = "REF")]
     pub id: String,
     /// First line to print, counted from 0
@@ -66,15 +65,15 @@ pub fn run(
     common: &Common,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let session = args.session.id()?;
     let place = store.open()?;
-    let id = args.id.as_str();
+    let session = place.session(&args.session.session)?;
+    let id = &*place.output(&session, &args.id)?;
     let is_whole = args.raw && args.offset == 0 && args.limit.is_none();
     let form = if is_whole { Form::Whole } else { Form::Text };
     let failed = |error: &Error| place.failed_on(&session, id, error);
     let stored = place.store.open(&session, id, form);
     let stored = stored.map_err(|error| failed(&error))?;
-    if !args.raw && is_binary(&stored).map_err(|error| failed(&error))? {
+    if !args.raw && stored.is_binary().map_err(|error| failed(&error))? {
         return Err(binary(&session, &stored));
     }
     let printed = if is_whole {

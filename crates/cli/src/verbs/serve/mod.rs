@@ -11,6 +11,7 @@ use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
 use crate::proxy::destinations::destinations;
+use crate::proxy::listen::parse_listen;
 use crate::proxy::log::{Log, Notices, is_traffic};
 use crate::proxy::savings::Savings;
 use crate::proxy::settings::{ProxyArgs, Resolved, resolve};
@@ -22,8 +23,8 @@ use crate::ui::Terminal;
 /// What `trimtab serve` takes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Address and port to listen on [default: 127.0.0.1:8787]
-    #[arg(long, value_name = "ADDRESS")]
+    /// Address and port to listen on, or a port alone [default: 127.0.0.1:8787]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
     /// How the proxy works.
     #[command(flatten)]

@@ -19,8 +19,12 @@ struct Client {
 impl Client {
     /// Starts the server for session `s` and shakes hands.
     fn start(home: &Home) -> Self {
+        Self::start_with(home, &["mcp", "--session", "s"])
+    }
+
+    fn start_with(home: &Home, args: &[&str]) -> Self {
         let mut command = home.command();
-        let command = command.args(["mcp", "--session", "s"]);
+        let command = command.args(args);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut client = Self {
@@ -97,8 +101,17 @@ fn both_tools_are_listed_and_work() {
         tools::GREP,
         &json!({"pattern": "a$", "regex": true, "max": 2}),
     );
-    let text = format!("ref:{id}\n    1  alpha\n\nref:{id}\n    2  beta\n... (truncated)");
+    let text = format!(
+        "ref:{id}\n    1  alpha\n    2  beta\n[trimtab: matches 1 to 2 are shown, there are more; \
+         next: tool_output_cache_grep({{\"max\":2,\"pattern\":\"a$\",\"regex\":true,\"skip\":2}})]"
+    );
     assert_eq!(found, (text, false));
+    // The name of an argument that is almost right must not search everything.
+    let (text, is_error) = client.call(tools::GREP, &json!({"pattern": "a", "ref": id}));
+    assert!(
+        is_error && text.contains("has no argument \"ref\""),
+        "{text}"
+    );
     assert_eq!(client.end(), (Some(0), String::new()));
 }
 
@@ -150,11 +163,28 @@ fn a_client_that_leaves_at_once_is_no_failure() {
 }
 
 #[test]
-fn without_a_session_it_does_not_start() {
+fn without_a_session_the_newest_one_is_searched_and_refs_of_its_tenant_are_read() {
     let home = Home::new();
-    let told = "error: which session? a client may read the outputs of one session only\n\
-         hint: give --session S or set TRIMTAB_SESSION; `trimtab output sessions` shows those \
-         that there are\n";
-    home.check(&["mcp"], 2, "", told);
-    assert!(!home.store().exists());
+    let put = |session: &str, content: &[u8]| {
+        let done = home.run_with(&["output", "put", "-qs", session, "-"], content);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stdout.trim_end().to_owned()
+    };
+    let mut client = Client::start_with(&home, &["mcp"]);
+    let (text, is_error) = client.call(tools::GREP, &json!({"pattern": "alpha"}));
+    assert_eq!(
+        (text.as_str(), is_error),
+        ("No outputs are stored yet.", true)
+    );
+
+    let other = put("proxy/other/chat/1", b"alpha of somebody else");
+    let old = put("proxy/mine/messages/1", b"alpha of an old session");
+    let new = put("proxy/mine/messages/2", b"alpha of the newest");
+    let (text, _) = client.call(tools::GREP, &json!({"pattern": "alpha"}));
+    assert_eq!(text, format!("ref:{new}\n    1  alpha of the newest"));
+    let read = client.call(tools::READ, &json!({"ref_id": old}));
+    assert_eq!(read, ("    1  alpha of an old session".to_owned(), false));
+    let read = client.call(tools::READ, &json!({"ref_id": other}));
+    assert_eq!(read, (NOT_FOUND.to_owned(), true));
+    assert_eq!(client.end().0, Some(0));
 }

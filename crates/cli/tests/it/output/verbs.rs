@@ -177,11 +177,51 @@ fn grep_searches_all_outputs_of_the_session_and_no_other() {
 fn grep_says_what_it_does_not_show() {
     let home = Home::new();
     let id = home.put(LINES);
+    let binary = home.put(b"alpha\0\0\0\0\x01\x02\xff\xfe");
+    let all = ["output", "grep", "-s", "s", "--all", "gamma"];
+    let expected = format!("{id}\n3:gamma\n");
+    home.check(
+        &all,
+        0,
+        &expected,
+        &format!("binary, not searched: {binary}\n"),
+    );
     let none = ["output", "grep", "-s", "s", &id, "omega"];
-    home.check(&none, 0, "", "no matches for \"omega\"\n");
+    home.check(&none, 1, "", "no matches for \"omega\"\n");
     let more = ["output", "grep", "-s", "s", &id, "a", "--max", "2"];
     let told = "warning: there are more than 2 matches; --max N shows more\n";
     home.check(&more, 0, "1:alpha\n2:beta\n", told);
+}
+
+#[test]
+fn sessions_and_refs_are_found_by_how_they_begin() {
+    let home = Home::new();
+    let put = |session: &str| {
+        let done = home.run_with(&["output", "put", "-qs", session, "-"], b"alpha");
+        done.stdout.trim_end().to_owned()
+    };
+    let id = put("proxy/8e01/messages/4ee4");
+    let _ = put("proxy/8e01/messages/55aa");
+    let short = &id[..6];
+    let read = ["output", "read", "-s", "4ee", short];
+    home.check(&read, 0, "    1  alpha\n", "");
+    let grep = ["output", "grep", "-s", "4ee", short, "alpha"];
+    home.check(&grep, 0, "1:alpha\n", "");
+    let listed = home.run(&["output", "list", "-s", "4ee"]);
+    assert!(listed.stdout.contains(&id), "{}", listed.stdout);
+    let several = "error: 2 sessions begin with 'proxy/8e'\n\
+         hint: give more of it; these are proxy/8e01/messages/4ee4, proxy/8e01/messages/55aa\n";
+    home.check(&["output", "list", "-s", "proxy/8e"], 2, "", several);
+    home.check(&["output", "read", "-s", "proxy/8e", short], 2, "", several);
+    let names = home.run(&["output", "list", "--sessions"]);
+    assert!(
+        names.stdout.contains("proxy/8e01/messages/55aa"),
+        "{}",
+        names.stdout
+    );
+    // What removes for good wants the whole name.
+    let erase = ["output", "erase", "--session", "4ee", "--yes"];
+    assert_eq!(home.run(&erase).code, 2);
 }
 
 #[test]

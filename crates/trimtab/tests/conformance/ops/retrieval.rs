@@ -1,6 +1,7 @@
 //! Reading and searching stored outputs.
 
 use serde_json::{Map, Value, json};
+use trimtab::engine::view::retrieval::MatchLayout;
 use trimtab::engine::view::tools::{GREP, READ};
 use trimtab::retrieval::Retrieval;
 use trimtab::store::{MemoryStore, Put, SessionId, Store};
@@ -32,7 +33,9 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
             arguments.insert((*ours).to_owned(), value.clone());
         }
     }
-    let answer = Retrieval::new(&store, session).call(tool, &Value::Object(arguments).to_string());
+    // The design repeats the ref for every match.
+    let retrieval = Retrieval::new(&store, session).layout(MatchLayout::Separate);
+    let answer = retrieval.call(tool, &Value::Object(arguments).to_string());
     // The id of a ref is the store's to choose: only its spelling is taken from the case.
     let theirs = input["ref_id"].as_str().unwrap_or_default();
     Some(json!({ "text": answer.text.replace(stored.id(), theirs) }))

@@ -1,0 +1,71 @@
+//! Where to listen, as people write it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use trimtab_proxy::PORT;
+
+/// Reads an address with or without a port, or a port alone. A port alone, `:PORT` and
+/// `localhost` mean this machine only.
+pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    let text = text.trim();
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let alone = text.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(ip) = alone.parse() {
+        return Ok(SocketAddr::new(ip, PORT));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, port),
+        None if text.bytes().all(|byte| byte.is_ascii_digit()) => ("", text),
+        None => (text, ""),
+    };
+    let is_here = host.is_empty() || host.eq_ignore_ascii_case("localhost");
+    let port = match port {
+        "" if !host.is_empty() => Some(PORT),
+        port => port.parse().ok(),
+    };
+    match port.filter(|_| is_here) {
+        Some(port) => Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
+        None => Err(
+            "give an IP address and a port, such as 127.0.0.1:8787 or 0.0.0.0:8787, or a port \
+             alone, such as :9000, for this machine only"
+                .to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("127.0.0.1:9000", "127.0.0.1:9000"),
+            ("0.0.0.0:1", "0.0.0.0:1"),
+            ("[::1]:9000", "[::1]:9000"),
+            ("::1", "[::1]:8787"),
+            ("10.0.0.1", "10.0.0.1:8787"),
+            (":9000", "127.0.0.1:9000"),
+            ("9000", "127.0.0.1:9000"),
+            ("0", "127.0.0.1:0"),
+            ("localhost:8787", "127.0.0.1:8787"),
+            ("LocalHost", "127.0.0.1:8787"),
+        ] {
+            let read = parse_listen(text).map(|address| address.to_string());
+            assert_eq!(read.as_deref(), Ok(expected), "{text}");
+        }
+        for text in [
+            "",
+            ":",
+            "70000",
+            ":70000",
+            "example.com:80",
+            "localhost:x",
+            "a b",
+        ] {
+            assert!(parse_listen(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `/cost`: what the model and the summaries took since the chat was opened.
+
+use std::fmt::Write;
+
+use trimtab::retrieval::Retrieval;
+use trimtab::session;
+use trimtab::wire::catalogue::Prices;
+use trimtab_agent::Event;
+use trimtab_model::Usage;
+
+use crate::ui::number::{counted, grouped};
+
+/// What was used since the chat was opened.
+#[derive(Debug, Default)]
+pub(super) struct Spent {
+    model: CallTotals,
+    summaries: CallTotals,
+    /// Calls of tools, and how many of them were for stored outputs.
+    tools: usize,
+    retrievals: usize,
+}
+
+/// Calls, what they used, and what that cost where the prices are known.
+#[derive(Debug, Default)]
+struct CallTotals {
+    calls: usize,
+    usage: Usage,
+    dollars: Option<f64>,
+}
+
+impl CallTotals {
+    fn add(&mut self, usage: Usage, dollars: Option<f64>) {
+        self.calls += 1;
+        self.usage = self.usage + usage;
+        if let Some(dollars) = dollars {
+            *self.dollars.get_or_insert(0.0) += dollars;
+        }
+    }
+
+    fn told(&self) -> String {
+        let mut told = format!("{} tokens in", grouped(self.usage.prompt()));
+        if self.usage.cache_read > 0 {
+            let _ = write!(told, " ({} cached)", grouped(self.usage.cache_read));
+        }
+        let _ = write!(told, ", {} out", grouped(self.usage.output));
+        match self.dollars {
+            Some(dollars) => {
+                let _ = write!(told, ", ${dollars:.4}");
+            }
+            None => told.push_str(", price not known"),
+        }
+        told
+    }
+}
+
+impl Spent {
+    /// Takes in what happened.
+    pub(super) fn event(&mut self, event: &Event, prices: Option<&Prices>) {
+        match event {
+            Event::Usage(usage) => {
+                let dollars = prices.map(|prices| prices.cost(usage).dollars());
+                self.model.add(*usage, dollars);
+            }
+            Event::Session(event) => self.summary(event),
+            Event::Call(call) => {
+                self.tools += 1;
+                self.retrievals += usize::from(Retrieval::is_ours(&call.name));
+            }
+            _ => {}
+        }
+    }
+
+    fn summary(&mut self, event: &session::Event) {
+        if let Some(usage) = event.usage {
+            self.summaries.add(usage, event.cost);
+        }
+    }
+
+    /// In a few lines.
+    pub(super) fn text(&self) -> String {
+        let calls = counted(self.model.calls, "call");
+        let mut text = format!("{calls} of the model: {}\n", self.model.told());
+        if self.summaries.calls > 0 {
+            let summaries = match self.summaries.calls {
+                1 => "1 summary".to_owned(),
+                count => format!("{} summaries", grouped(count as u64)),
+            };
+            let _ = writeln!(text, "{summaries}: {}", self.summaries.told());
+        }
+        let tools = counted(self.tools, "call");
+        let _ = writeln!(
+            text,
+            "{tools} of tools, {} of them for stored outputs",
+            grouped(self.retrievals as u64)
+        );
+        let dollars = [self.model.dollars, self.summaries.dollars];
+        if let [Some(model), Some(summaries)] = dollars {
+            let _ = writeln!(text, "in all ${:.4}", model + summaries);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_model::Call;
+
+    #[test]
+    fn calls_of_model_and_tools_add_up() {
+        let mut spent = Spent::default();
+        let usage = Usage {
+            input: 900,
+            cache_read: 100,
+            output: 10,
+            ..Usage::default()
+        };
+        spent.event(&Event::Usage(usage), None);
+        spent.event(&Event::Usage(usage), None);
+        for tool in ["read_file", "tool_output_cache"] {
+            spent.event(&Event::Call(Call::new("c", tool, "{}")), None);
+        }
+        assert_eq!(
+            spent.text(),
+            "2 calls of the model: 2,000 tokens in (200 cached), 20 out, price not known\n\
+             2 calls of tools, 1 of them for stored outputs\n"
+        );
+    }
+}

@@ -1,0 +1,379 @@
+//! Markdown on a terminal, as it streams in.
+//!
+//! Headings, bullets, bold text, code and tables are made readable; everything else is shown as
+//! it came. A mark is held back only until it is clear what it is, so that text appears as it
+//! is written; a table appears when it is complete.
+
+use crate::ui::style::{self, TextStyle};
+
+use super::table::MarkdownTable;
+
+/// What the line is that is being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineKind {
+    /// Not known yet: its beginning is held back.
+    Begins,
+    Text,
+    Heading,
+    /// Inside a fence.
+    Code,
+}
+
+/// Something inside a line that has begun and not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum OpenSpan {
+    None,
+    /// One `*`, which may be the first of two.
+    Star,
+    Bold(String),
+    Code(String),
+}
+
+/// What the beginning of a line makes of it.
+enum LineStart {
+    Undecided,
+    Text,
+    Heading(usize),
+    Bullet(String),
+}
+
+/// Renders Markdown piece by piece.
+#[derive(Debug)]
+pub(super) struct Markdown {
+    line: LineKind,
+    span: OpenSpan,
+    /// The beginning of a line.
+    held: String,
+    /// The character before the one that is read now.
+    before: char,
+    /// What ends the fence that is open.
+    fence: Option<String>,
+    table: MarkdownTable,
+    /// What is to be put out, and the end of it that has one style.
+    out: String,
+    run: (TextStyle, String),
+}
+
+impl Default for Markdown {
+    fn default() -> Self {
+        Self {
+            line: LineKind::Begins,
+            span: OpenSpan::None,
+            held: String::new(),
+            before: ' ',
+            fence: None,
+            table: MarkdownTable::default(),
+            out: String::new(),
+            run: (TextStyle::Plain, String::new()),
+        }
+    }
+}
+
+impl Markdown {
+    /// Takes the next piece; gives what can be shown, for lines of `width` characters.
+    pub(super) fn push(&mut self, text: &str, width: usize) -> String {
+        for c in text.chars() {
+            self.read(c, width);
+        }
+        self.take()
+    }
+
+    /// Gives what was held back, and begins anew.
+    pub(super) fn finish(&mut self, width: usize) -> String {
+        let held = std::mem::take(&mut self.held);
+        if held.trim_start().starts_with('|') && self.fence.is_none() {
+            self.table.push(&held);
+        } else if self.fence.is_some() {
+            self.emit(style::DIM, &held);
+        } else if !held.is_empty() {
+            self.end_table(width);
+            self.begin_text(&held);
+        }
+        self.end_span();
+        self.end_table(width);
+        let rest = self.take();
+        *self = Self::default();
+        rest
+    }
+
+    fn read(&mut self, c: char, width: usize) {
+        match (self.line, c) {
+            (LineKind::Begins, '\n') => {
+                let held = std::mem::take(&mut self.held);
+                self.whole_line(&held, width);
+            }
+            (LineKind::Begins, c) => {
+                self.held.push(c);
+                self.decide(width);
+            }
+            (_, '\n') => {
+                self.end_span();
+                self.emit(TextStyle::Plain, "\n");
+                self.line = LineKind::Begins;
+            }
+            (LineKind::Heading, c) => self.emit_char(style::STRONG, c),
+            (LineKind::Code, c) => self.emit_char(style::OUTPUT, c),
+            (LineKind::Text, c) => self.inline(c),
+        }
+    }
+
+    /// A line that ended before it was clear what it is.
+    fn whole_line(&mut self, line: &str, width: usize) {
+        let bare = line.trim();
+        if let Some(fence) = &self.fence {
+            let is_end =
+                bare.starts_with(fence.as_str()) && bare.trim_start_matches(['`', '~']).is_empty();
+            let look = if is_end { style::DIM } else { style::OUTPUT };
+            if is_end {
+                self.fence = None;
+            }
+            self.emit(look, line);
+        } else if bare.starts_with('|') {
+            self.table.push(line);
+            return;
+        } else {
+            self.end_table(width);
+            match fence_of(bare) {
+                Some(fence) => {
+                    self.fence = Some(fence);
+                    self.emit(style::DIM, line);
+                }
+                None => self.begin_text(line),
+            }
+            self.end_span();
+        }
+        self.emit(TextStyle::Plain, "\n");
+        self.line = LineKind::Begins;
+    }
+
+    /// Looks whether the beginning of a line says what it is.
+    fn decide(&mut self, width: usize) {
+        if self.fence.is_some() {
+            let bare = self.held.trim_start();
+            if !bare.trim_start_matches(['`', '~']).is_empty() {
+                let held = std::mem::take(&mut self.held);
+                self.line = LineKind::Code;
+                self.emit(style::OUTPUT, &held);
+            }
+            return;
+        }
+        let begins = begins(&self.held);
+        if matches!(begins, LineStart::Undecided) {
+            return;
+        }
+        self.end_table(width);
+        let held = std::mem::take(&mut self.held);
+        match begins {
+            LineStart::Heading(marks) => {
+                self.line = LineKind::Heading;
+                let text = held.trim_start().chars().skip(marks + 1);
+                self.emit(style::STRONG, &text.collect::<String>());
+            }
+            LineStart::Bullet(bullet) => {
+                self.line = LineKind::Text;
+                self.before = ' ';
+                self.emit(TextStyle::Plain, &bullet);
+            }
+            _ => self.begin_text(&held),
+        }
+    }
+
+    fn begin_text(&mut self, text: &str) {
+        self.line = LineKind::Text;
+        self.before = ' ';
+        for c in text.chars() {
+            self.inline(c);
+        }
+    }
+
+    /// A character of plain text, which may begin or end something.
+    fn inline(&mut self, c: char) {
+        match std::mem::replace(&mut self.span, OpenSpan::None) {
+            OpenSpan::Code(code) if c == '`' && !code.is_empty() => self.emit(style::OUTPUT, &code),
+            OpenSpan::Code(code) if c == '`' => self.emit(TextStyle::Plain, &format!("`{code}`")),
+            OpenSpan::Code(mut code) => {
+                code.push(c);
+                self.span = OpenSpan::Code(code);
+            }
+            OpenSpan::Bold(text) if text.is_empty() && c.is_whitespace() => {
+                self.emit(TextStyle::Plain, &format!("**{c}"));
+            }
+            OpenSpan::Bold(mut text) => {
+                text.push(c);
+                match text.strip_suffix("**") {
+                    Some(bold) if !bold.is_empty() && !bold.ends_with(char::is_whitespace) => {
+                        self.emit(style::STRONG, bold);
+                    }
+                    _ => self.span = OpenSpan::Bold(text),
+                }
+            }
+            OpenSpan::Star if c == '*' => self.span = OpenSpan::Bold(String::new()),
+            OpenSpan::Star => {
+                self.emit(TextStyle::Plain, "*");
+                self.plain(c);
+            }
+            OpenSpan::None => self.plain(c),
+        }
+        self.before = c;
+    }
+
+    fn plain(&mut self, c: char) {
+        match c {
+            // A power or a pointer is no beginning of bold text.
+            '*' if !self.before.is_alphanumeric() => self.span = OpenSpan::Star,
+            '`' => self.span = OpenSpan::Code(String::new()),
+            c => self.emit_char(TextStyle::Plain, c),
+        }
+    }
+
+    /// What did not end is shown as it came.
+    fn end_span(&mut self) {
+        let raw = match std::mem::replace(&mut self.span, OpenSpan::None) {
+            OpenSpan::None => return,
+            OpenSpan::Star => "*".to_owned(),
+            OpenSpan::Bold(text) => format!("**{text}"),
+            OpenSpan::Code(text) => format!("`{text}"),
+        };
+        self.emit(TextStyle::Plain, &raw);
+    }
+
+    fn end_table(&mut self, width: usize) {
+        for (look, text) in self.table.take(width) {
+            self.emit(look, &text);
+        }
+    }
+
+    fn emit_char(&mut self, look: TextStyle, c: char) {
+        self.emit(look, c.encode_utf8(&mut [0; 4]));
+    }
+
+    fn emit(&mut self, look: TextStyle, text: &str) {
+        if self.run.0 != look {
+            self.end_run();
+            self.run.0 = look;
+        }
+        self.run.1.push_str(text);
+    }
+
+    fn end_run(&mut self) {
+        let (look, text) = (self.run.0, std::mem::take(&mut self.run.1));
+        if !text.is_empty() {
+            self.out.push_str(&format!("{look}{text}{look:#}"));
+        }
+    }
+
+    fn take(&mut self) -> String {
+        self.end_run();
+        std::mem::take(&mut self.out)
+    }
+}
+
+/// What a line that begins like this is.
+fn begins(held: &str) -> LineStart {
+    let bare = held.trim_start();
+    let indent = held.len() - bare.len();
+    let mut rest = bare.chars();
+    match (rest.next(), rest.next()) {
+        // White space, or a row of a table, which is held back whole.
+        (None, _) | (Some('|'), _) => LineStart::Undecided,
+        (Some('#'), _) => {
+            let marks = bare.chars().take_while(|c| *c == '#').count();
+            match bare.chars().nth(marks) {
+                None if marks <= 6 => LineStart::Undecided,
+                Some(' ') if marks <= 6 && indent <= 3 => LineStart::Heading(marks),
+                _ => LineStart::Text,
+            }
+        }
+        (Some('-' | '*' | '+'), None) => LineStart::Undecided,
+        (Some('-' | '*' | '+'), Some(' ')) => {
+            LineStart::Bullet(format!("{}\u{2022} ", " ".repeat(indent)))
+        }
+        (Some(mark @ ('`' | '~')), _) => {
+            let marks = bare.chars().take_while(|c| *c == mark).count();
+            // A fence is held back whole.
+            if marks == bare.chars().count() || marks >= 3 {
+                LineStart::Undecided
+            } else {
+                LineStart::Text
+            }
+        }
+        _ => LineStart::Text,
+    }
+}
+
+/// The marks that end the fence which a line begins, if it begins one.
+fn fence_of(bare: &str) -> Option<String> {
+    let mark = bare.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let marks = bare.chars().take_while(|c| *c == mark).count();
+    let behind = bare.chars().skip(marks);
+    (marks >= 3 && !behind.clone().any(|c| c == '`')).then(|| mark.to_string().repeat(marks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is shown, with a letter for each style that is not plain: `B(bold)`, `O(code)`.
+    fn shown(pieces: &[&str]) -> String {
+        let mut markdown = Markdown::default();
+        let mut all = String::new();
+        for piece in pieces {
+            all.push_str(&markdown.push(piece, 40));
+        }
+        all.push_str(&markdown.finish(40));
+        for (look, letter) in [
+            (style::STRONG, "B("),
+            (style::OUTPUT, "O("),
+            (style::DIM, "D("),
+        ] {
+            all = all.replace(&look.to_string(), letter);
+        }
+        all.replace(&format!("{:#}", style::STRONG), ")")
+    }
+
+    #[test]
+    fn headings_bullets_bold_and_code_are_rendered() {
+        for (text, expected) in [
+            ("## A title\nand text", "B(A title)\nand text"),
+            (
+                "- one\n  * two\n1. three",
+                "\u{2022} one\n  \u{2022} two\n1. three",
+            ),
+            ("a **bold** word and `code`.", "a B(bold) word and O(code)."),
+            ("**All** of it", "B(All) of it"),
+            (
+                "```rust\nlet **x** = 1;\n```\nafter",
+                "D(```rust)\nO(let **x** = 1;)\nD(```)\nafter",
+            ),
+            (
+                "#hash, 2 ** 3, x**2, *p, a * b",
+                "#hash, 2 ** 3, x**2, *p, a * b",
+            ),
+            ("never `closed\nnor **this\n", "never `closed\nnor **this\n"),
+            ("---\n\n\n> quoted", "---\n\n\n> quoted"),
+        ] {
+            assert_eq!(shown(&[text]), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn pieces_may_end_anywhere() {
+        let text = "# T\n\na **b** `c`\n- d\n```\ne\n```\n| x | y |\n|---|---|\n| 1 | 2 |\n\nend";
+        let whole = shown(&[text]);
+        let pieces: Vec<String> = text.chars().map(String::from).collect();
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        let plain = |text: &str| {
+            text.replace(")B(", "")
+                .replace(")O(", "")
+                .replace(")D(", "")
+        };
+        assert_eq!(plain(&shown(&pieces)), plain(&whole));
+    }
+
+    #[test]
+    fn plain_text_is_shown_as_it_comes() {
+        let mut markdown = Markdown::default();
+        assert_eq!(markdown.push("one two", 80), "one two");
+        assert_eq!(markdown.push(" three\n\nfo", 80), " three\n\nfo");
+    }
+}

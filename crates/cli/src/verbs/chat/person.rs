@@ -1,0 +1,171 @@
+//! The user at the terminal: is shown what happens, and asked where the agent asks.
+
+use trimtab::session::EventKind;
+use trimtab::wire::catalogue::Prices;
+use trimtab_agent::Event;
+use trimtab_agent::tools::{FileChange, Question, QuestionKind};
+use trimtab_model::Usage;
+
+use super::cost::Spent;
+use super::diff::{DiffLine, diff};
+use super::drive::Watcher;
+use super::editor::{Prompt, Read};
+use super::screen::Screen;
+use super::text::clipped;
+use crate::ui::number::counted;
+use crate::ui::style;
+use crate::ui::visible::{visible, visible_lines};
+
+/// How many lines of a change are shown at first.
+const SHOWN_LINES: usize = 40;
+
+/// The user at the terminal.
+pub(super) struct Person<'t> {
+    pub(super) screen: Screen<'t>,
+    pub(super) prompt: Prompt,
+    /// What the provider reported last, until an edit makes it stale.
+    pub(super) usage: Option<Usage>,
+    /// What was used since the chat was opened.
+    pub(super) spent: Spent,
+    /// What the model costs, where that is known.
+    pub(super) prices: Option<Prices>,
+    /// False if there is nobody to ask.
+    pub(super) is_there: bool,
+    /// What the user allowed for the rest of the conversation.
+    pub(super) allowed: Vec<QuestionKind>,
+}
+
+impl Watcher for Person<'_> {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Usage(usage) => self.usage = Some(*usage),
+            Event::Session(event) if event.kind != EventKind::Warning => self.usage = None,
+            _ => {}
+        }
+        self.spent.event(event, self.prices.as_ref());
+        self.screen.event(event);
+    }
+
+    fn question(&mut self, question: Question) -> bool {
+        if self.allowed.contains(&question.kind) {
+            question.answer(true);
+            return true;
+        }
+        if !self.is_there {
+            self.screen.line(style::WARN, &refused(&question));
+            question.answer(false);
+            return true;
+        }
+        self.screen.line(style::WARN, &wants(&question));
+        let cut = match &question.change {
+            Some(change) => self.show(change, SHOWN_LINES),
+            None => false,
+        };
+        let Some(answer) = self.answer(&question, cut) else {
+            question.answer(false);
+            return false;
+        };
+        let kind = question.kind;
+        let always = can_be_always(kind) && matches!(answer.as_str(), "a" | "always");
+        if always {
+            self.allowed.push(kind);
+        }
+        question.answer(always || matches!(answer.as_str(), "y" | "yes"));
+        self.screen.wait("working, Ctrl-C interrupts");
+        true
+    }
+
+    fn interrupted(&mut self) {
+        self.screen
+            .wait("interrupting; Ctrl-C again breaks off at once");
+    }
+}
+
+impl Person<'_> {
+    /// What the user answers; none for Ctrl-C. A change that was cut can be seen whole first.
+    fn answer(&mut self, question: &Question, mut cut: bool) -> Option<String> {
+        loop {
+            let always = if can_be_always(question.kind) {
+                ", [a]lways"
+            } else {
+                ""
+            };
+            let whole = if cut { ", [d]iff in full" } else { "" };
+            let prompt = format!("allow it? [y]es, [n]o{always}{whole}: ");
+            let read = tokio::task::block_in_place(|| self.prompt.ask(&prompt));
+            let answer = match read {
+                Ok(Read::Line(line)) => line.trim().to_ascii_lowercase(),
+                Ok(Read::Interrupted) => return None,
+                Ok(Read::End) | Err(_) => String::new(),
+            };
+            match &question.change {
+                Some(change) if cut && matches!(answer.as_str(), "d" | "diff") => {
+                    cut = self.show(change, usize::MAX);
+                }
+                _ => return Some(answer),
+            }
+        }
+    }
+
+    /// Shows what changes in a file, at most so many lines of it; true if there are more.
+    fn show(&mut self, change: &FileChange, most: usize) -> bool {
+        let before = change.before.as_deref().unwrap_or_default();
+        let lines = diff(before, &change.after);
+        let width = Screen::width().saturating_sub(4);
+        for line in lines.iter().take(most) {
+            let (look, mark, text) = match line {
+                DiffLine::Same(text) => (style::DIM, ' ', *text),
+                DiffLine::Removed(text) => (style::BAD, '-', *text),
+                DiffLine::Added(text) => (style::GOOD, '+', *text),
+                DiffLine::Gap => (style::DIM, ' ', "..."),
+            };
+            // The whole line: nothing may hide behind the edge of the terminal.
+            let text = visible(&text.replace('\t', "    ")).into_owned();
+            let text = if most == usize::MAX {
+                text
+            } else {
+                clipped(&text, width).into_owned()
+            };
+            self.screen
+                .text(&format!("{look}  {mark} {text}{look:#}\n"));
+        }
+        let is_long = |line: &DiffLine<'_>| match line {
+            DiffLine::Removed(text) | DiffLine::Added(text) => text.chars().count() > width,
+            _ => false,
+        };
+        let more = lines.len().saturating_sub(most);
+        if more > 0 {
+            let told = format!("  and {} more", counted(more, "line"));
+            self.screen.line(style::DIM, &told);
+        }
+        most < usize::MAX && (more > 0 || lines.iter().any(is_long))
+    }
+}
+
+fn can_be_always(kind: QuestionKind) -> bool {
+    kind != QuestionKind::ProtectedFile
+}
+
+/// What a tool wants to do.
+fn wants(question: &Question) -> String {
+    let does = match question.kind {
+        QuestionKind::Command => "run:",
+        QuestionKind::ProtectedFile | QuestionKind::WriteFile => "write",
+    };
+    // Further lines of a command cannot pass for lines of ours.
+    let what = visible_lines(&question.what).replace('\n', "\n  | ");
+    format!("{} wants to {does} {what}", visible(&question.tool))
+}
+
+/// What is told of a question where there is nobody to ask.
+pub(super) fn refused(question: &Question) -> String {
+    let flag = match question.kind {
+        QuestionKind::Command => "--allow-shell",
+        QuestionKind::ProtectedFile => "--allow-protected-files",
+        QuestionKind::WriteFile => "--allow-writes",
+    };
+    format!(
+        "{}: refused, there is nobody to ask; {flag} allows it",
+        wants(question)
+    )
+}

@@ -1,0 +1,151 @@
+//! A table of a Markdown text, in columns.
+
+use crate::ui::style::{self, TextStyle};
+
+/// What stands between two columns.
+const BETWEEN: &str = "  ";
+
+/// The rows of a table, as they came.
+#[derive(Debug, Default)]
+pub(super) struct MarkdownTable(Vec<String>);
+
+impl MarkdownTable {
+    /// Takes a row.
+    pub(super) fn push(&mut self, line: &str) {
+        self.0.push(line.to_owned());
+    }
+
+    /// The table in columns; as a list of its rows if it is too wide, and as it came if it is
+    /// no table.
+    pub(super) fn take(&mut self, width: usize) -> Vec<(TextStyle, String)> {
+        let lines = std::mem::take(&mut self.0);
+        let mut rows: Vec<Vec<String>> = lines.iter().map(|line| cells(line)).collect();
+        let is_table = rows.get(1).is_some_and(|row| is_rule(row));
+        if !is_table {
+            let raw = lines.into_iter();
+            return raw.map(|line| (TextStyle::Plain, line + "\n")).collect();
+        }
+        rows.remove(1);
+        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| {
+                let cells = rows.iter().filter_map(|row| row.get(column));
+                cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+            })
+            .collect();
+        let all = widths.iter().sum::<usize>() + BETWEEN.len() * columns.saturating_sub(1);
+        if all > width {
+            return listed(&rows);
+        }
+        in_columns(&rows, &widths)
+    }
+}
+
+fn in_columns(rows: &[Vec<String>], widths: &[usize]) -> Vec<(TextStyle, String)> {
+    let line = |row: &Vec<String>| {
+        let padded = widths.iter().enumerate().map(|(column, width)| {
+            let cell = row.get(column).map_or("", String::as_str);
+            format!("{cell:<width$}")
+        });
+        let line = padded.collect::<Vec<_>>().join(BETWEEN);
+        format!("{}\n", line.trim_end())
+    };
+    let rule: Vec<String> = widths
+        .iter()
+        .map(|width| "\u{2500}".repeat(*width))
+        .collect();
+    let mut shown: Vec<(TextStyle, String)> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        if at == 0 {
+            shown.push((style::STRONG, line(row)));
+            shown.push((style::DIM, format!("{}\n", rule.join(BETWEEN))));
+        } else {
+            shown.push((TextStyle::Plain, line(row)));
+        }
+    }
+    // A style never reaches over the end of a line.
+    let split = |(look, line): (TextStyle, String)| {
+        let text = line.trim_end_matches('\n').to_owned();
+        [(look, text), (TextStyle::Plain, "\n".to_owned())]
+    };
+    shown.into_iter().flat_map(split).collect()
+}
+
+/// Each row as lines of `heading: cell`.
+fn listed(rows: &[Vec<String>]) -> Vec<(TextStyle, String)> {
+    let mut rows = rows.iter();
+    let headings = rows.next().cloned().unwrap_or_default();
+    let mut shown = Vec::new();
+    for (at, row) in rows.enumerate() {
+        if at > 0 {
+            shown.push((TextStyle::Plain, "\n".to_owned()));
+        }
+        for (column, cell) in row.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
+            let heading = headings.get(column).map_or("", String::as_str);
+            shown.push((style::STRONG, format!("{heading}: ")));
+            shown.push((TextStyle::Plain, format!("{cell}\n")));
+        }
+    }
+    shown
+}
+
+/// The cells of a row, without the marks of bold text and code.
+fn cells(line: &str) -> Vec<String> {
+    let bare = line.trim();
+    let bare = bare.strip_prefix('|').unwrap_or(bare);
+    let bare = bare.strip_suffix('|').unwrap_or(bare);
+    let bare = bare.replace("\\|", "\u{0}");
+    let cell = |cell: &str| {
+        let mut cell = cell.trim().replace('\u{0}', "|");
+        for mark in ["**", "`"] {
+            if cell.matches(mark).count() % 2 == 0 {
+                cell = cell.replace(mark, "");
+            }
+        }
+        cell
+    };
+    bare.split('|').map(cell).collect()
+}
+
+/// True for the row below the headings.
+fn is_rule(row: &[String]) -> bool {
+    let is_dashes = |cell: &String| {
+        let bare = cell.trim_matches(':');
+        !bare.is_empty() && bare.chars().all(|c| c == '-')
+    };
+    !row.is_empty() && row.iter().all(is_dashes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(lines: &[&str], width: usize) -> String {
+        let mut table = MarkdownTable::default();
+        lines.iter().for_each(|line| table.push(line));
+        table
+            .take(width)
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect()
+    }
+
+    #[test]
+    fn tables_stand_in_columns_and_wide_ones_as_lists() {
+        let lines = [
+            "| name | what |",
+            "|:--|--:|",
+            "| `a` | **first** |",
+            "| longer | x \\| y |",
+        ];
+        assert_eq!(
+            shown(&lines, 40),
+            "name    what\n\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}  \u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\na       first\nlonger  x | y\n"
+        );
+        assert_eq!(
+            shown(&lines, 9),
+            "name: a\nwhat: first\n\nname: longer\nwhat: x | y\n"
+        );
+        assert_eq!(shown(&["| no", "| table"], 40), "| no\n| table\n");
+    }
+}

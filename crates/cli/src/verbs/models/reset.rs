@@ -1,0 +1,37 @@
+//! `trimtab models reset`: back to the built-in catalogue.
+
+use std::fs;
+use std::io;
+
+use trimtab_wire::catalogue::Catalogue;
+
+use crate::args::Common;
+use crate::catalogue;
+use crate::exit::Failure;
+use crate::ui::Terminal;
+use crate::ui::number;
+use crate::ui::visible::visible;
+
+/// Runs the verb.
+pub(super) fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let path = catalogue::own_path()?;
+    let removed = match fs::remove_file(&path) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(error.into()),
+    };
+    let models = Catalogue::embedded().ids().count();
+    if common.json {
+        let report = serde_json::json!({"path": path, "removed": removed, "models": models});
+        terminal.json(&report)?;
+        return Ok(());
+    }
+    let shown = path.display().to_string();
+    let did = if removed { "removed" } else { "there is no" };
+    terminal.note(&format!(
+        "{did} {}; the built-in catalogue has {}",
+        visible(&shown),
+        number::counted(models, "model")
+    ));
+    Ok(())
+}

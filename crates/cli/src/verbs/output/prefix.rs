@@ -1,0 +1,117 @@
+//! Sessions and outputs by the beginning of their names.
+
+use trimtab::store::{SessionId, Store};
+
+use super::place::{Place, session_id};
+use crate::exit::Failure;
+use crate::ui::visible::visible;
+
+/// How many candidates are listed.
+const LISTED: usize = 8;
+
+/// The one of `names` that `given` means: the same, or the only one that begins like it, in the
+/// whole, behind a `/` or behind `chat-`. None if there is none; an error that lists them if there are several.
+pub fn unique_name<'a>(
+    given: &str,
+    what: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<Option<&'a str>, Failure> {
+    let mut found: Vec<&str> = names.filter(|name| begins(name, given)).collect();
+    found.sort_unstable();
+    found.dedup();
+    if let Some(same) = found.iter().find(|name| **name == given) {
+        return Ok(Some(same));
+    }
+    match found.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        several => Err(Failure::input(
+            format!("{} {what}s begin with '{}'", several.len(), visible(given)),
+            format!("give more of it; these are {}", listed(several)),
+        )),
+    }
+}
+
+fn begins(name: &str, given: &str) -> bool {
+    let parts = name
+        .match_indices('/')
+        .filter_map(|(at, _)| name.get(at + 1..));
+    let mut parts = parts.chain([name]).chain(name.strip_prefix("chat-"));
+    !given.is_empty() && parts.any(|part| part.starts_with(given))
+}
+
+fn listed(names: &[&str]) -> String {
+    let shown = names
+        .iter()
+        .take(LISTED)
+        .map(|name| visible(name).into_owned());
+    let shown: Vec<String> = shown.collect();
+    let more = match names.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(", "))
+}
+
+impl Place {
+    /// The session that `given` means; the name as it is, if the store has none like it.
+    pub fn session(&self, given: &str) -> Result<SessionId, Failure> {
+        let sessions = self.store.sessions().map_err(|error| self.failed(&error))?;
+        let names = sessions.iter().map(|info| info.session.as_str());
+        let name = unique_name(given, "session", names)?.unwrap_or(given);
+        session_id(name)
+    }
+
+    /// The ref that `given` means in a session and those above it; itself, if there is none like
+    /// it.
+    pub fn output(&self, session: &SessionId, given: &str) -> Result<String, Failure> {
+        if self.store.metadata(session, given).is_ok() {
+            return Ok(given.to_owned());
+        }
+        let sessions = self.store.sessions().map_err(|error| self.failed(&error))?;
+        let mut ids = Vec::new();
+        let mut at = Some(session);
+        // No more steps than there are sessions: parents cannot go round in circles.
+        for _ in 0..=sessions.len() {
+            let Some(session) = at else { break };
+            let outputs = self
+                .store
+                .list(session)
+                .map_err(|error| self.failed(&error))?;
+            ids.extend(
+                outputs
+                    .into_iter()
+                    .map(|output| output.reference.id().to_owned()),
+            );
+            let info = sessions.iter().find(|info| info.session == *session);
+            at = info.and_then(|info| info.parent.as_ref());
+        }
+        let names = ids.iter().map(String::as_str);
+        Ok(unique_name(given, "output", names)?
+            .unwrap_or(given)
+            .to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_by_the_beginning_of_any_part() {
+        let names = [
+            "chat-20260101-aaaa",
+            "proxy/8e01/messages/4ee4",
+            "proxy/8e01/chat/77",
+        ];
+        let found = |given| unique_name(given, "session", names.into_iter());
+        assert_eq!(found("4ee").unwrap(), Some("proxy/8e01/messages/4ee4"));
+        assert_eq!(found("2026").unwrap(), Some("chat-20260101-aaaa"));
+        assert_eq!(found("zz").unwrap(), None);
+        assert_eq!(found("").unwrap(), None);
+        let several = found("proxy/8e").unwrap_err();
+        assert!(several.to_string().contains("2 sessions begin with"));
+        let same = unique_name("a", "output", ["a", "ab"].into_iter());
+        assert_eq!(same.unwrap(), Some("a"));
+    }
+}

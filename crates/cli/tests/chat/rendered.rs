@@ -1,0 +1,73 @@
+//! How answers and what was typed look on a terminal.
+
+use crate::run::Place;
+use crate::tmux::Pane;
+
+/// An answer in Markdown.
+const MARKDOWN: &str = r###"[
+  {"text": "## The result\n\nIt is **very** good, see `main.rs`:\n\n- first\n- second\n\n```rust\nfn main() {}\n```\n\n| name | size |\n|---|--:|\n| `a.rs` | 12 |\n| longer.rs | 3 |\n\nThat is all."},
+  {"text": "I read it."}
+]"###;
+
+#[test]
+fn markdown_is_rendered_on_a_terminal() {
+    let place = Place::new();
+    let model = place.script(MARKDOWN);
+    let Some(pane) = Pane::start(place, (80, 40), &["--model", &model]) else {
+        return;
+    };
+    pane.wait_for_prompt();
+    pane.line("what is it?");
+    let screen = pane.wait_for("That is all.");
+    let expected = "The result\n\nIt is very good, see main.rs:\n\n\u{2022} first\n\u{2022} second\n\n\
+                    ```rust\nfn main() {}\n```\n\nname       size\n";
+    assert!(screen.contains(expected), "{screen}");
+    assert!(
+        screen.contains("a.rs       12\nlonger.rs  3\n\nThat is all."),
+        "{screen}"
+    );
+    let colours = pane.colours();
+    assert!(colours.contains("\u{1b}[1mThe result"), "{colours}");
+    assert!(colours.contains("\u{1b}[1mvery"), "{colours}");
+}
+
+#[test]
+fn markdown_stays_as_it_is_where_there_is_no_terminal() {
+    let place = Place::new();
+    let model = place.script(MARKDOWN);
+    let piped = place.chat_with(&["--model", &model], "what is it?\n");
+    assert!(
+        piped.stdout.contains("It is **very** good, see `main.rs`:"),
+        "{}",
+        piped.stdout
+    );
+    let printed = place.chat(&["--model", &model, "--print", "what is it?"]);
+    assert!(
+        printed
+            .stdout
+            .starts_with("## The result\n\nIt is **very**"),
+        "{}",
+        printed.stdout
+    );
+}
+
+#[test]
+fn a_long_paste_is_shown_in_one_line() {
+    let place = Place::new();
+    let model = place.script(MARKDOWN);
+    let Some(pane) = Pane::start(place, (80, 40), &["--model", &model]) else {
+        return;
+    };
+    pane.wait_for_prompt();
+    let lines: Vec<String> = (1..=25).map(|n| format!("pasted line {n}")).collect();
+    pane.paste(&lines.join("\n"));
+    pane.wait_for("pasted line 25");
+    pane.press(&["Enter"]);
+    let screen = pane.wait_for("The result");
+    assert!(
+        screen.contains("> pasted line 1 [25 lines, 365 characters]"),
+        "{screen}"
+    );
+    assert!(!screen.contains("pasted line 2\n"), "{screen}");
+    assert!(!screen.contains("pasted line 25"), "{screen}");
+}
