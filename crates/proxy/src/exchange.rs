@@ -106,7 +106,7 @@ impl Exchange {
         record.tokens_before = self.outgoing.tokens_before;
         let ours = self.is_ours() || managed.mode == Mode::Observe;
         record.tokens_after = if ours {
-            self.outgoing.tokens
+            self.outgoing.tokens_after
         } else {
             self.outgoing.tokens_before
         };

@@ -217,6 +217,7 @@ impl Work {
             outgoing: Outgoing {
                 body: None,
                 tokens_before: 0,
+                tokens_after: 0,
                 tokens: 0,
                 answer: None,
                 offered: false,

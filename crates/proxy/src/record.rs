@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
-use trimtab_model::{Dialect, Usage};
+use trimtab_model::{Dialect, SavedTokens, Usage};
 
 use crate::access::{AuditLog, CountedRequest};
 
@@ -79,9 +79,10 @@ pub struct Record {
     pub detail: String,
     /// The status that the client got.
     pub status: u16,
-    /// Estimate of the window as it came, in tokens.
+    /// Estimate of the prompt as it came, in tokens: messages and tools.
     pub tokens_before: u64,
-    /// Estimate of the window as it was sent, in tokens.
+    /// Estimate of the prompt as it was sent, in tokens by the same measure. If the action is
+    /// `observed`, as it would have been sent.
     pub tokens_after: u64,
     /// The model's window in tokens; 0 if it is not known.
     pub window: u64,
@@ -111,6 +112,32 @@ pub struct Record {
     pub bytes_out: u64,
     /// True if the answer did not end by itself.
     pub cut: bool,
+}
+
+impl Record {
+    /// True if a model answered it.
+    pub fn is_answered_call(&self) -> bool {
+        self.dialect.is_some() && self.status < 400 && self.action != Action::Answered
+    }
+
+    /// What it took of a model, and what it would have taken without us. Everything that is
+    /// said about saved tokens is a sum of these.
+    pub fn saved_tokens(&self) -> SavedTokens {
+        if !self.is_answered_call() {
+            return SavedTokens::default();
+        }
+        let reported = self.usage.map(|usage| usage.prompt());
+        let sent = match self.action {
+            Action::Asked => SavedTokens::of_extra(reported.unwrap_or_default()),
+            Action::Edited => {
+                let window = Some(self.window).filter(|window| *window > 0);
+                SavedTokens::of_changed(self.tokens_before, self.tokens_after, reported, window)
+            }
+            _ => SavedTokens::of_unchanged(reported.unwrap_or(self.tokens_before)),
+        };
+        let hidden = self.hidden.map_or(0, |usage| usage.prompt());
+        sent + SavedTokens::of_extra(hidden)
+    }
 }
 
 impl fmt::Display for Record {
@@ -172,10 +199,16 @@ pub struct Report {
     /// Of those, passed on as they came although they were looked into, because something of
     /// ours failed or was too slow.
     pub failed_open: u64,
-    /// Tokens of the windows as they came.
+    /// Tokens of all prompts, as they would have been sent without us.
     pub tokens_before: u64,
-    /// Tokens of the windows as they were sent.
+    /// Tokens of all prompts that were sent, those for summaries and for answers that no client
+    /// sees included.
     pub tokens_after: u64,
+    /// The difference: below zero if more was sent.
+    pub tokens_saved: i64,
+    /// Calls that would not have fit their model's window without us. Each counts as a full
+    /// window before.
+    pub over_window: u64,
     /// What the providers reported, added up.
     pub usage: Usage,
     /// Overflows that were recovered from.
@@ -262,8 +295,11 @@ fn add(report: &mut Report, record: &Record) {
     report.edited += u64::from(record.action == Action::Edited);
     report.failed_open += u64::from(OUR_FAILURES.contains(&record.reason));
     report.over_memory += u64::from(record.reason == "memory");
-    report.tokens_before += record.tokens_before;
-    report.tokens_after += record.tokens_after;
+    let compared = record.saved_tokens();
+    report.tokens_before += compared.without;
+    report.tokens_after += compared.with;
+    report.tokens_saved += compared.saved();
+    report.over_window += compared.over_window;
     report.recovered += u64::from(record.recoveries > 0 && record.status < 300);
     report.retrievals += u64::from(record.retrievals);
     report.silent_overflows += u64::from(record.silent_overflow);

@@ -13,6 +13,7 @@ mod demo;
 mod doctor;
 mod model;
 mod run;
+mod savings;
 mod sdk;
 mod serve;
 mod talk;

@@ -25,9 +25,12 @@ use crate::ours;
 pub(crate) struct Outgoing {
     /// The body; none if it is sent as it came.
     pub(crate) body: Option<Bytes>,
-    /// Estimate of what came, in tokens.
+    /// What came, in tokens.
     pub(crate) tokens_before: u64,
-    /// Estimate of what is sent, in tokens.
+    /// What is sent, in tokens by the same measure; the same figure if it is what came.
+    pub(crate) tokens_after: u64,
+    /// What the session expects a provider to count for what is sent, in tokens. It rests on
+    /// figures that were reported before, so it cannot be compared with the other two.
     pub(crate) tokens: u64,
     /// How long an answer it asks for, in tokens, where it says so.
     pub(crate) answer: Option<u64>,
@@ -116,15 +119,33 @@ impl Branch {
         }
         let body = self.carry_out(scan, whole, prints)?;
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
+        let ours = offered.then(|| ours::of(scan.dialect()).measure);
+        let (tokens_before, tokens_after) = self.compared(body.is_some(), ours)?;
         Ok(Outgoing {
             body,
             repairs,
-            tokens_before: self.came.max(tokens),
+            tokens_before,
+            tokens_after,
             tokens,
             answer: limit.or(scan.answer_limit()),
             offered,
             window: self.session.windows(),
         })
+    }
+
+    /// The tokens of what came and of what is sent, by the same measure: messages and tools of
+    /// both, as the model is known to count. `ours` are the tools that are added.
+    fn compared(
+        &mut self,
+        is_changed: bool,
+        ours: Option<Measure>,
+    ) -> Result<(u64, u64), SessionError> {
+        let tools = self.tools.1;
+        let window = self.session.window()?.measures().total();
+        let calibration = self.session.calibration();
+        let before = calibration.tokens(&(self.came + tools));
+        let after = calibration.tokens(&(window + tools + ours.unwrap_or_default()));
+        Ok((before, if is_changed { after } else { before }))
     }
 
     /// The kinds of repairs in the window, each once.

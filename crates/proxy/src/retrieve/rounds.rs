@@ -35,6 +35,8 @@ pub(super) struct Outcome(Arc<Mutex<Served>>);
 struct Served {
     usage: Option<Usage>,
     hidden: Option<Usage>,
+    /// The tokens of the window that was answered last, as it came and as it was sent.
+    tokens: Option<(u64, u64)>,
     retrievals: u32,
 }
 
@@ -62,6 +64,9 @@ impl Watch for Outcome {
             record.usage = served.usage;
             record.hidden = served.hidden;
             record.retrievals = served.retrievals;
+            if let Some(tokens) = served.tokens {
+                (record.tokens_before, record.tokens_after) = tokens;
+            }
         });
     }
 }
@@ -101,9 +106,13 @@ impl Server {
     /// Tells session and record what the provider reported.
     pub(super) fn learn(&self, usage: Usage, called: bool) -> JoinHandle<()> {
         let usage = (usage != Usage::default()).then_some(usage);
-        self.outcome.with(|served| served.reported(usage));
+        let outgoing = &self.exchange.outgoing;
+        self.outcome.with(|served| {
+            served.reported(usage);
+            served.tokens = Some((outgoing.tokens_before, outgoing.tokens_after));
+        });
         let managed = Arc::clone(&self.exchange.managed);
-        let (seen, window) = (Seen::whole(usage, called), self.exchange.outgoing.window);
+        let (seen, window) = (Seen::whole(usage, called), outgoing.window);
         tokio::spawn(learn_later(managed, window, seen))
     }
 

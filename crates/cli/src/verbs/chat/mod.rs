@@ -14,7 +14,7 @@ mod screen;
 mod sessions;
 mod shown;
 mod talk;
-mod text;
+pub(crate) mod text;
 
 use std::path::PathBuf;
 

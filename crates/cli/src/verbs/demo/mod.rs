@@ -16,8 +16,8 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 use trimtab::store::FolderStore;
-use trimtab_model::Usage;
-use trimtab_proxy::{PORT, Proxy, ProxyConfig, Running, StartError};
+use trimtab_model::{SavedTokens, Usage};
+use trimtab_proxy::{PORT, Proxy, ProxyConfig, Record, Running, StartError};
 
 use self::provider::{AnsweredCall, DemoProvider};
 use self::report::{Call, Report, Sum};
@@ -25,6 +25,8 @@ use self::session::{Round, Session};
 use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
+use crate::proxy::line::request_line;
+use crate::proxy::log::{self, Log, is_traffic};
 use crate::proxy::settings::rule;
 use crate::proxy::signals::Orders;
 use crate::proxy::{block_on, refused, stuck};
@@ -80,7 +82,11 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     block_on(async {
         let mut orders = Orders::new()?;
         let folder = tempfile::tempdir()?;
-        let stage = Stage::set(args, &folder).await?;
+        let mut stage = Stage::set(args, &folder).await?;
+        if !common.json {
+            write!(terminal.out(), "{}", picture::opening(args.window))?;
+            terminal.out().flush()?;
+        }
         let report = stage.play(args, terminal).await?;
         print(&report, common, terminal)?;
         if args.once {
@@ -88,7 +94,12 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
             return Ok(());
         }
         terminal.say(&serving(stage.proxy.address()));
-        orders.stop().await;
+        loop {
+            tokio::select! {
+                () = orders.stop() => break,
+                Some(record) = stage.log.recv() => tell(&record, terminal),
+            }
+        }
         tokio::select! {
             () = stage.proxy.shutdown() => {}
             () = orders.stop() => {}
@@ -112,9 +123,13 @@ fn parse_window(text: &str) -> Result<u64, String> {
 
 fn serving(address: SocketAddr) -> String {
     format!(
-        "still serving on http://{address} with the scripted model; Ctrl-C ends it\n  \
-         Anthropic clients:  ANTHROPIC_BASE_URL=http://{address}\n  \
-         with a real model:  trimtab serve, or trimtab wrap claude"
+        "still serving on http://{address} with the scripted model; try\n\n\
+         curl http://{address}/v1/messages \\\n  \
+         -H 'content-type: application/json' -H 'x-api-key: demo' \\\n  \
+         -H 'anthropic-version: 2023-06-01' \\\n  \
+         -d '{{\"model\": \"{MODEL}\", \"max_tokens\": 64,\n       \
+         \"messages\": [{{\"role\": \"user\", \"content\": \"hello\"}}]}}'\n\n\
+         with a real model: trimtab serve, or trimtab wrap claude; Ctrl-C ends this"
     )
 }
 
@@ -124,10 +139,17 @@ fn print(report: &Report, common: &Common, terminal: &mut Terminal) -> Result<()
     } else {
         let picture = picture::calls(report, terminal.has_colour());
         let summary = picture::summary(report);
-        write!(terminal.out(), "{picture}\n{summary}")?;
+        write!(terminal.out(), "\n{picture}\n{summary}\n")?;
     }
     terminal.out().flush()?;
     Ok(())
+}
+
+/// Tells of a request that came after the report.
+fn tell(record: &Record, terminal: &mut Terminal) {
+    if is_traffic(record) {
+        terminal.note(&request_line(record));
+    }
 }
 
 /// The session, the two upstreams and the proxy before one of them.
@@ -138,6 +160,8 @@ struct Stage {
     /// With the small window.
     strict: DemoProvider,
     proxy: Running,
+    /// What the proxy did.
+    log: Log,
 }
 
 impl Stage {
@@ -150,8 +174,10 @@ impl Stage {
             models: vec![rule(args.window)],
             ..ProxyConfig::to_upstream(strict.url())
         };
+        let (proxy, log) = start(args.listen, config, folder).await?;
         Ok(Self {
-            proxy: start(args.listen, config, folder).await?,
+            proxy,
+            log,
             session,
             boundless,
             strict,
@@ -159,7 +185,7 @@ impl Stage {
     }
 
     /// Plays the session both ways.
-    async fn play(&self, args: &Args, terminal: &Terminal) -> Result<Report, Failure> {
+    async fn play(&mut self, args: &Args, terminal: &Terminal) -> Result<Report, Failure> {
         let begun = Instant::now();
         let without = self
             .play_at(&self.boundless.url(), "without trimtab", terminal)
@@ -175,6 +201,10 @@ impl Stage {
             .find(MODEL)
             .map_err(|unknown| stuck(&unknown.to_string()))?;
         let figures = self.proxy.report();
+        let mut claimed = SavedTokens::default();
+        while let Ok(record) = self.log.try_recv() {
+            claimed += record.saved_tokens();
+        }
         let calls: Vec<Call> = self
             .session
             .rounds()
@@ -192,6 +222,7 @@ impl Stage {
             calls,
             without: Sum::of(&without, &found.model),
             with: Sum::of(&all, &found.model),
+            claimed,
             violations: self.strict.violations(),
             recovered: figures.recovered,
             retrievals: figures.retrievals,
@@ -238,7 +269,7 @@ async fn start(
     listen: Option<SocketAddr>,
     config: ProxyConfig,
     folder: &TempDir,
-) -> Result<Running, Failure> {
+) -> Result<(Running, Log), Failure> {
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let store = FolderStore::open(folder.path().join("store"));
     let store = Arc::new(store.map_err(|error| stuck(&error.to_string()))?);
@@ -248,8 +279,10 @@ async fn start(
             listen,
             ..config.clone()
         };
-        match Proxy::start(config, Arc::clone(&store) as _).await {
-            Ok(running) => return Ok(running),
+        let (sink, records) = log::channel();
+        let proxy = Proxy::new(config, Arc::clone(&store) as _).log(sink);
+        match proxy.run().await {
+            Ok(running) => return Ok((running, records)),
             Err(StartError::Config(error)) => return Err(refused(&error)),
             Err(error) => last = Some(error.to_string()),
         }
