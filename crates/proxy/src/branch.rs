@@ -22,7 +22,7 @@ use crate::prints::{Print, Trail, print_of};
 use crate::unwritten::{Due, ReadUntil};
 use compose::Refs;
 
-pub(crate) use compose::{LEAST_ANSWER, Outgoing, Ways};
+pub(crate) use compose::{LEAST_ANSWER, Outgoing, PromptSizes, Ways};
 
 /// A window of so many tokens can always be thought about while a connection waits.
 const QUICK_WINDOW: u64 = 300_000;

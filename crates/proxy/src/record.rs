@@ -9,6 +9,8 @@ use serde::Serialize;
 use trimtab_model::{Dialect, SavedTokens, Usage};
 
 use crate::access::{AuditLog, CountedRequest};
+use crate::branch::PromptSizes;
+use crate::token_fit::TokenFits;
 
 /// What was done with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -84,6 +86,12 @@ pub struct Record {
     /// Estimate of the prompt as it was sent, in tokens by the same measure. If the action is
     /// `observed`, as it would have been sent.
     pub tokens_after: u64,
+    /// The same two by the plain estimate, before anything is known of the model.
+    #[serde(skip)]
+    pub estimate: (u64, u64),
+    /// What it took of a model, and what it would have taken without us. Everything that is
+    /// said about saved tokens is a sum of these.
+    pub saved: SavedTokens,
     /// The model's window in tokens; 0 if it is not known.
     pub window: u64,
     /// What the provider reported.
@@ -120,23 +128,36 @@ impl Record {
         self.dialect.is_some() && self.status < 400 && self.action != Action::Answered
     }
 
-    /// What it took of a model, and what it would have taken without us. Everything that is
-    /// said about saved tokens is a sum of these.
-    pub fn saved_tokens(&self) -> SavedTokens {
+    pub(crate) fn set_sizes(&mut self, sizes: PromptSizes) {
+        (self.tokens_before, self.tokens_after) = sizes.tokens;
+        self.estimate = sizes.estimate;
+    }
+
+    /// What it took and would have taken, with what the session learned from reported usage.
+    fn saved_tokens(&self, fits: &mut TokenFits) -> SavedTokens {
         if !self.is_answered_call() {
             return SavedTokens::default();
         }
         let reported = self.usage.map(|usage| usage.prompt());
-        let sent = match self.action {
+        let is_asked = self.action == Action::Asked;
+        let (came, changed) = self.estimate;
+        let is_changed = self.action == Action::Edited;
+        let sent = if is_changed { changed } else { came };
+        let factor = match reported.filter(|_| sent > 0 && !is_asked && !self.silent_overflow) {
+            Some(reported) => fits.learn(&self.session, sent, reported),
+            None => fits.factor(&self.session),
+        };
+        let scaled = |tokens: u64| scaled(tokens, factor);
+        let saved = match self.action {
             Action::Asked => SavedTokens::of_extra(reported.unwrap_or_default()),
             Action::Edited => {
                 let window = Some(self.window).filter(|window| *window > 0);
-                SavedTokens::of_changed(self.tokens_before, self.tokens_after, reported, window)
+                SavedTokens::of_changed(scaled(came), scaled(sent), reported, window)
             }
-            _ => SavedTokens::of_unchanged(reported.unwrap_or(self.tokens_before)),
+            _ => SavedTokens::of_unchanged(reported.unwrap_or(scaled(came))),
         };
         let hidden = self.hidden.map_or(0, |usage| usage.prompt());
-        sent + SavedTokens::of_extra(hidden)
+        saved + SavedTokens::of_extra(hidden)
     }
 }
 
@@ -242,6 +263,7 @@ pub type Sink = Box<dyn Fn(&Record) + Send + Sync>;
 /// Adds records up, and hands them on.
 pub(crate) struct Book {
     report: Mutex<Report>,
+    fits: Mutex<TokenFits>,
     sink: Option<Sink>,
     audit: Arc<AuditLog>,
 }
@@ -250,6 +272,7 @@ impl Book {
     pub(crate) fn new(sink: Option<Sink>, audit: Arc<AuditLog>) -> Self {
         Self {
             report: Mutex::default(),
+            fits: Mutex::default(),
             sink,
             audit,
         }
@@ -268,7 +291,10 @@ impl Book {
         self.with(|report| report.open += 1);
     }
 
-    fn end(&self, record: &Record) {
+    fn end(&self, record: &mut Record) {
+        if let Ok(mut fits) = self.fits.lock() {
+            record.saved = record.saved_tokens(&mut fits);
+        }
         self.with(|report| add(report, record));
         self.audit.request(record);
         if let Some(sink) = &self.sink {
@@ -295,17 +321,26 @@ fn add(report: &mut Report, record: &Record) {
     report.edited += u64::from(record.action == Action::Edited);
     report.failed_open += u64::from(OUR_FAILURES.contains(&record.reason));
     report.over_memory += u64::from(record.reason == "memory");
-    let compared = record.saved_tokens();
-    report.tokens_before += compared.without;
-    report.tokens_after += compared.with;
-    report.tokens_saved += compared.saved();
-    report.over_window += compared.over_window;
+    report.tokens_before += record.saved.without;
+    report.tokens_after += record.saved.with;
+    report.tokens_saved += record.saved.saved();
+    report.over_window += record.saved.over_window;
     report.recovered += u64::from(record.recoveries > 0 && record.status < 300);
     report.retrievals += u64::from(record.retrievals);
     report.silent_overflows += u64::from(record.silent_overflow);
     for usage in [record.usage, record.hidden].into_iter().flatten() {
         report.usage = report.usage + usage;
     }
+}
+
+/// `tokens` of ours in tokens of the provider's.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the conversion saturates, and the factor is above zero"
+)]
+fn scaled(tokens: u64, factor: f64) -> u64 {
+    (tokens as f64 * factor).round() as u64
 }
 
 /// Milliseconds since 1970.
@@ -360,6 +395,6 @@ impl Drop for Note {
         if let Some(counted) = &mut self.counted {
             counted.charge_rest(self.record.bytes_in);
         }
-        self.book.end(&self.record);
+        self.book.end(&mut self.record);
     }
 }

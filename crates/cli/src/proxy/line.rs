@@ -44,7 +44,7 @@ fn told(record: &Record) -> String {
         // Writing into a String cannot fail.
         let _ = write!(told, "status {}, ", record.status);
     }
-    let tokens = record.saved_tokens();
+    let tokens = record.saved;
     let (came, sent) = (short(tokens.without), short(tokens.with));
     match record.action {
         Action::Edited if tokens.without > 0 => {
@@ -113,7 +113,7 @@ fn field(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab_model::{Dialect, Usage};
+    use trimtab_model::{Dialect, SavedTokens, Usage};
 
     /// The line without its styles.
     fn plain(record: &Record) -> String {
@@ -131,8 +131,7 @@ mod tests {
             session: "proxy/8e01aa/messages/4ee4a1b2c3d4".to_owned(),
             action: Action::Edited,
             status: 200,
-            tokens_before: 58_000,
-            tokens_after: 31_000,
+            saved: SavedTokens::of_changed(58_000, 31_000, Some(32_000), None),
             usage: Some(Usage {
                 input: 32_000,
                 ..Usage::default()
@@ -166,6 +165,7 @@ mod tests {
         let failed = Record {
             status: 529,
             action: Action::Unchanged,
+            saved: SavedTokens::default(),
             ..edited()
         };
         assert!(plain(&failed).ends_with("status 529, unchanged"));

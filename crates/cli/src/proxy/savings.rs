@@ -1,6 +1,6 @@
 //! What the proxy saved, in tokens and in money.
 //!
-//! Tokens are those of `Record::saved_tokens`, added up. Money is what the provider reported, at
+//! Tokens are those of `Record::saved`, added up. Money is what the provider reported, at
 //! the catalogue's prices, against what the prompts would have cost as they came, with the prompt
 //! cache counted in our disfavour: where the provider's cache is in use at all, everything that a
 //! session had sent before is taken as cached. A call that would not have fit the window counts
@@ -79,7 +79,7 @@ impl Savings {
         if !record.is_answered_call() {
             return;
         }
-        let tokens = record.saved_tokens();
+        let tokens = record.saved;
         self.total.tokens += tokens;
         if record.action == Action::Asked {
             return self.add_summary(record);
@@ -233,8 +233,18 @@ mod tests {
             status: 200,
             tokens_before: before,
             tokens_after: after,
+            saved: SavedTokens::of_changed(before, after, Some(usage.prompt()), None),
             usage: Some(usage),
             ..Record::default()
+        }
+    }
+
+    /// The same of a call that took `usage` and nothing else.
+    fn as_it_came(action: Action, before: u64, usage: Usage) -> Record {
+        Record {
+            action,
+            saved: SavedTokens::of_unchanged(usage.prompt()),
+            ..record(1_000, before, 10_000, usage)
         }
     }
 
@@ -314,10 +324,7 @@ mod tests {
         };
         // Whatever the estimates say.
         for (action, before) in [(Action::Unchanged, 10_000), (Action::Observed, 90_000)] {
-            savings.add(&Record {
-                action,
-                ..record(1_000, before, 10_000, usage)
-            });
+            savings.add(&as_it_came(action, before, usage));
         }
         assert!(savings.total().saved.abs() < 1e-12);
         assert_eq!(savings.total().tokens.saved(), 0);
@@ -333,6 +340,7 @@ mod tests {
         };
         let asked = Record {
             action: Action::Asked,
+            saved: SavedTokens::of_extra(usage.prompt()),
             ..record(1, 0, 0, usage)
         };
         savings.add(&asked);
@@ -354,10 +362,11 @@ mod tests {
         };
         savings.add(&record(1, 110_000, 10_000, usage));
         let before = savings.total().clone();
-        let asked = Record {
+        let mut asked = Record {
             hidden: Some(usage),
             ..record(2, 110_000, 10_000, usage)
         };
+        asked.saved += SavedTokens::of_extra(usage.prompt());
         savings.add(&asked);
         let total = savings.total();
         // Twice 10,000 tokens at $4 a million were spent, once 10,000 of them on asking.
@@ -380,7 +389,7 @@ mod tests {
             ..Usage::default()
         };
         savings.add(&Record {
-            window: 60_000,
+            saved: SavedTokens::of_changed(110_000, 10_000, Some(10_000), Some(60_000)),
             ..record(1, 110_000, 10_000, usage)
         });
         let total = savings.total();

@@ -25,12 +25,10 @@ use crate::ours;
 pub(crate) struct Outgoing {
     /// The body; none if it is sent as it came.
     pub(crate) body: Option<Bytes>,
-    /// What came, in tokens.
-    pub(crate) tokens_before: u64,
-    /// What is sent, in tokens by the same measure; the same figure if it is what came.
-    pub(crate) tokens_after: u64,
+    /// What came and what is sent.
+    pub(crate) sizes: PromptSizes,
     /// What the session expects a provider to count for what is sent, in tokens. It rests on
-    /// figures that were reported before, so it cannot be compared with the other two.
+    /// figures that were reported before, so it cannot be compared with the sizes.
     pub(crate) tokens: u64,
     /// How long an answer it asks for, in tokens, where it says so.
     pub(crate) answer: Option<u64>,
@@ -40,6 +38,16 @@ pub(crate) struct Outgoing {
     pub(crate) window: u64,
     /// What was repaired in it because the provider would have refused it.
     pub(crate) repairs: Vec<&'static str>,
+}
+
+/// A prompt as it came and as it is sent: messages and tools of both, by the same measure.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PromptSizes {
+    /// Tokens of what came and of what is sent, as the model is known to count; the same figure
+    /// if what is sent is what came.
+    pub(crate) tokens: (u64, u64),
+    /// The same by our plain estimate, which stays the same from call to call.
+    pub(crate) estimate: (u64, u64),
 }
 
 /// What may be done to a body beside its window.
@@ -120,12 +128,11 @@ impl Branch {
         let body = self.carry_out(scan, whole, prints)?;
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
         let ours = offered.then(|| ours::of(scan.dialect()).measure);
-        let (tokens_before, tokens_after) = self.compared(body.is_some(), ours)?;
+        let sizes = self.sizes(body.is_some(), ours)?;
         Ok(Outgoing {
             body,
             repairs,
-            tokens_before,
-            tokens_after,
+            sizes,
             tokens,
             answer: limit.or(scan.answer_limit()),
             offered,
@@ -133,19 +140,24 @@ impl Branch {
         })
     }
 
-    /// The tokens of what came and of what is sent, by the same measure: messages and tools of
-    /// both, as the model is known to count. `ours` are the tools that are added.
-    fn compared(
+    /// What came and what is sent. `ours` are the tools that are added.
+    fn sizes(
         &mut self,
         is_changed: bool,
         ours: Option<Measure>,
-    ) -> Result<(u64, u64), SessionError> {
+    ) -> Result<PromptSizes, SessionError> {
         let tools = self.tools.1;
-        let window = self.session.window()?.measures().total();
+        let came = self.came + tools;
+        let sent = if is_changed {
+            self.session.window()?.measures().total() + tools + ours.unwrap_or_default()
+        } else {
+            came
+        };
         let calibration = self.session.calibration();
-        let before = calibration.tokens(&(self.came + tools));
-        let after = calibration.tokens(&(window + tools + ours.unwrap_or_default()));
-        Ok((before, if is_changed { after } else { before }))
+        Ok(PromptSizes {
+            tokens: (calibration.tokens(&came), calibration.tokens(&sent)),
+            estimate: (came.tokens(), sent.tokens()),
+        })
     }
 
     /// The kinds of repairs in the window, each once.

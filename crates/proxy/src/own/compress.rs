@@ -76,7 +76,7 @@ fn compressed(managed: &Managed) -> Option<Value> {
     let outgoing = &managed.outgoing;
     let body = outgoing.body.as_ref().unwrap_or(&managed.work.body);
     let refs = managed.on_branch(|branch| Ok(branch.refs_shown()?)).ok()?;
-    let (before, after) = (outgoing.tokens_before, outgoing.tokens_after);
+    let (before, after) = outgoing.sizes.tokens;
     let compared = SavedTokens::of_changed(before, after, None, None);
     Some(json!({
         "messages": messages(managed.work.dialect, body)?,

@@ -13,7 +13,7 @@ use trimtab_model::{Call, Message, Output, Usage};
 use super::alone;
 use crate::answer::Assembler;
 use crate::body::Body;
-use crate::branch::{Branch, Outgoing, Trouble};
+use crate::branch::{Branch, Outgoing, PromptSizes, Trouble};
 use crate::client::Failed;
 use crate::deadline;
 use crate::exchange::{Exchange, learn_later};
@@ -35,8 +35,8 @@ pub(super) struct Outcome(Arc<Mutex<Served>>);
 struct Served {
     usage: Option<Usage>,
     hidden: Option<Usage>,
-    /// The tokens of the window that was answered last, as it came and as it was sent.
-    tokens: Option<(u64, u64)>,
+    /// The sizes of the prompt that was answered last.
+    sizes: Option<PromptSizes>,
     retrievals: u32,
 }
 
@@ -64,8 +64,8 @@ impl Watch for Outcome {
             record.usage = served.usage;
             record.hidden = served.hidden;
             record.retrievals = served.retrievals;
-            if let Some(tokens) = served.tokens {
-                (record.tokens_before, record.tokens_after) = tokens;
+            if let Some(sizes) = served.sizes {
+                record.set_sizes(sizes);
             }
         });
     }
@@ -109,7 +109,7 @@ impl Server {
         let outgoing = &self.exchange.outgoing;
         self.outcome.with(|served| {
             served.reported(usage);
-            served.tokens = Some((outgoing.tokens_before, outgoing.tokens_after));
+            served.sizes = Some(outgoing.sizes);
         });
         let managed = Arc::clone(&self.exchange.managed);
         let (seen, window) = (Seen::whole(usage, called), outgoing.window);

@@ -203,7 +203,7 @@ impl Stage {
         let figures = self.proxy.report();
         let mut claimed = SavedTokens::default();
         while let Ok(record) = self.log.try_recv() {
-            claimed += record.saved_tokens();
+            claimed += record.saved;
         }
         let calls: Vec<Call> = self
             .session
