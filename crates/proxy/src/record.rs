@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, SavedTokens, Usage};
 
 use crate::access::{AuditLog, CountedRequest};
@@ -86,9 +87,9 @@ pub struct Record {
     /// Estimate of the prompt as it was sent, in tokens by the same measure. If the action is
     /// `observed`, as it would have been sent.
     pub tokens_after: u64,
-    /// The same two by the plain estimate, before anything is known of the model.
+    /// What the prompt was made of, as it came and as it was sent.
     #[serde(skip)]
-    pub estimate: (u64, u64),
+    pub measures: (Measure, Measure),
     /// What it took of a model, and what it would have taken without us. Everything that is
     /// said about saved tokens is a sum of these.
     pub saved: SavedTokens,
@@ -130,7 +131,7 @@ impl Record {
 
     pub(crate) fn set_sizes(&mut self, sizes: PromptSizes) {
         (self.tokens_before, self.tokens_after) = sizes.tokens;
-        self.estimate = sizes.estimate;
+        self.measures = sizes.measures;
     }
 
     /// What it took and would have taken, with what the session learned from reported usage.
@@ -139,22 +140,25 @@ impl Record {
             return SavedTokens::default();
         }
         let reported = self.usage.map(|usage| usage.prompt());
-        let is_asked = self.action == Action::Asked;
-        let (came, changed) = self.estimate;
+        let (came, changed) = self.measures;
         let is_changed = self.action == Action::Edited;
         let sent = if is_changed { changed } else { came };
-        let factor = match reported.filter(|_| sent > 0 && !is_asked && !self.silent_overflow) {
-            Some(reported) => fits.learn(&self.session, sent, reported),
-            None => fits.factor(&self.session),
-        };
-        let scaled = |tokens: u64| scaled(tokens, factor);
+        let is_managed = sent != Measure::default() && !self.silent_overflow;
+        if let Some(reported) = reported.filter(|_| is_managed) {
+            fits.learn(&self.session, sent, reported);
+        }
         let saved = match self.action {
             Action::Asked => SavedTokens::of_extra(reported.unwrap_or_default()),
             Action::Edited => {
                 let window = Some(self.window).filter(|window| *window > 0);
-                SavedTokens::of_changed(scaled(came), scaled(sent), reported, window)
+                let tokens = |text: Measure| fits.tokens(&self.session, &text);
+                // Some kinds of text may have become more, such as the tools of ours.
+                let difference = tokens(came - sent) - tokens(sent - came);
+                let sent = self.tokens_after;
+                let came = sent.saturating_add_signed(difference);
+                SavedTokens::of_changed(came, sent, reported, window)
             }
-            _ => SavedTokens::of_unchanged(reported.unwrap_or(scaled(came))),
+            _ => SavedTokens::of_unchanged(reported.unwrap_or(self.tokens_before)),
         };
         let hidden = self.hidden.map_or(0, |usage| usage.prompt());
         saved + SavedTokens::of_extra(hidden)
@@ -331,16 +335,6 @@ fn add(report: &mut Report, record: &Record) {
     for usage in [record.usage, record.hidden].into_iter().flatten() {
         report.usage = report.usage + usage;
     }
-}
-
-/// `tokens` of ours in tokens of the provider's.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the conversion saturates, and the factor is above zero"
-)]
-fn scaled(tokens: u64, factor: f64) -> u64 {
-    (tokens as f64 * factor).round() as u64
 }
 
 /// Milliseconds since 1970.

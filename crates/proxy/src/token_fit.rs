@@ -1,18 +1,37 @@
-//! How many tokens a provider counts for one that we estimate, session by session.
+//! How many tokens a provider would count for what was left out of a prompt.
 //!
 //! The calibration of the estimator is for decisions: it learns for all texts of a model, and
-//! slowly. Here it is only asked how what was left out of one session would have counted, and
-//! that is of the same kind as what was sent.
+//! slowly. Here the question is how the text that was left out of one session would have
+//! counted. The answer is in the same session: by how much the reported prompts grew when text
+//! of the same kind was added to them.
 
 use std::collections::HashMap;
 
+use trimtab_model::estimate::{Class, Measure};
+
 /// So many sessions are remembered; beyond, all are learned anew.
 const SESSIONS: usize = 4_096;
+/// So many increments of a session are remembered, the largest.
+const INCREMENTS: usize = 32;
 /// No provider is further from our estimate than this factor, either way.
 const MOST: f64 = 5.0;
-/// Prompts that differ in size by less than this share do not tell what more of a prompt costs:
-/// there the whole prompt stands in.
-const LEAST_SPREAD: f64 = 0.05;
+/// How much less text of another kind says, as a power of how alike the two are.
+const SHARPNESS: i32 = 8;
+/// What an increment that is nothing like the text still says.
+const LEAST_WEIGHT: f64 = 1e-3;
+/// A prompt that lost more than this share of what it gained is no increment.
+const MOST_LOST: u64 = 20;
+
+const CLASSES: [Class; 8] = [
+    Class::Letters,
+    Class::Digits,
+    Class::Punctuation,
+    Class::Blanks,
+    Class::TwoByte,
+    Class::Wide,
+    Class::Framing,
+    Class::Media,
+];
 
 /// What providers counted, by session.
 #[derive(Debug, Default)]
@@ -21,86 +40,155 @@ pub(crate) struct TokenFits {
 }
 
 impl TokenFits {
-    /// Takes in that the provider counted `reported` tokens for a prompt of the session that we
-    /// estimate to have `sent`; gives how much it counts for each of ours.
-    pub(crate) fn learn(&mut self, session: &str, sent: u64, reported: u64) -> f64 {
+    /// Takes in that the provider counted `reported` tokens for a prompt of the session.
+    pub(crate) fn learn(&mut self, session: &str, sent: Measure, reported: u64) {
         if self.sessions.len() >= SESSIONS && !self.sessions.contains_key(session) {
             self.sessions.clear();
         }
         let fit = self.sessions.entry(session.to_owned()).or_default();
-        fit.add(sent as f64, reported as f64);
-        fit.factor()
+        fit.add(sent, reported);
     }
 
-    /// How much the provider counts for each token of ours, where nothing was reported now.
-    pub(crate) fn factor(&self, session: &str) -> f64 {
-        self.sessions.get(session).map_or(1.0, TokenFit::factor)
+    /// How many tokens the provider would count for `text` in the session.
+    pub(crate) fn tokens(&self, session: &str, text: &Measure) -> i64 {
+        let factor = self
+            .sessions
+            .get(session)
+            .map_or(1.0, |fit| fit.factor(text));
+        rounded(text.tokens() as f64 * factor)
     }
 }
 
-/// Running sums of a line through all prompts of a session: a constant for what we do not see,
-/// and a factor for what we do.
-#[derive(Clone, Copy, Debug, Default)]
+/// What was counted in one session.
+#[derive(Debug, Default)]
 struct TokenFit {
-    prompts: f64,
-    sent: f64,
-    reported: f64,
-    sent_squared: f64,
-    product: f64,
+    /// The prompt that was reported last, and its tokens.
+    last: Option<(Measure, u64)>,
+    /// The largest increments from one prompt to the next, largest first.
+    increments: Vec<Increment>,
+}
+
+/// What was added to a prompt.
+#[derive(Clone, Copy, Debug)]
+struct Increment {
+    added: Measure,
+    counted: u64,
 }
 
 impl TokenFit {
-    fn add(&mut self, sent: f64, reported: f64) {
-        self.prompts += 1.0;
-        self.sent += sent;
-        self.reported += reported;
-        self.sent_squared += sent * sent;
-        self.product += sent * reported;
+    fn add(&mut self, sent: Measure, reported: u64) {
+        let (before, counted) = match self.last.replace((sent, reported)) {
+            Some((last, then)) => {
+                let (lost, added) = ((last - sent).tokens(), (sent - last).tokens());
+                if lost.saturating_mul(MOST_LOST) > added {
+                    return;
+                }
+                (last, reported.saturating_sub(then))
+            }
+            None => (Measure::default(), reported),
+        };
+        let added = sent - before;
+        if counted == 0 || added.tokens() == 0 {
+            return;
+        }
+        let largest = |other: &Increment| other.added.tokens() >= added.tokens();
+        let at = self.increments.partition_point(largest);
+        self.increments.insert(at, Increment { added, counted });
+        self.increments.truncate(INCREMENTS);
     }
 
-    fn factor(&self) -> f64 {
-        if self.sent <= 0.0 || self.reported <= 0.0 {
-            return 1.0;
+    /// How many tokens the provider counts for each one that we estimate of `text`.
+    fn factor(&self, text: &Measure) -> f64 {
+        let (mut counted, mut estimated) = (0.0, 0.0);
+        for increment in &self.increments {
+            let alike = likeness(&increment.added, text).powi(SHARPNESS);
+            let weight = alike.max(LEAST_WEIGHT);
+            counted += weight * increment.counted as f64;
+            estimated += weight * increment.added.tokens() as f64;
         }
-        let of_whole = self.reported / self.sent;
-        let mean = self.sent / self.prompts;
-        let spread = (self.sent_squared - self.sent * mean).max(0.0);
-        let together = self.product - self.reported * mean;
-        // The less the prompts differ, the more the whole prompt counts.
-        let weight = (LEAST_SPREAD * mean).powi(2) * self.prompts;
-        let factor = (together + weight * of_whole) / (spread + weight);
-        factor.clamp(1.0 / MOST, MOST)
+        if estimated > 0.0 {
+            (counted / estimated).clamp(1.0 / MOST, MOST)
+        } else {
+            1.0
+        }
     }
+}
+
+/// How alike two texts are in what they are made of: 1 for the same mixture, 0 for nothing in
+/// common.
+fn likeness(one: &Measure, other: &Measure) -> f64 {
+    let product = |a: &Measure, b: &Measure| -> f64 {
+        CLASSES
+            .iter()
+            .map(|class| a.class(*class) * b.class(*class))
+            .sum()
+    };
+    let lengths = (product(one, one) * product(other, other)).sqrt();
+    if lengths > 0.0 {
+        product(one, other) / lengths
+    } else {
+        0.0
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
+fn rounded(tokens: f64) -> i64 {
+    tokens.round() as i64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_we_do_not_see_is_told_from_what_counts_differently() {
-        let mut fits = TokenFits::default();
-        let mut factor = 0.0;
-        for sent in [4_000, 16_000, 18_000, 18_100, 18_200] {
-            factor = fits.learn("s", sent, 3_000 + sent / 2);
-        }
-        assert!((factor - 0.5).abs() < 0.01, "{factor}");
-        assert!((fits.factor("s") - factor).abs() < 1e-12);
-        assert!((fits.factor("other") - 1.0).abs() < 1e-12);
+    fn words(times: usize) -> Measure {
+        Measure::of_text(&"a few words of plain text ".repeat(times))
+    }
+
+    fn digits(times: usize) -> Measure {
+        Measure::of_text(&"4711 0815 1234 5678\n".repeat(times))
     }
 
     #[test]
-    fn one_prompt_stands_for_the_factor() {
-        let factor = TokenFits::default().learn("s", 10_000, 13_000);
-        assert!((factor - 1.3).abs() < 1e-9, "{factor}");
+    fn text_counts_as_text_of_its_kind_did() {
+        let mut fits = TokenFits::default();
+        let mut prompt = words(500);
+        let mut counted = 3_000 + prompt.tokens();
+        fits.learn("s", prompt, counted);
+        for _ in 0..5 {
+            // Digits count for half of what we think, words for what we think.
+            for (added, share) in [(digits(400), 2), (words(100), 1)] {
+                prompt += added;
+                counted += added.tokens() / share;
+                fits.learn("s", prompt, counted);
+            }
+        }
+        let of = |text: Measure| fits.tokens("s", &text) as f64 / text.tokens() as f64;
+        assert!((of(digits(900)) - 0.5).abs() < 0.03, "{}", of(digits(900)));
+        // The first prompt came with 3,000 tokens that we did not see.
+        assert!((of(words(900)) - 1.0).abs() < 0.8, "{}", of(words(900)));
+        assert_eq!(fits.tokens("other", &words(9)), words(9).tokens() as i64);
+    }
+
+    #[test]
+    fn a_prompt_that_got_smaller_teaches_nothing() {
+        let mut fits = TokenFits::default();
+        fits.learn("s", words(1_000), words(1_000).tokens());
+        fits.learn("s", words(200), 9);
+        fits.learn("s", words(400), 9 + words(200).tokens());
+        let text = words(300);
+        assert!(fits.tokens("s", &text).abs_diff(text.tokens() as i64) < 20);
     }
 
     #[test]
     fn figures_that_cannot_be_true_do_no_harm() {
         let mut fits = TokenFits::default();
-        for (sent, reported) in [(0, 0), (1, u64::MAX), (u64::MAX, 1), (5, 5)] {
-            let factor = fits.learn("s", sent, reported);
-            assert!((0.2..=5.0).contains(&factor), "{factor}");
+        for (sent, reported) in [(words(0), 0), (words(1), u64::MAX), (words(900), 1)] {
+            fits.learn("s", sent, reported);
+            let tokens = fits.tokens("s", &words(10));
+            assert!(
+                (1..=words(10).tokens() as i64 * 5).contains(&tokens),
+                "{tokens}"
+            );
         }
     }
 }

@@ -151,7 +151,8 @@ async fn compared(play: Play, window: Option<u64>, args: &[&str]) -> Compared {
     play.at(&served.url).await;
     let status = format!("{}/trimtab/status", served.url);
     let headers = [("x-api-key", "k")];
-    let status = Http::default().send(Method::GET, &status, &headers, Vec::new(), PATIENCE);
+    let http = Http::default();
+    let status = http.send(Method::GET, &status, &headers, Vec::new(), PATIENCE);
     let status = serde_json::from_slice(&status.await.unwrap().body).unwrap();
     served.signal("TERM");
     let line = served.wait_for(" tokens ");

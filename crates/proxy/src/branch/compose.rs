@@ -46,8 +46,8 @@ pub(crate) struct PromptSizes {
     /// Tokens of what came and of what is sent, as the model is known to count; the same figure
     /// if what is sent is what came.
     pub(crate) tokens: (u64, u64),
-    /// The same by our plain estimate, which stays the same from call to call.
-    pub(crate) estimate: (u64, u64),
+    /// What both are made of.
+    pub(crate) measures: (Measure, Measure),
 }
 
 /// What may be done to a body beside its window.
@@ -156,7 +156,7 @@ impl Branch {
         let calibration = self.session.calibration();
         Ok(PromptSizes {
             tokens: (calibration.tokens(&came), calibration.tokens(&sent)),
-            estimate: (came.tokens(), sent.tokens()),
+            measures: (came, sent),
         })
     }
 

@@ -125,7 +125,7 @@ pub(super) fn summary(report: &Report) -> String {
     let lines = [
         ("without", straight, style::STRONG),
         ("with", managed, style::STRONG),
-        ("saved", saved, style::GOOD),
+        ("result", saved, style::GOOD),
         ("kept", kept, style::STRONG),
     ];
     lines

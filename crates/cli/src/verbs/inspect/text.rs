@@ -21,7 +21,7 @@ pub fn render(report: &Report, colour: bool, width: usize) -> String {
     regions(&mut text, report);
     largest(&mut text, report, width);
     repeats(&mut text, report, width);
-    faults(&mut text, report);
+    faults(&mut text, report, width);
     text
 }
 
@@ -232,6 +232,14 @@ fn largest(text: &mut String, report: &Report, width: usize) {
 /// A call in at most so many columns.
 fn call(tool: &str, gist: &str, width: usize) -> String {
     let call = on_one_line(&format!("{tool} {gist}"));
+    let is_path = gist.contains('/') && !gist.contains(char::is_whitespace);
+    let room = width.saturating_sub(tool.chars().count() + 2);
+    let cut = gist.chars().count().saturating_sub(room);
+    if is_path && cut > 0 && room > 0 {
+        // The end of a path tells more than its beginning.
+        let end: String = gist.chars().skip(cut).collect();
+        return on_one_line(&format!("{tool} \u{2026}{end}"));
+    }
     clipped(&call, width).into_owned()
 }
 
@@ -262,7 +270,7 @@ fn repeats(text: &mut String, report: &Report, width: usize) {
     }
 }
 
-fn faults(text: &mut String, report: &Report) {
+fn faults(text: &mut String, report: &Report, width: usize) {
     if report.faults.is_empty() {
         let good = style::GOOD;
         let _ = writeln!(
@@ -275,12 +283,8 @@ fn faults(text: &mut String, report: &Report) {
     let number = counted(report.faults.len(), "fault");
     let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would refuse it");
     for fault in report.faults.iter().take(FAULTS) {
-        let _ = writeln!(
-            text,
-            "  message {}: {}",
-            fault.message,
-            visible(&fault.text)
-        );
+        let said = format!("  message {}: {}", fault.message, visible(&fault.text));
+        let _ = writeln!(text, "{}", wrapped(&said, width, 4));
     }
     let rest = report.faults.len().saturating_sub(FAULTS);
     if rest > 0 {
