@@ -283,8 +283,8 @@ fn faults(text: &mut String, report: &Report, width: usize) {
     let number = counted(report.faults.len(), "fault");
     let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would refuse it");
     for fault in report.faults.iter().take(FAULTS) {
-        let said = format!("  message {}: {}", fault.message, visible(&fault.text));
-        let _ = writeln!(text, "{}", wrapped(&said, width, 4));
+        let said = format!("message {}: {}", fault.message, visible(&fault.text));
+        let _ = writeln!(text, "  {}", wrapped(&said, width.saturating_sub(2), 4));
     }
     let rest = report.faults.len().saturating_sub(FAULTS);
     if rest > 0 {
