@@ -45,7 +45,7 @@ fn compacted(home: &Home, file: &str) -> (String, Value) {
     let written = fs::read_to_string(out).unwrap().replace("\\n", "\n");
     let from = written.find("[Summary made without a model]").unwrap();
     (
-        written[from..].to_owned(),
+        written.get(from..).unwrap().to_owned(),
         serde_json::from_str(&outcome.stdout).unwrap(),
     )
 }

@@ -12,7 +12,7 @@ use trimtab_testkit::upstream::{Cache, Options, Received, Source, Upstream};
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::model::CALL_HEADER;
-use crate::run::{PATIENCE, Served};
+use crate::run::{PATIENCE, Served, say};
 use crate::talk::{log, path, post, with_call, with_output};
 use crate::windows;
 
@@ -193,10 +193,10 @@ impl Compared {
     fn agree(&self, name: &str) {
         let (claimed, counted) = (self.number("tokens_saved"), self.saved());
         let off = 100.0 * (claimed - counted) as f64 / counted as f64;
-        println!(
+        say(&format!(
             "{name}: {claimed} claimed, {counted} counted, {off:.1} % off; {}",
             self.line
-        );
+        ));
         assert!(counted > 10_000, "{name}: {counted}");
         assert!(
             off.abs() <= TOLERANCE,
@@ -225,10 +225,10 @@ impl Compared {
                 .parse::<f64>()
                 .unwrap()
         };
-        println!(
+        say(&format!(
             "{name}: ${without:.4} without, ${with:.4} with; {}",
             self.line
-        );
+        ));
         assert!(
             (dollars("spent") - with).abs() <= with * 0.02,
             "{name}: {}",
@@ -287,11 +287,9 @@ async fn a_call_over_the_window_counts_as_a_full_window() {
     let done = compared(Play::of(Dialect::Chat), Some(60_000), &["--window", "60k"]).await;
     done.agree("over the window");
     let over = done.straight.iter().filter(|usage| usage.prompt() > 60_000);
-    let (claimed, counted) = (done.number("over_window"), over.count());
-    assert!(
-        claimed.abs_diff(counted as i64) <= 1,
-        "{claimed}, not {counted}"
-    );
+    let counted = i64::try_from(over.count()).unwrap();
+    let claimed = done.number("over_window");
+    assert!(claimed.abs_diff(counted) <= 1, "{claimed}, not {counted}");
     assert!(done.line.contains("would not have fit"), "{}", done.line);
 }
 

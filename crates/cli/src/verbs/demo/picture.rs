@@ -56,7 +56,8 @@ pub(super) fn calls(report: &Report, colour: bool) -> String {
         let bar = render_in(&segments, colour, bar_width);
         let without = short(call.without);
         let without = if call.without > window {
-            format!("{bad}{:>7}{bad:#}", format!("{without}!"))
+            let marked = without + "!";
+            format!("{bad}{marked:>7}{bad:#}")
         } else {
             format!("{dim}{without:>6}{dim:#}")
         };

@@ -131,11 +131,11 @@ fn code_of_line(line: &str) -> Option<i64> {
         "exit",
     ];
     // `code 1` and `status 1` say too little without a verb.
-    let known = names
+    let mut known = names
         .iter()
         .filter(|name| ended.is_some() || !matches!(**name, "code" | "status"));
     let line = ended.unwrap_or(line);
-    let rest = known.into_iter().find_map(|name| line.strip_prefix(name))?;
+    let rest = known.find_map(|name| line.strip_prefix(name))?;
     let rest = rest.trim_start_matches(['>', ':', '=', ' ', '"']);
     let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '-');
     let (number, behind) = rest.split_at_checked(digits.unwrap_or(rest.len()))?;
