@@ -12,7 +12,7 @@ mod session;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use trimtab::store::FolderStore;
@@ -36,6 +36,9 @@ use crate::ui::progress::Progress;
 
 /// The model that the session asks for: its prices count.
 const MODEL: &str = "claude-sonnet-4-5";
+
+/// How long records of the last calls may take.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// What `trimtab demo` takes.
 #[derive(Debug, clap::Args)]
@@ -193,6 +196,7 @@ impl Stage {
         let address = self.proxy.address();
         self.play_at(&format!("http://{address}"), "with trimtab", terminal)
             .await?;
+        self.settle().await;
         let answered = self.strict.answered();
         let with = windows(&answered, without.len());
         // Summaries and what the model looks up cost, too.
@@ -228,6 +232,15 @@ impl Stage {
             retrievals: figures.retrievals,
             took_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         })
+    }
+
+    /// Waits until the proxy has written down all that it did: a record is written when the
+    /// client has its answer, and summaries may still be under way.
+    async fn settle(&self) {
+        let until = Instant::now() + SETTLING;
+        while self.proxy.report().open > 0 && Instant::now() < until {
+            tokio::time::sleep(SETTLING / 200).await;
+        }
     }
 
     async fn play_at(
