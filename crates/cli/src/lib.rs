@@ -2,7 +2,6 @@
 
 pub mod args;
 pub mod catalogue;
-pub mod estimate;
 pub mod exit;
 pub mod handover;
 pub mod model;

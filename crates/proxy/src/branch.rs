@@ -22,7 +22,7 @@ use crate::prints::{Print, Trail, print_of};
 use crate::unwritten::{Due, ReadUntil};
 use compose::Refs;
 
-pub(crate) use compose::{LEAST_ANSWER, Outgoing, Ways};
+pub(crate) use compose::{LEAST_ANSWER, Outgoing, PromptSizes, Ways};
 
 /// A window of so many tokens can always be thought about while a connection waits.
 const QUICK_WINDOW: u64 = 300_000;
@@ -78,8 +78,8 @@ pub(crate) struct Branch {
     staged: Arc<Staged>,
     due: Due,
     ledger: Ledger,
-    /// Estimate of the client's messages as they came, in tokens.
-    came: u64,
+    /// The size of the client's messages as they came.
+    came: Measure,
     /// How far the window was searched for refs, and whether there is one.
     refs: Refs,
     /// The tool definitions that were measured last.
@@ -122,14 +122,12 @@ impl Branch {
             return Ok(None);
         };
         let mixed = kept::find(store.as_ref(), session.id(), log.len())?;
-        let came = log
-            .messages()
-            .iter()
-            .map(|message| Measure::of(message).tokens());
+        let measure = |place: &usize| session.projection().measure(*place).copied();
+        let came = ledger.places().iter().filter_map(measure).sum();
         let thinks = log.messages().iter().any(|message| reasons(message));
         let composed = session.projection().journal().entries().len();
         Ok(Some(Self {
-            came: came.sum(),
+            came,
             session,
             staged,
             due: Due::default(),
@@ -267,7 +265,7 @@ impl Branch {
     /// Bytes of memory that it takes, about: its texts count twice, for the log and for the
     /// window.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let came = usize::try_from(self.came).unwrap_or(usize::MAX);
+        let came = usize::try_from(self.came.tokens()).unwrap_or(usize::MAX);
         let texts = self.body_bytes.max(came.saturating_mul(BYTES_PER_TOKEN));
         let messages = self.session.projection().log().len();
         let sent = self.carried.as_ref().map_or(0, |carried| carried.size());
@@ -286,16 +284,19 @@ impl Branch {
             message.meta.agent_visible = None;
             self.thinks |= reasons(&message);
             ledger::mark(&mut message, print);
-            let mut mixed = None;
+            let (mut mixed, mut came) = (None, None);
             if message.role == Role::Assistant {
                 let logged = self.session.projection().log().len();
                 mixed = hidden::of_message(self.mixed.take(), &message, logged);
-                message = hidden::as_sent(message, &self.said_in_hidden(), mixed.as_ref());
+                let said = self.said_in_hidden();
+                // What the log holds then is not what came.
+                came = (mixed.is_some() || !said.is_empty()).then(|| Measure::of(&message));
+                message = hidden::as_sent(message, &said, mixed.as_ref());
             }
             let place = self.session.admit(message)?;
             let projection = self.session.projection();
-            let measure = projection.measure(place).copied().unwrap_or_default();
-            self.came += measure.tokens();
+            let admitted = || projection.measure(place).copied().unwrap_or_default();
+            self.came += came.unwrap_or_else(admitted);
             if let Some(message) = projection.log().get(place) {
                 self.ledger.admitted(print, message, place);
             }

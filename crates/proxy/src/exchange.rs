@@ -103,13 +103,10 @@ impl Exchange {
         record.upstream.clone_from(&managed.route.upstream.name);
         record.session.clone_from(&managed.session);
         record.window = managed.known.window.unwrap_or_default();
-        record.tokens_before = self.outgoing.tokens_before;
-        let ours = self.is_ours() || managed.mode == Mode::Observe;
-        record.tokens_after = if ours {
-            self.outgoing.tokens
-        } else {
-            self.outgoing.tokens_before
-        };
+        record.set_sizes(self.outgoing.sizes);
+        if !self.is_ours() && managed.mode != Mode::Observe {
+            record.tokens_after = record.tokens_before;
+        }
         record.recoveries = self.recoveries;
         record.repairs = if self.is_ours() {
             self.outgoing.repairs.join(",")

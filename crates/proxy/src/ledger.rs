@@ -62,6 +62,11 @@ impl Ledger {
         self.altered.is_empty() && self.places.len() == logged
     }
 
+    /// For each message of the client its place in the log.
+    pub(crate) fn places(&self) -> &[usize] {
+        &self.places
+    }
+
     /// How much of the log the client's first messages are.
     pub(crate) fn logged(&self, messages: usize) -> usize {
         let last = messages.checked_sub(1).and_then(|at| self.places.get(at));

@@ -58,6 +58,7 @@ mod settings;
 mod spoken;
 mod store_state;
 mod summary;
+mod token_fit;
 mod tunnel;
 mod unwritten;
 mod watch;

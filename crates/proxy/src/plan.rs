@@ -12,7 +12,7 @@ use trimtab_model::Dialect;
 use trimtab_wire::scan::{Scan, Unscannable};
 
 use crate::access::Tenant;
-use crate::branch::{Outgoing, Ways};
+use crate::branch::{Outgoing, PromptSizes, Ways};
 use crate::config::Mode;
 use crate::hashed::Hashed;
 use crate::memos::Read;
@@ -218,7 +218,7 @@ impl Work {
             session: String::new(),
             outgoing: Outgoing {
                 body: None,
-                tokens_before: 0,
+                sizes: PromptSizes::default(),
                 tokens: 0,
                 answer: None,
                 offered: false,

@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
-use trimtab_model::{Dialect, Usage};
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Dialect, SavedTokens, Usage};
 
 use crate::access::{AuditLog, CountedRequest};
+use crate::branch::PromptSizes;
+use crate::token_fit::TokenFits;
 
 /// What was done with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -79,10 +82,17 @@ pub struct Record {
     pub detail: String,
     /// The status that the client got.
     pub status: u16,
-    /// Estimate of the window as it came, in tokens.
+    /// Estimate of the prompt as it came, in tokens: messages and tools.
     pub tokens_before: u64,
-    /// Estimate of the window as it was sent, in tokens.
+    /// Estimate of the prompt as it was sent, in tokens by the same measure. If the action is
+    /// `observed`, as it would have been sent.
     pub tokens_after: u64,
+    /// What the prompt was made of, as it came and as it was sent.
+    #[serde(skip)]
+    pub measures: (Measure, Measure),
+    /// What it took of a model, and what it would have taken without us. Everything that is
+    /// said about saved tokens is a sum of these.
+    pub saved: SavedTokens,
     /// The model's window in tokens; 0 if it is not known.
     pub window: u64,
     /// What the provider reported.
@@ -111,6 +121,48 @@ pub struct Record {
     pub bytes_out: u64,
     /// True if the answer did not end by itself.
     pub cut: bool,
+}
+
+impl Record {
+    /// True if a model answered it.
+    pub fn is_answered_call(&self) -> bool {
+        self.dialect.is_some() && self.status < 400 && self.action != Action::Answered
+    }
+
+    pub(crate) fn set_sizes(&mut self, sizes: PromptSizes) {
+        (self.tokens_before, self.tokens_after) = sizes.tokens;
+        self.measures = sizes.measures;
+    }
+
+    /// What it took and would have taken, with what the session learned from reported usage.
+    fn saved_tokens(&self, fits: &mut TokenFits) -> SavedTokens {
+        if !self.is_answered_call() {
+            return SavedTokens::default();
+        }
+        let reported = self.usage.map(|usage| usage.prompt());
+        let (came, changed) = self.measures;
+        let is_changed = self.action == Action::Edited;
+        let sent = if is_changed { changed } else { came };
+        let is_managed = sent != Measure::default() && !self.silent_overflow;
+        if let Some(reported) = reported.filter(|_| is_managed) {
+            fits.learn(&self.session, sent, reported);
+        }
+        let saved = match self.action {
+            Action::Asked => SavedTokens::of_extra(reported.unwrap_or_default()),
+            Action::Edited => {
+                let window = Some(self.window).filter(|window| *window > 0);
+                let tokens = |text: Measure| fits.tokens(&self.session, &text);
+                // Some kinds of text may have become more, such as the tools of ours.
+                let difference = tokens(came - sent) - tokens(sent - came);
+                let sent = self.tokens_after;
+                let came = sent.saturating_add_signed(difference);
+                SavedTokens::of_changed(came, sent, reported, window)
+            }
+            _ => SavedTokens::of_unchanged(reported.unwrap_or(self.tokens_before)),
+        };
+        let hidden = self.hidden.map_or(0, |usage| usage.prompt());
+        saved + SavedTokens::of_extra(hidden)
+    }
 }
 
 impl fmt::Display for Record {
@@ -172,10 +224,16 @@ pub struct Report {
     /// Of those, passed on as they came although they were looked into, because something of
     /// ours failed or was too slow.
     pub failed_open: u64,
-    /// Tokens of the windows as they came.
+    /// Tokens of all prompts, as they would have been sent without us.
     pub tokens_before: u64,
-    /// Tokens of the windows as they were sent.
+    /// Tokens of all prompts that were sent, those for summaries and for answers that no client
+    /// sees included.
     pub tokens_after: u64,
+    /// The difference: below zero if more was sent.
+    pub tokens_saved: i64,
+    /// Calls that would not have fit their model's window without us. Each counts as a full
+    /// window before.
+    pub over_window: u64,
     /// What the providers reported, added up.
     pub usage: Usage,
     /// Overflows that were recovered from.
@@ -212,6 +270,7 @@ pub type Sink = Box<dyn Fn(&Record) + Send + Sync>;
 /// Adds records up, and hands them on.
 pub(crate) struct Book {
     report: Mutex<Report>,
+    fits: Mutex<TokenFits>,
     sink: Option<Sink>,
     audit: Arc<AuditLog>,
 }
@@ -220,6 +279,7 @@ impl Book {
     pub(crate) fn new(sink: Option<Sink>, audit: Arc<AuditLog>) -> Self {
         Self {
             report: Mutex::default(),
+            fits: Mutex::default(),
             sink,
             audit,
         }
@@ -238,7 +298,10 @@ impl Book {
         self.with(|report| report.open += 1);
     }
 
-    fn end(&self, record: &Record) {
+    fn end(&self, record: &mut Record) {
+        if let Ok(mut fits) = self.fits.lock() {
+            record.saved = record.saved_tokens(&mut fits);
+        }
         self.with(|report| add(report, record));
         self.audit.request(record);
         if let Some(sink) = &self.sink {
@@ -266,8 +329,10 @@ fn add(report: &mut Report, record: &Record) {
     report.failed_open += u64::from(OUR_FAILURES.contains(&record.reason));
     report.over_memory += u64::from(record.reason == "memory");
     report.partial += u64::from(record.reason == "partial");
-    report.tokens_before += record.tokens_before;
-    report.tokens_after += record.tokens_after;
+    report.tokens_before += record.saved.without;
+    report.tokens_after += record.saved.with;
+    report.tokens_saved += record.saved.saved();
+    report.over_window += record.saved.over_window;
     report.recovered += u64::from(record.recoveries > 0 && record.status < 300);
     report.retrievals += u64::from(record.retrievals);
     report.silent_overflows += u64::from(record.silent_overflow);
@@ -328,6 +393,6 @@ impl Drop for Note {
         if let Some(counted) = &mut self.counted {
             counted.charge_rest(self.record.bytes_in);
         }
-        self.book.end(&self.record);
+        self.book.end(&mut self.record);
     }
 }

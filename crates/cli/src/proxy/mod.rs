@@ -2,6 +2,7 @@
 
 pub mod destinations;
 pub mod http;
+pub mod line;
 pub mod listen;
 pub mod log;
 pub mod savings;

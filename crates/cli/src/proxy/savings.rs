@@ -1,15 +1,16 @@
 //! What the proxy saved, in tokens and in money.
 //!
-//! Tokens are the difference between the windows as they came and as they were sent. Money is
-//! what the provider reported, at the catalogue's prices, against what the windows would have
-//! cost as they came, with the prompt cache counted in our disfavour: where the provider's
-//! cache is in use at all, everything that a session had sent before is taken as cached.
+//! Tokens are those of `Record::saved`, added up. Money is what the provider reported, at
+//! the catalogue's prices, against what the prompts would have cost as they came, with the prompt
+//! cache counted in our disfavour: where the provider's cache is in use at all, everything that a
+//! session had sent before is taken as cached. A call that would not have fit the window counts
+//! as a full window, in tokens and in money.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use trimtab_model::Usage;
+use trimtab_model::{SavedTokens, Usage};
 use trimtab_proxy::{Action, Record};
 use trimtab_wire::catalogue::{Catalogue, Model};
 
@@ -32,10 +33,10 @@ pub struct Total {
     pub calls: u64,
     /// Of those, sent with a window of ours.
     pub edited: u64,
-    /// Tokens of the windows as they came.
-    pub tokens_before: u64,
-    /// Tokens of the windows as they were sent.
-    pub tokens_after: u64,
+    /// Tokens of prompts, without us and with us.
+    pub tokens: SavedTokens,
+    /// Tokens that would have been saved by calls that were only observed.
+    pub observed: i64,
     /// Calls that were sent again, smaller, after an overflow.
     pub recovered: u64,
     /// Retrieval calls that were served.
@@ -46,13 +47,13 @@ pub struct Total {
     pub spent: f64,
     /// What was saved, in dollars; below zero if it cost more.
     pub saved: f64,
-    /// Calls of models whose price is not known.
+    /// Calls whose cost is not known: the model's price, or how much the provider counted.
     pub unpriced: u64,
 }
 
 #[derive(Default)]
 struct Session {
-    /// The window that came last, in the provider's tokens.
+    /// The prompt that came last, in the provider's tokens.
     before: u64,
     when: u64,
     caches: bool,
@@ -75,35 +76,39 @@ impl Savings {
 
     /// Takes in what was done with a request.
     pub fn add(&mut self, record: &Record) {
-        let is_call = record.dialect.is_some() && record.status < 400;
-        if !is_call {
+        if !record.is_answered_call() {
             return;
         }
+        let tokens = record.saved;
+        self.total.tokens += tokens;
         if record.action == Action::Asked {
             return self.add_summary(record);
         }
         let total = &mut self.total;
         total.calls += 1;
         total.edited += u64::from(record.action == Action::Edited);
-        total.tokens_before += record.tokens_before;
-        total.tokens_after += record.tokens_after;
+        if record.action == Action::Observed {
+            let (came, would) = (record.tokens_before, record.tokens_after);
+            total.observed += SavedTokens::of_changed(came, would, None, None).saved();
+        }
         total.recovered += u64::from(record.recoveries > 0);
         total.retrievals += u64::from(record.retrievals);
-        let Some(usage) = record.usage else { return };
-        let Some(model) = self.priced(&record.model) else {
+        let priced = self.priced(&record.model);
+        let (Some(usage), Some(model)) = (record.usage, priced) else {
             self.total.unpriced += 1;
             return;
         };
-        let before = scaled(record, &usage);
-        let session = self.sessions.entry(record.session.clone()).or_default();
-        let base = session.next(&model, record, &usage, before);
         let cost = |usage: &Usage| model.cost(usage).unwrap_or_default().dollars();
+        // A request without a session was sent as it came.
+        let base = if record.session.is_empty() {
+            usage
+        } else {
+            let session = self.sessions.entry(record.session.clone()).or_default();
+            session.next(&model, record, &usage, tokens.without)
+        };
         let total = &mut self.total;
         total.spent += cost(&usage);
-        // A request without a session was sent as it came.
-        if !record.session.is_empty() {
-            total.saved += cost(&base) - cost(&usage);
-        }
+        total.saved += cost(&base) - cost(&usage);
         // Without us the model would have had nothing to ask for.
         let hidden = record.hidden.as_ref().map_or(0.0, cost);
         total.spent += hidden;
@@ -113,8 +118,8 @@ impl Savings {
     /// Without us nobody would have asked for a summary.
     fn add_summary(&mut self, record: &Record) {
         self.total.summaries += 1;
-        let Some(usage) = record.usage else { return };
-        let Some(model) = self.priced(&record.model) else {
+        let priced = self.priced(&record.model);
+        let (Some(usage), Some(model)) = (record.usage, priced) else {
             self.total.unpriced += 1;
             return;
         };
@@ -145,7 +150,7 @@ impl Session {
         // Whoever writes to the cache would have written this, too.
         let writes = usage.cache_creation > 0;
         (self.before, self.when) = (before, record.time_ms);
-        if record.tokens_before <= record.tokens_after {
+        if record.action != Action::Edited {
             return *usage;
         }
         Usage {
@@ -157,30 +162,29 @@ impl Session {
     }
 }
 
-/// The window as it came, in the provider's tokens: our estimate, corrected by how far off it
-/// was for what was sent.
-fn scaled(record: &Record, usage: &Usage) -> u64 {
-    let (before, after) = (record.tokens_before, record.tokens_after);
-    if after == 0 || before <= after {
-        return usage.prompt();
-    }
-    let scaled = u128::from(before) * u128::from(usage.prompt()) / u128::from(after);
-    u64::try_from(scaled).unwrap_or(u64::MAX)
+/// Tokens that were saved, for people: `56k tokens saved (37 %)`, `300 tokens more (2 %)`.
+pub fn tokens_line(tokens: &SavedTokens) -> String {
+    let saved = tokens.saved();
+    let word = if saved < 0 { "more" } else { "saved" };
+    let saved = saved.unsigned_abs();
+    format!(
+        "{} tokens {word} ({})",
+        short(saved),
+        percent(saved, tokens.without)
+    )
 }
 
 impl Total {
-    /// Tokens that were not sent.
-    pub fn tokens_saved(&self) -> u64 {
-        self.tokens_before.saturating_sub(self.tokens_after)
-    }
-
     /// One line for people.
     pub fn line(&self) -> String {
         let mut line = counted(usize::try_from(self.calls).unwrap_or(usize::MAX), "call");
-        let saved = self.tokens_saved();
-        let (tokens, share) = (short(saved), percent(saved, self.tokens_before));
         // Writing into a String cannot fail.
-        let _ = write!(line, ", {tokens} tokens saved ({share})");
+        let _ = write!(line, ", {}", tokens_line(&self.tokens));
+        if self.observed != 0 {
+            let observed = short(self.observed.unsigned_abs());
+            let word = if self.observed < 0 { "more" } else { "fewer" };
+            let _ = write!(line, ", observed: {observed} {word} would have been sent");
+        }
         if self.spent > 0.0 {
             let word = if self.saved < 0.0 { "more" } else { "saved" };
             let (spent, saved) = (dollars(self.spent), dollars(self.saved.abs()));
@@ -191,6 +195,10 @@ impl Total {
             (self.retrievals, "output asked back"),
             (self.summaries, "summary asked for"),
             (self.unpriced, "call of unknown price"),
+            (
+                self.tokens.over_window,
+                "would not have fit, counted as a full window",
+            ),
         ] {
             if figure > 0 {
                 let _ = write!(line, ", {figure} {what}");
@@ -219,13 +227,24 @@ mod tests {
         Record {
             time_ms,
             dialect: Some(Dialect::Messages),
+            action: Action::Edited,
             model: "claude-opus-5-5".to_owned(),
             session: "s".to_owned(),
             status: 200,
             tokens_before: before,
             tokens_after: after,
+            saved: SavedTokens::of_changed(before, after, Some(usage.prompt()), None),
             usage: Some(usage),
             ..Record::default()
+        }
+    }
+
+    /// The same of a call that took `usage` and nothing else.
+    fn as_it_came(action: Action, before: u64, usage: Usage) -> Record {
+        Record {
+            action,
+            saved: SavedTokens::of_unchanged(usage.prompt()),
+            ..record(1_000, before, 10_000, usage)
         }
     }
 
@@ -245,7 +264,7 @@ mod tests {
         let total = savings.total();
         // 200,000 tokens at $4 a million.
         assert!((total.saved - 0.8).abs() < 1e-9, "{total:?}");
-        assert_eq!(total.tokens_saved(), 200_000);
+        assert_eq!(total.tokens.saved(), 200_000);
         assert!(
             total
                 .line()
@@ -303,8 +322,13 @@ mod tests {
             cache_creation: 900,
             output: 50,
         };
-        savings.add(&record(1_000, 10_000, 10_000, usage));
+        // Whatever the estimates say.
+        for (action, before) in [(Action::Unchanged, 10_000), (Action::Observed, 90_000)] {
+            savings.add(&as_it_came(action, before, usage));
+        }
         assert!(savings.total().saved.abs() < 1e-12);
+        assert_eq!(savings.total().tokens.saved(), 0);
+        assert!(savings.total().line().contains("80k fewer would have been"));
     }
 
     #[test]
@@ -316,6 +340,7 @@ mod tests {
         };
         let asked = Record {
             action: Action::Asked,
+            saved: SavedTokens::of_extra(usage.prompt()),
             ..record(1, 0, 0, usage)
         };
         savings.add(&asked);
@@ -324,6 +349,7 @@ mod tests {
         assert!((total.spent - 0.4).abs() < 1e-9, "{total:?}");
         assert!((total.saved + 0.4).abs() < 1e-9, "{total:?}");
         assert_eq!((total.calls, total.summaries), (0, 1));
+        assert_eq!(total.tokens.saved(), -100_000);
         assert!(total.line().contains("1 summary asked for"));
     }
 
@@ -336,10 +362,11 @@ mod tests {
         };
         savings.add(&record(1, 110_000, 10_000, usage));
         let before = savings.total().clone();
-        let asked = Record {
+        let mut asked = Record {
             hidden: Some(usage),
             ..record(2, 110_000, 10_000, usage)
         };
+        asked.saved += SavedTokens::of_extra(usage.prompt());
         savings.add(&asked);
         let total = savings.total();
         // Twice 10,000 tokens at $4 a million were spent, once 10,000 of them on asking.
@@ -351,6 +378,25 @@ mod tests {
             (total.saved - before.saved - 0.36).abs() < 1e-9,
             "{total:?}"
         );
+        assert_eq!(total.tokens.saved() - before.tokens.saved(), 90_000);
+    }
+
+    #[test]
+    fn a_call_that_would_not_have_fit_counts_as_a_full_window() {
+        let mut savings = savings();
+        let usage = Usage {
+            input: 10_000,
+            ..Usage::default()
+        };
+        savings.add(&Record {
+            saved: SavedTokens::of_changed(110_000, 10_000, Some(10_000), Some(60_000)),
+            ..record(1, 110_000, 10_000, usage)
+        });
+        let total = savings.total();
+        assert_eq!(total.tokens.saved(), 50_000);
+        // 50,000 tokens at $4 a million.
+        assert!((total.saved - 0.2).abs() < 1e-9, "{total:?}");
+        assert!(total.line().contains("1 would not have fit"));
     }
 
     #[test]

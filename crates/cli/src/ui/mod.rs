@@ -18,6 +18,7 @@ pub mod visible;
 use std::io::{self, IsTerminal, Stderr, StdoutLock, Write};
 
 use anstream::{AutoStream, ColorChoice};
+use terminal_size::{Width, terminal_size_of};
 use trimtab::redact::redact_urls;
 
 use self::visible::{VisibleWriter, visible_json};
@@ -80,6 +81,11 @@ impl Terminal {
         !self.quiet && io::stderr().is_terminal()
     }
 
+    /// True if a person may be watching what is said.
+    pub fn is_watched(&self) -> bool {
+        io::stderr().is_terminal()
+    }
+
     /// Says that something went wrong, and the way out.
     pub fn error(&mut self, message: &str, hint: Option<&str>) {
         let (bad, dim) = (style::BAD, style::DIM);
@@ -111,6 +117,15 @@ impl Terminal {
             let _ = writeln!(self.err, "{warn}warning:{warn:#} {}", indented(&message));
         }
     }
+}
+
+/// How many columns the lines on standard output may have, where that is known: those of the
+/// terminal, else what `COLUMNS` says.
+pub fn line_width() -> Option<usize> {
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let seen = terminal_size_of(io::stdout());
+    let seen = seen.map(|(Width(width), _)| usize::from(width));
+    seen.or_else(columns).filter(|width| *width > 0)
 }
 
 /// True if standard output is a terminal.

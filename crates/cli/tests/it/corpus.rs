@@ -4,10 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trimtab_cli::estimate;
 use trimtab_engine::normalise::Options;
 use trimtab_engine::window::Projection;
-use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Role};
 use trimtab_wire::transcript::Reader;
 
@@ -27,7 +25,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn corpus() -> Option<Vec<PathBuf>> {
+pub(crate) fn corpus() -> Option<Vec<PathBuf>> {
     let folder = root().join("../shared/corpus/public");
     if folder.is_dir() {
         return Some(files(&folder));
@@ -92,32 +90,4 @@ fn every_recorded_session_is_inspected() {
             );
         }
     }
-}
-
-#[test]
-fn samples_tell_what_the_whole_would() {
-    let Some(paths) = corpus() else { return };
-    let (mut exact, mut sampled, mut off, mut texts) = (0, 0, 0.0, 0);
-    for path in paths {
-        let file = fs::read(&path).unwrap();
-        for conversation in Reader::new(file.as_slice()).map(Result::unwrap) {
-            let outputs = conversation.messages.iter().flat_map(Message::outputs);
-            for text in outputs
-                .map(|output| output.text())
-                .filter(|text| text.len() > 2_048)
-            {
-                let (whole, some) = (Measure::of_text(&text).tokens(), estimate::text(&text));
-                off += whole.abs_diff(some) as f64 / whole as f64;
-                texts += 1;
-                exact += whole;
-                sampled += some;
-            }
-        }
-    }
-    let mean = off / f64::from(texts) * 100.0;
-    println!("{texts} long outputs: {sampled} for {exact} tokens, {mean:.1} % off each");
-    assert!(
-        exact.abs_diff(sampled) * 50 < exact,
-        "{sampled} for {exact}"
-    );
 }

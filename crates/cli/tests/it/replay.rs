@@ -232,3 +232,61 @@ fn wrong_arguments_are_told() {
         none.stderr
     );
 }
+
+#[test]
+fn a_page_that_cannot_be_written_is_said_before_the_work() {
+    let folder = folder("replay-unwritable");
+    // The transcript is not there either: it is not even looked for.
+    let page = folder.join("none/page.html").display().to_string();
+    let outcome = trimtab(&["replay", "no-such-file.jsonl", "--html", &page]);
+    assert_eq!(outcome.code, 2);
+    assert!(
+        outcome.stderr.contains("cannot write"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(
+        !outcome.stderr.contains("no-such-file"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn a_page_from_before_stays_when_the_work_fails() {
+    let folder = folder("replay-kept");
+    let page = folder.join("page.html");
+    fs::write(&page, "before").unwrap();
+    let path = page.display().to_string();
+    let outcome = trimtab(&["replay", "no-such-file.jsonl", "--html", &path]);
+    assert_eq!(outcome.code, 2);
+    assert_eq!(fs::read_to_string(&page).unwrap(), "before");
+}
+
+#[test]
+fn every_column_is_explained_in_report_page_and_help() {
+    let folder = folder("replay-columns");
+    let page = folder.join("page.html").display().to_string();
+    let file = file(&folder);
+    let args = ["replay", &file, "--window", "20k", "--html", &page];
+    let report = trimtab(&args).stdout;
+    let page = fs::read_to_string(&page).unwrap();
+    let help = trimtab(&["replay", "--help"]).stdout;
+    let head = report
+        .lines()
+        .find(|line| line.starts_with("preset"))
+        .unwrap();
+    let columns = head
+        .split("  ")
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    for column in columns.skip(1) {
+        let explained = format!("\n  {column} ");
+        for (text, what) in [(&report, "report"), (&page, "page"), (&help, "help")] {
+            assert!(
+                text.contains(&explained),
+                "{column} is not explained in the {what}"
+            );
+        }
+    }
+}

@@ -20,7 +20,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// The command at the root, with nothing of the user's environment that changes what it says.
-fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trimtab"));
     let ours = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in ours.filter(|name| name.starts_with("TRIMTAB_")) {

@@ -1,11 +1,11 @@
 //! `trimtab demo`.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::run::{finished, kill, texts, trimtab};
+use crate::run::{finished, kill, say, texts, trimtab};
 
 #[test]
 fn the_whole_session_fits_and_costs_less() {
@@ -35,6 +35,54 @@ fn the_whole_session_fits_and_costs_less() {
     );
     assert!(number("/retrievals") >= 1.0, "{stdout}");
     assert!(number("/took_ms") < 60_000.0);
+    // What the proxy itself says: a call that does not fit counts as a full window there.
+    let calls = report["calls"].as_array().unwrap().iter();
+    let without = calls.map(|call| call["without"].as_f64().unwrap().min(number("/window")));
+    let saved = without.sum::<f64>() - number("/with/tokens");
+    let claimed = number("/claimed/without") - number("/claimed/with");
+    assert!(
+        (claimed - saved).abs() < saved * 0.05,
+        "{claimed} claimed, {saved} counted"
+    );
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in [60, 80] {
+        let folder = tempfile::tempdir().unwrap();
+        let args = ["demo", "--once", "--listen", "127.0.0.1:0"];
+        let mut command = trimtab(folder.path(), &args);
+        let output = command.env("COLUMNS", width.to_string()).output().unwrap();
+        let (stdout, stderr) = texts(&output);
+        assert!(output.status.success(), "{stderr}");
+        for line in stdout.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+        let rows = stdout.lines().filter(|line| line.contains(['#', '+']));
+        assert!(rows.count() >= 38, "{stdout}");
+        assert!(stdout.starts_with("An agent looks for a bug"), "{stdout}");
+    }
+}
+
+#[test]
+fn calls_are_counted_from_one_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["demo", "--once", "--json", "--listen", "127.0.0.1:0"];
+    let (stdout, _) = texts(&finished(folder.path(), &args));
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    let args = [
+        "demo",
+        "--once",
+        "--preset",
+        "none",
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let output = finished(folder.path(), &args);
+    let (_, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let fails_at = format!("call {}: ", report["overflows_at"]);
+    assert!(stderr.contains(&fails_at), "no {fails_at:?} in {stderr}");
 }
 
 #[test]
@@ -48,15 +96,34 @@ fn it_is_shown_and_then_served() {
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let serving = lines
-        .map_while(Result::ok)
-        .find(|line| line.contains("still serving on"));
-    assert!(serving.is_some());
+    let mut lines = lines.map_while(Result::ok);
+    let said: Vec<String> = lines
+        .by_ref()
+        .take_while(|line| !line.contains("Ctrl-C ends this"))
+        .collect();
+    assert!(said.iter().any(|line| line.contains("still serving on")));
+    let curl = said.iter().position(|line| line.starts_with("curl "));
+    let curl = said[curl.unwrap()..].join("\n");
+    if Command::new("curl").arg("--version").output().is_ok() {
+        // Exactly what is printed.
+        let answer = Command::new("sh").args(["-c", &curl]).output().unwrap();
+        let answer = texts(&answer).0;
+        assert!(answer.contains("the scripted model of"), "{curl}\n{answer}");
+        let logged = lines.find(|line| line.contains("claude-sonnet-4-5"));
+        assert!(logged.is_some(), "the request is not logged");
+    } else {
+        say("skipped: there is no curl here to run what the demo prints");
+    }
     kill(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
     let (stdout, _) = texts(&output);
     assert_eq!(output.status.code(), Some(0));
-    for text in ["too large", "overflows at call", "saved", "nothing is lost"] {
+    for text in [
+        "larger than the window",
+        "overflows at call",
+        "saved",
+        "is scripted",
+    ] {
         assert!(stdout.contains(text), "{text}: {stdout}");
     }
 }

@@ -13,8 +13,13 @@ mod demo;
 mod doctor;
 mod model;
 mod run;
+mod savings;
 mod sdk;
 mod serve;
+mod serve_log;
 mod talk;
+#[path = "../attacks/terminal_device.rs"]
+#[allow(dead_code, reason = "not every test binary types something")]
+mod terminal_device;
 mod windows;
 mod wrap;

@@ -131,6 +131,11 @@ static ENDING_LETTERS: FirstLetters = FirstLetters::of(&ENDINGS);
 /// Endings that are file names less often than not, so that they need a folder before them.
 const DOUBTFUL: [&str; 5] = ["a", "o", "r", "el", "pl"];
 
+/// Objects of programming languages whose members look like file names.
+const OWNERS: [&str; 7] = [
+    "console", "logger", "math", "process", "self", "this", "window",
+];
+
 /// Endings of host names.
 const DOMAINS: [&str; 12] = [
     "com", "org", "net", "io", "dev", "ai", "edu", "gov", "co", "app", "cloud", "local",
@@ -188,7 +193,7 @@ pub(super) fn place(bytes: &[u8], start: usize, word: &str, classes: Class) -> O
         let closes_tag = start.checked_sub(1).and_then(|at| bytes.get(at)) == Some(&b'<');
         return (!closes_tag && is_path(name)).then_some(FactKind::Path);
     }
-    if is_file_name(name) {
+    if is_file_name(name) && !is_method(bytes, start, word) {
         return Some(FactKind::Path);
     }
     (line.is_empty() && is_host(word)).then_some(FactKind::Url)
@@ -239,6 +244,17 @@ fn is_path(word: &str) -> bool {
         .unwrap_or_default();
     let slashes = word.bytes().filter(|byte| *byte == b'/').count();
     slashes > 1 || has_ending(last) || word.bytes().any(|byte| class(byte) & (UNDER | DOT) != 0)
+}
+
+/// True for a word without slashes that code calls a method or a value: `.then(`, `response.json(`,
+/// `console.log`.
+fn is_method(bytes: &[u8], start: usize, word: &str) -> bool {
+    let before = start.checked_sub(1).and_then(|at| bytes.get(at));
+    let is_called = bytes.get(start + word.len()) == Some(&b'(');
+    // A hidden file stands alone; a method stands behind what it belongs to.
+    let is_behind = word.starts_with('.') && before.is_some_and(|byte| b")]}".contains(byte));
+    let owner = word.split('.').next().unwrap_or_default();
+    is_called || is_behind || OWNERS.contains(&owner)
 }
 
 fn is_file_name(word: &str) -> bool {

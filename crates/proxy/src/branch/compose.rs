@@ -28,9 +28,10 @@ use crate::ours;
 pub(crate) struct Outgoing {
     /// The body; none if it is sent as it came.
     pub(crate) body: Option<Bytes>,
-    /// Estimate of what came, in tokens.
-    pub(crate) tokens_before: u64,
-    /// Estimate of what is sent, in tokens.
+    /// What came and what is sent.
+    pub(crate) sizes: PromptSizes,
+    /// What the session expects a provider to count for what is sent, in tokens. It rests on
+    /// figures that were reported before, so it cannot be compared with the sizes.
     pub(crate) tokens: u64,
     /// How long an answer it asks for, in tokens, where it says so.
     pub(crate) answer: Option<u64>,
@@ -40,6 +41,16 @@ pub(crate) struct Outgoing {
     pub(crate) window: u64,
     /// What was repaired in it because the provider would have refused it.
     pub(crate) repairs: Vec<&'static str>,
+}
+
+/// A prompt as it came and as it is sent: messages and tools of both, by the same measure.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PromptSizes {
+    /// Tokens of what came and of what is sent, as the model is known to count; the same figure
+    /// if what is sent is what came.
+    pub(crate) tokens: (u64, u64),
+    /// What both are made of.
+    pub(crate) measures: (Measure, Measure),
 }
 
 /// What may be done to a body beside its window.
@@ -150,14 +161,36 @@ impl Branch {
         }
         let body = self.carry_out(scan, whole, prints)?;
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
+        let ours = offered.then(|| ours::of(scan.dialect()).measure);
+        let sizes = self.sizes(body.is_some(), ours)?;
         Ok(Outgoing {
             body,
             repairs,
-            tokens_before: self.came.max(tokens),
+            sizes,
             tokens,
             answer: limit.or(scan.answer_limit()),
             offered,
             window: self.session.windows(),
+        })
+    }
+
+    /// What came and what is sent. `ours` are the tools that are added.
+    fn sizes(
+        &mut self,
+        is_changed: bool,
+        ours: Option<Measure>,
+    ) -> Result<PromptSizes, SessionError> {
+        let tools = self.tools.1;
+        let came = self.came + tools;
+        let sent = if is_changed {
+            self.session.window()?.measures().total() + tools + ours.unwrap_or_default()
+        } else {
+            came
+        };
+        let calibration = self.session.calibration();
+        Ok(PromptSizes {
+            tokens: (calibration.tokens(&came), calibration.tokens(&sent)),
+            measures: (came, sent),
         })
     }
 

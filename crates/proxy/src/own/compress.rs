@@ -6,8 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
-use trimtab_model::Dialect;
-use trimtab_wire::scan::detect;
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Dialect, SavedTokens};
+use trimtab_wire::scan::{Scan, detect};
 
 use super::{NO_MEMORY, NO_STORE};
 use crate::asked::Asked;
@@ -76,12 +77,13 @@ fn compressed(managed: &Managed) -> Option<Value> {
     let outgoing = &managed.outgoing;
     let body = outgoing.body.as_ref().unwrap_or(&managed.work.body);
     let refs = managed.on_branch(|branch| Ok(branch.refs_shown()?)).ok()?;
-    let (before, after) = (outgoing.tokens_before, outgoing.tokens);
+    let (before, after) = outgoing.sizes.tokens;
+    let compared = SavedTokens::of_changed(before, after, None, None);
     Some(json!({
         "messages": messages(managed.work.dialect, body)?,
         "tokens_before": before,
         "tokens_after": after,
-        "tokens_saved": before.saturating_sub(after),
+        "tokens_saved": compared.saved(),
         "compression_ratio": ratio(before, after),
         "ccr_hashes": refs,
         "session": managed.session,
@@ -90,7 +92,7 @@ fn compressed(managed: &Managed) -> Option<Value> {
 
 /// A conversation in which there is nothing to do.
 fn unchanged(dialect: Dialect, body: &[u8]) -> Option<Value> {
-    let tokens = body.len() as u64 / 4;
+    let tokens = prompt_tokens(dialect, body)?;
     Some(json!({
         "messages": messages(dialect, body)?,
         "tokens_before": tokens,
@@ -99,6 +101,14 @@ fn unchanged(dialect: Dialect, body: &[u8]) -> Option<Value> {
         "compression_ratio": 1.0,
         "ccr_hashes": [],
     }))
+}
+
+/// The estimate of a body's messages and tools, for a model that nothing is known of.
+fn prompt_tokens(dialect: Dialect, body: &[u8]) -> Option<u64> {
+    let scan = Scan::new(body, dialect).ok()?;
+    let messages = (0..scan.len()).filter_map(|at| scan.message(at));
+    let messages: Measure = messages.map(|message| Measure::of(&message)).sum();
+    Some((messages + Measure::of_text(scan.json(scan.request().tools))).tokens())
 }
 
 fn messages(dialect: Dialect, body: &[u8]) -> Option<Value> {

@@ -14,7 +14,7 @@ use trimtab_model::{Call, Message, Output, Usage};
 use super::alone;
 use crate::answer::Assembler;
 use crate::body::Body;
-use crate::branch::{Branch, Outgoing, Trouble};
+use crate::branch::{Branch, Outgoing, PromptSizes, Trouble};
 use crate::client::Failed;
 use crate::deadline;
 use crate::exchange::{Exchange, learn_later};
@@ -36,6 +36,8 @@ pub(super) struct Outcome(Arc<Mutex<Served>>);
 struct Served {
     usage: Option<Usage>,
     hidden: Option<Usage>,
+    /// The sizes of the prompt that was answered last.
+    sizes: Option<PromptSizes>,
     retrievals: u32,
     /// True once the client was given the end of the answer.
     ended: bool,
@@ -87,6 +89,9 @@ impl Watch for Outcome {
             record.usage = served.usage;
             record.hidden = served.hidden;
             record.retrievals = served.retrievals;
+            if let Some(sizes) = served.sizes {
+                record.set_sizes(sizes);
+            }
         });
     }
 }
@@ -126,9 +131,13 @@ impl Server {
     /// Tells session and record what the provider reported.
     pub(super) fn learn(&self, usage: Usage, called: bool) -> JoinHandle<()> {
         let usage = (usage != Usage::default()).then_some(usage);
-        self.outcome.with(|served| served.reported(usage));
+        let outgoing = &self.exchange.outgoing;
+        self.outcome.with(|served| {
+            served.reported(usage);
+            served.sizes = Some(outgoing.sizes);
+        });
         let managed = Arc::clone(&self.exchange.managed);
-        let (seen, window) = (Seen::whole(usage, called), self.exchange.outgoing.window);
+        let (seen, window) = (Seen::whole(usage, called), outgoing.window);
         tokio::spawn(learn_later(managed, window, seen))
     }
 

@@ -20,7 +20,7 @@ mod sessions;
 mod shown;
 mod table;
 mod talk;
-mod text;
+pub(crate) mod text;
 
 use std::path::PathBuf;
 

@@ -122,7 +122,8 @@ fn audit(event: &session::Event) -> String {
     if let Some(coverage) = event.coverage.filter(|coverage| coverage.facts > 0) {
         let percent = coverage.ratio() * 100.0;
         let facts = counted(coverage.facts, "fact");
-        let _ = write!(told, "; {percent:.0} % of {facts} covered");
+        let only = coverage.warning().map_or("", |_| "only ");
+        let _ = write!(told, "; {only}{percent:.0} % of {facts} covered");
     }
     if !event.by_model {
         told.push_str("; no model wrote the summary");

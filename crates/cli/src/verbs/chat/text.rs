@@ -7,7 +7,7 @@ use trimtab::config::nearest_name;
 use crate::ui::visible::visible;
 
 /// The first `width` characters of a line; the last one shows that there are more.
-pub(super) fn clipped(line: &str, width: usize) -> Cow<'_, str> {
+pub(crate) fn clipped(line: &str, width: usize) -> Cow<'_, str> {
     if line.chars().count() <= width {
         return Cow::Borrowed(line);
     }
@@ -16,7 +16,7 @@ pub(super) fn clipped(line: &str, width: usize) -> Cow<'_, str> {
 }
 
 /// `text` on one line.
-pub(super) fn on_one_line(text: &str) -> String {
+pub(crate) fn on_one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     visible(&words.join(" ")).into_owned()
 }
@@ -32,7 +32,7 @@ pub(super) fn nearest<'n>(
 
 /// `text` in lines of at most `width` characters, broken between words; further lines begin
 /// with `indent` spaces.
-pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> String {
+pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut lines = String::new();
     let mut length = 0;
     for word in text.split(' ') {

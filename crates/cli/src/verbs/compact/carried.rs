@@ -100,10 +100,11 @@ pub(super) fn compact(
 ) -> Result<Carried, Failed> {
     let put = |bytes: &[u8]| store.put(&id, Put::new("transcript", bytes).tool("compact"));
     let original = original.map(put).transpose()?;
+    let tools = tools(conversation);
     let setup = Setup {
         dialect: conversation.form.dialect(),
         limits: wishes.limits,
-        tools: tools(conversation),
+        tools,
         ..Setup::new(wishes.policy)
     };
     let mut session = Session::open(Arc::clone(&store), id.clone(), setup)?;
@@ -149,8 +150,8 @@ pub(super) fn compact(
     Ok(Carried {
         session: id,
         original,
-        tokens_before: before.tokens(),
-        tokens_after: after.tokens(),
+        tokens_before: (before + tools).tokens(),
+        tokens_after: (after + tools).tokens(),
         messages_before: positions.len(),
         replaced: positions.len() - sent.iter().filter(|entry| entry.from.is_some()).count(),
         shortened: shortened(&sent),

@@ -69,6 +69,8 @@ impl Report {
         conversation: &Conversation,
         carried: Carried,
     ) -> Self {
+        let warning = carried.coverage.and_then(|coverage| coverage.warning());
+        let warning = warning.map(|warning| format!("warning: {warning}"));
         let ids = |refs: &[Ref]| refs.iter().map(|found| found.id().to_owned()).collect();
         Self {
             file: file.to_owned(),
@@ -100,7 +102,7 @@ impl Report {
                 replaced: ids(&carried.refs),
                 outputs: ids(&carried.shortened),
             },
-            notes: carried.notes,
+            notes: carried.notes.into_iter().chain(warning).collect(),
         }
     }
 

@@ -49,8 +49,11 @@ pub(super) async fn play(
             Step::Model(round) => round,
         };
         let body = body(session, &tools, &mut messages)?;
-        let answer = send(&http, url, usages.len(), body).await?;
-        usages.push(judge(&answer, round)?);
+        let number = usages.len() + 1;
+        let failed_at = |why: String| failed(format!("call {number}: {why}"));
+        let answer = send(&http, url, usages.len(), body).await;
+        let answer = answer.map_err(failed_at)?;
+        usages.push(judge(&answer, round).map_err(failed_at)?);
         messages.extend(remembered(round));
         after();
     }
@@ -89,7 +92,7 @@ fn mark_end(messages: &mut [Value], mark: Option<Value>) {
     }
 }
 
-async fn send(http: &Http, url: &str, call: usize, body: Vec<u8>) -> Result<Answer, Failure> {
+async fn send(http: &Http, url: &str, call: usize, body: Vec<u8>) -> Result<Answer, String> {
     let call = call.to_string();
     let headers = [
         ("content-type", "application/json"),
@@ -101,16 +104,16 @@ async fn send(http: &Http, url: &str, call: usize, body: Vec<u8>) -> Result<Answ
     let sent = http
         .send(Method::POST, &url, &headers, body, PATIENCE)
         .await;
-    let answer = sent.map_err(|why| failed(format!("call {call}: {why}")))?;
+    let answer = sent?;
     if !answer.status.is_success() {
         let said = String::from_utf8_lossy(&answer.body).into_owned();
-        return Err(failed(format!("call {call}: {} {said}", answer.status)));
+        return Err(format!("{} {said}", answer.status));
     }
     Ok(answer)
 }
 
 /// Checks that the client got what the model said, and nothing else.
-fn judge(answer: &Answer, round: &Round) -> Result<Usage, Failure> {
+fn judge(answer: &Answer, round: &Round) -> Result<Usage, String> {
     let (mut text, mut calls) = (String::new(), Vec::new());
     let mut watcher = Watcher::new(Dialect::Messages);
     watcher.push(&answer.body, |event| match event {
@@ -120,11 +123,10 @@ fn judge(answer: &Answer, round: &Round) -> Result<Usage, Failure> {
     });
     let expected = round.calls.iter().map(|call| call.id.as_str());
     if text != round.text || !calls.iter().map(String::as_str).eq(expected) {
-        let message = format!(
+        return Err(format!(
             "the client got {text:?} with calls {calls:?}, not {:?}",
             round.text
-        );
-        return Err(failed(message));
+        ));
     }
     Ok(watcher.usage())
 }

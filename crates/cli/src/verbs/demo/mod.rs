@@ -12,12 +12,12 @@ mod session;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use trimtab::store::FolderStore;
-use trimtab_model::Usage;
-use trimtab_proxy::{PORT, Proxy, ProxyConfig, Running, StartError};
+use trimtab_model::{SavedTokens, Usage};
+use trimtab_proxy::{PORT, Proxy, ProxyConfig, Record, Running, StartError};
 
 use self::provider::{AnsweredCall, DemoProvider};
 use self::report::{Call, Report, Sum};
@@ -25,7 +25,9 @@ use self::session::{Round, Session};
 use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
+use crate::proxy::line::request_line;
 use crate::proxy::listen::parse_listen;
+use crate::proxy::log::{self, Log, is_traffic};
 use crate::proxy::settings::rule;
 use crate::proxy::signals::Orders;
 use crate::proxy::{block_on, refused, stuck};
@@ -35,6 +37,9 @@ use crate::ui::progress::Progress;
 
 /// The model that the session asks for: its prices count.
 const MODEL: &str = "claude-sonnet-4-5";
+
+/// How long records of the last calls may take.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// What `trimtab demo` takes.
 #[derive(Debug, clap::Args)]
@@ -81,7 +86,11 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     block_on(async {
         let mut orders = Orders::new()?;
         let folder = tempfile::tempdir()?;
-        let stage = Stage::set(args, &folder).await?;
+        let mut stage = Stage::set(args, &folder).await?;
+        if !common.json {
+            write!(terminal.out(), "{}", picture::opening(args.window))?;
+            terminal.out().flush()?;
+        }
         let report = stage.play(args, terminal).await?;
         print(&report, common, terminal)?;
         if args.once {
@@ -89,7 +98,12 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
             return Ok(());
         }
         terminal.say(&serving(stage.proxy.address()));
-        orders.stop().await;
+        loop {
+            tokio::select! {
+                () = orders.stop() => break,
+                Some(record) = stage.log.recv() => tell(&record, terminal),
+            }
+        }
         tokio::select! {
             () = stage.proxy.shutdown() => {}
             () = orders.stop() => {}
@@ -113,9 +127,13 @@ fn parse_window(text: &str) -> Result<u64, String> {
 
 fn serving(address: SocketAddr) -> String {
     format!(
-        "still serving on http://{address} with the scripted model; Ctrl-C ends it\n  \
-         Anthropic clients:  ANTHROPIC_BASE_URL=http://{address}\n  \
-         with a real model:  trimtab serve, or trimtab wrap claude"
+        "still serving on http://{address} with the scripted model; try\n\n\
+         curl http://{address}/v1/messages \\\n  \
+         -H 'content-type: application/json' -H 'x-api-key: demo' \\\n  \
+         -H 'anthropic-version: 2023-06-01' \\\n  \
+         -d '{{\"model\": \"{MODEL}\", \"max_tokens\": 64,\n       \
+         \"messages\": [{{\"role\": \"user\", \"content\": \"hello\"}}]}}'\n\n\
+         with a real model: trimtab serve, or trimtab wrap claude; Ctrl-C ends this"
     )
 }
 
@@ -125,10 +143,17 @@ fn print(report: &Report, common: &Common, terminal: &mut Terminal) -> Result<()
     } else {
         let picture = picture::calls(report, terminal.has_colour());
         let summary = picture::summary(report);
-        write!(terminal.out(), "{picture}\n{summary}")?;
+        write!(terminal.out(), "\n{picture}\n{summary}\n")?;
     }
     terminal.out().flush()?;
     Ok(())
+}
+
+/// Tells of a request that came after the report.
+fn tell(record: &Record, terminal: &mut Terminal) {
+    if is_traffic(record) {
+        terminal.note(&request_line(record));
+    }
 }
 
 /// The session, the two upstreams and the proxy before one of them.
@@ -139,6 +164,8 @@ struct Stage {
     /// With the small window.
     strict: DemoProvider,
     proxy: Running,
+    /// What the proxy did.
+    log: Log,
 }
 
 impl Stage {
@@ -151,8 +178,10 @@ impl Stage {
             models: vec![rule(args.window)],
             ..ProxyConfig::to_upstream(strict.url())
         };
+        let (proxy, log) = start(args.listen, config, folder).await?;
         Ok(Self {
-            proxy: start(args.listen, config, folder).await?,
+            proxy,
+            log,
             session,
             boundless,
             strict,
@@ -160,7 +189,7 @@ impl Stage {
     }
 
     /// Plays the session both ways.
-    async fn play(&self, args: &Args, terminal: &Terminal) -> Result<Report, Failure> {
+    async fn play(&mut self, args: &Args, terminal: &Terminal) -> Result<Report, Failure> {
         let begun = Instant::now();
         let without = self
             .play_at(&self.boundless.url(), "without trimtab", terminal)
@@ -168,6 +197,7 @@ impl Stage {
         let address = self.proxy.address();
         self.play_at(&format!("http://{address}"), "with trimtab", terminal)
             .await?;
+        self.settle().await;
         let answered = self.strict.answered();
         let with = windows(&answered, without.len());
         // Summaries and what the model looks up cost, too.
@@ -176,6 +206,10 @@ impl Stage {
             .find(MODEL)
             .map_err(|unknown| stuck(&unknown.to_string()))?;
         let figures = self.proxy.report();
+        let mut claimed = SavedTokens::default();
+        while let Ok(record) = self.log.try_recv() {
+            claimed += record.saved;
+        }
         let calls: Vec<Call> = self
             .session
             .rounds()
@@ -193,11 +227,21 @@ impl Stage {
             calls,
             without: Sum::of(&without, &found.model),
             with: Sum::of(&all, &found.model),
+            claimed,
             violations: self.strict.violations(),
             recovered: figures.recovered,
             retrievals: figures.retrievals,
             took_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         })
+    }
+
+    /// Waits until the proxy has written down all that it did: a record is written when the
+    /// client has its answer, and summaries may still be under way.
+    async fn settle(&self) {
+        let until = Instant::now() + SETTLING;
+        while self.proxy.report().open > 0 && Instant::now() < until {
+            tokio::time::sleep(SETTLING / 200).await;
+        }
     }
 
     async fn play_at(
@@ -239,7 +283,7 @@ async fn start(
     listen: Option<SocketAddr>,
     config: ProxyConfig,
     folder: &TempDir,
-) -> Result<Running, Failure> {
+) -> Result<(Running, Log), Failure> {
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let store = FolderStore::open(folder.path().join("store"));
     let store = Arc::new(store.map_err(|error| stuck(&error.to_string()))?);
@@ -249,8 +293,10 @@ async fn start(
             listen,
             ..config.clone()
         };
-        match Proxy::start(config, Arc::clone(&store) as _).await {
-            Ok(running) => return Ok(running),
+        let (sink, records) = log::channel();
+        let proxy = Proxy::new(config, Arc::clone(&store) as _).log(sink);
+        match proxy.run().await {
+            Ok(running) => return Ok((running, records)),
             Err(StartError::Config(error)) => return Err(refused(&error)),
             Err(error) => last = Some(error.to_string()),
         }

@@ -3,20 +3,48 @@
 use std::fmt::Write as _;
 
 use super::report::Report;
-use crate::proxy::savings::dollars;
+use crate::proxy::savings::{dollars, tokens_line};
 use crate::ui::bar::{Segment, render_in};
+use crate::ui::line_width;
 use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style::{self, TextStyle};
+use crate::verbs::chat::text::wrapped;
 
-/// How many characters a window takes.
-const WIDTH: usize = 40;
+/// Columns of a line where nobody says how many there are.
+const USUAL: usize = 80;
+/// The most and the fewest columns that a window takes.
+const BAR: (usize, usize) = (40, 10);
+/// Columns of a row beside its window.
+const AROUND: usize = 35;
+/// Columns before the text of a line of the summary.
+const LEAD: usize = 9;
+
+fn width() -> usize {
+    line_width().unwrap_or(USUAL)
+}
+
+/// What one is about to see.
+pub(super) fn opening(window: u64) -> String {
+    let window = grouped(window);
+    let text = format!(
+        "An agent looks for a bug: one session, played straight to a model and then through \
+         trimtab to the same model with a window of {window} tokens. The model is scripted, so \
+         this shows that every request is valid and what it costs, not how well a real model \
+         works."
+    );
+    wrapped(&text, width(), 0) + "\n"
+}
 
 /// The picture: a line for each call.
 pub(super) fn calls(report: &Report, colour: bool) -> String {
     let window = report.window;
-    let head = format!("window of {} tokens, call by call", grouped(window));
-    let frame = if colour { WIDTH } else { WIDTH + 2 };
-    let mut text = format!("call  {:<12}  {head:<frame$}   with  without\n", "does");
+    let bar_width = width().saturating_sub(AROUND).clamp(BAR.1, BAR.0);
+    let frame = if colour { bar_width } else { bar_width + 2 };
+    let head = format!("window of {}", grouped(window));
+    let mut text = format!(
+        "{:>4}  {:<10}  {head:<frame$}  {:>4}  {:>7}\n",
+        "call", "does", "with", "without"
+    );
     let (dim, bad) = (style::DIM, style::BAD);
     for (at, call) in report.calls.iter().enumerate() {
         let cached = call.cached.min(call.with);
@@ -25,29 +53,33 @@ pub(super) fn calls(report: &Report, colour: bool) -> String {
             segment('+', style::USER, call.with - cached),
             segment('.', style::FREE, window.saturating_sub(call.with)),
         ];
-        let bar = render_in(&segments, colour, WIDTH);
+        let bar = render_in(&segments, colour, bar_width);
         let without = short(call.without);
-        let over = if call.without > window {
-            format!("{bad}{without:>7}{bad:#} too large")
+        let without = if call.without > window {
+            let marked = without + "!";
+            format!("{bad}{marked:>7}{bad:#}")
         } else {
-            format!("{dim}{without:>7}{dim:#}")
+            format!("{dim}{without:>6}{dim:#}")
         };
         let (number, what, with) = (at + 1, &call.what, short(call.with));
         // Writing into a String cannot fail.
-        let _ = writeln!(text, "{number:>4}  {what:<12}  {bar} {with:>6}  {over}");
+        let _ = writeln!(text, "{number:>4}  {what:<10}  {bar}  {with:>4}  {without}");
     }
-    let key = "read from the provider's cache, new, free";
+    text + &key(colour)
+}
+
+/// What the signs in the picture mean.
+fn key(colour: bool) -> String {
     let (cached, fresh, free) = if colour {
         ("\u{2588}", "\u{2588}", "\u{2591}")
     } else {
         ("#", "+", ".")
     };
-    let (one, two) = (style::OUTPUT, style::USER);
-    let _ = writeln!(
-        text,
-        "      {one}{cached}{one:#}{two}{fresh}{two:#}{dim}{free}{dim:#} {key}"
-    );
-    text
+    let (one, two, dim, bad) = (style::OUTPUT, style::USER, style::DIM, style::BAD);
+    format!(
+        "      {one}{cached}{one:#} from the provider's cache  {two}{fresh}{two:#} new  \
+         {dim}{free}{dim:#} free\n      {bad}!{bad:#} larger than the window: refused\n"
+    )
 }
 
 fn segment(letter: char, style: TextStyle, amount: u64) -> Segment {
@@ -63,48 +95,62 @@ fn segment(letter: char, style: TextStyle, amount: u64) -> Segment {
 pub(super) fn summary(report: &Report) -> String {
     let (without, with) = (&report.without, &report.with);
     let count = report.calls.len();
-    let (good, strong) = (style::GOOD, style::STRONG);
-    let mut text = String::new();
     let ends = match report.overflows_at {
         Some(at) => format!("overflows at call {at} of {count}; "),
         None => String::new(),
     };
-    let _ = writeln!(
-        text,
-        "{strong}without{strong:#}  {ends}with a window large enough {} tokens are sent, {}",
+    let straight = format!(
+        "{ends}with a window large enough, {} tokens sent, {}",
         short(without.tokens),
         dollars(without.dollars)
     );
-    let _ = writeln!(
-        text,
-        "{strong}with{strong:#}     {count} of {count} calls, largest window {}; {} tokens are sent, {} read from the cache, {}",
+    let managed = format!(
+        "{count} of {count} calls answered, largest window {}; {} tokens sent, {} of them read \
+         from the cache, {}",
         short(with.largest),
         short(with.tokens),
         percent(with.cached, with.tokens),
         dollars(with.dollars)
     );
-    let saved = report.tokens_saved();
-    let cheaper = without.dollars - with.dollars;
-    let share = if without.dollars > 0.0 {
-        cheaper / without.dollars * 100.0
+    let saved = format!(
+        "{}, {} at the prices of {}, cache included",
+        tokens_line(&report.tokens()),
+        money(without.dollars, with.dollars),
+        report.model,
+    );
+    let kept = format!(
+        "every output whole in the store; the model looked {} up there; {} recovered",
+        counted(times(report.retrievals), "thing"),
+        counted(times(report.recovered), "overflow"),
+    );
+    let lines = [
+        ("without", straight, style::STRONG),
+        ("with", managed, style::STRONG),
+        ("result", saved, style::GOOD),
+        ("kept", kept, style::STRONG),
+    ];
+    lines
+        .map(|(name, said, style)| line(name, &said, style))
+        .concat()
+}
+
+fn line(name: &str, said: &str, style: TextStyle) -> String {
+    let said = wrapped(said, width().saturating_sub(LEAD), 0);
+    let said = said.replace('\n', &format!("\n{}", " ".repeat(LEAD)));
+    let gap = " ".repeat(LEAD - name.len());
+    format!("{style}{name}{style:#}{gap}{said}\n")
+}
+
+/// What was saved of `without` dollars.
+fn money(without: f64, with: f64) -> String {
+    let saved = without - with;
+    let word = if saved < 0.0 { "more" } else { "saved" };
+    let share = if without > 0.0 {
+        saved.abs() / without * 100.0
     } else {
         0.0
     };
-    let _ = writeln!(
-        text,
-        "{good}saved{good:#}    {} tokens ({}) and {} ({share:.0} %) at the prices of {}, cached prefix counted",
-        short(saved),
-        percent(saved, without.tokens),
-        dollars(cheaper),
-        report.model,
-    );
-    let _ = writeln!(
-        text,
-        "         nothing is lost: every output is stored whole, and the model looked {} up in the store; overflows: {}",
-        counted(times(report.retrievals), "thing"),
-        report.recovered
-    );
-    text
+    format!("{} {word} ({share:.0} %)", dollars(saved.abs()))
 }
 
 fn times(number: u64) -> usize {

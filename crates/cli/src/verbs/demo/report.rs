@@ -1,7 +1,7 @@
 //! What the demo found.
 
 use serde::Serialize;
-use trimtab_model::Usage;
+use trimtab_model::{SavedTokens, Usage};
 use trimtab_wire::catalogue::Model;
 
 /// What the demo found.
@@ -19,6 +19,9 @@ pub(super) struct Report {
     pub(super) without: Sum,
     /// The session through the proxy.
     pub(super) with: Sum,
+    /// What the proxy itself says that it saved: there a call that would not have fit the window
+    /// counts as a full window.
+    pub(super) claimed: SavedTokens,
     /// The call, counted from 1, whose window would have been too large without the proxy.
     pub(super) overflows_at: Option<usize>,
     /// Requests that the strict upstream refused because a window broke its rules.
@@ -71,8 +74,12 @@ impl Sum {
 }
 
 impl Report {
-    /// Tokens that were not sent.
-    pub(super) fn tokens_saved(&self) -> u64 {
-        self.without.tokens.saturating_sub(self.with.tokens)
+    /// The tokens that the provider counted without the proxy and with it.
+    pub(super) fn tokens(&self) -> SavedTokens {
+        SavedTokens {
+            without: self.without.tokens,
+            with: self.with.tokens,
+            over_window: 0,
+        }
     }
 }

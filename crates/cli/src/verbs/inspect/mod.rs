@@ -1,6 +1,7 @@
 //! `trimtab inspect`: what fills the window, and what is wrong with it.
 
 pub mod faults;
+mod message;
 pub mod outputs;
 pub mod report;
 pub mod table;
@@ -10,15 +11,15 @@ mod windows;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use trimtab_wire::transcript::{ReadError, Reader};
+use trimtab_wire::transcript::{Conversation, ReadError, Reader};
 
 use self::report::Report;
-use self::table::Totals;
+use self::table::{Layout, Totals};
 use self::windows::Windows;
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::source;
-use crate::ui::{Terminal, number};
+use crate::ui::{Terminal, line_width, number};
 
 /// What `trimtab inspect` takes.
 #[derive(Debug, clap::Args)]
@@ -35,6 +36,9 @@ pub struct Args {
     /// Show every conversation in full, not one line each
     #[arg(long, short)]
     pub all: bool,
+    /// Show the message at this position as it is, whole
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    pub message: Option<usize>,
 }
 
 /// What `trimtab inspect --help` says first.
@@ -55,11 +59,19 @@ Examples:
   trimtab inspect session.json --model gpt-4o    how full that model's window is
   trimtab inspect ~/.claude/projects/*/*.jsonl   one line for each conversation
   trimtab inspect runs.jsonl --all               every conversation in full
+  trimtab inspect session.json --message 15      one message, whole
   trimtab inspect runs.jsonl --json | jq -c 'select(.faults != []) | .id'
   cat session.json | trimtab inspect -
 
 Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.
 The fields of --json are described in docs/inspect.md.";
+
+/// Columns of a line where nobody says how many there are.
+const USUAL: usize = 100;
+
+fn width() -> usize {
+    line_width().unwrap_or(USUAL)
+}
 
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -67,6 +79,8 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     let mut printer = Printer {
         json: common.json,
         all: args.all,
+        message: args.message,
+        layout: Layout::of(width()),
         held: None,
         totals: Totals::default(),
     };
@@ -99,6 +113,9 @@ fn inspect(
     let mut done = Ok(());
     for read in reader.by_ref() {
         let step = match read {
+            Ok(conversation) if printer.message.is_some() => {
+                progress.suspend(|| printer.message(&name, &conversation, terminal))
+            }
             Ok(conversation) => {
                 let report = Report::new(&name, &conversation, windows.of(&conversation));
                 // The next one is read into the memory of this one.
@@ -132,12 +149,42 @@ pub fn unreadable(name: &str, error: &ReadError) -> Failure {
 struct Printer {
     json: bool,
     all: bool,
+    /// The position of the only message that is wanted.
+    message: Option<usize>,
+    layout: Layout,
     /// The first report, until it is known whether there is a second.
     held: Option<Report>,
     totals: Totals,
 }
 
 impl Printer {
+    /// Prints the message that is wanted.
+    fn message(
+        &self,
+        name: &str,
+        conversation: &Conversation,
+        terminal: &mut Terminal,
+    ) -> Result<(), Failure> {
+        let at = self.message.unwrap_or_default();
+        let messages = &conversation.messages;
+        let Some(message) = messages.get(at) else {
+            let last = messages.len().saturating_sub(1);
+            let message = format!("{name}: there is no message {at}");
+            return Err(Failure::input(
+                message,
+                format!("give a position from 0 to {last}"),
+            ));
+        };
+        if self.json {
+            terminal.json(message)?;
+        } else {
+            terminal
+                .out()
+                .write_all(message::text(at, message).as_bytes())?;
+        }
+        Ok(())
+    }
+
     fn print(&mut self, report: Report, terminal: &mut Terminal) -> Result<(), Failure> {
         if self.json {
             terminal.json(&report)?;
@@ -147,7 +194,8 @@ impl Printer {
             self.held = Some(report);
         } else {
             if let Some(first) = self.held.take() {
-                terminal.out().write_all(table::header().as_bytes())?;
+                let header = self.layout.header();
+                terminal.out().write_all(header.as_bytes())?;
                 self.row(&first, terminal)?;
             }
             self.row(&report, terminal)?;
@@ -162,14 +210,15 @@ impl Printer {
             ""
         };
         self.totals.add(report);
-        let text = text::render(report, terminal.has_colour());
+        let text = text::render(report, terminal.has_colour(), width());
         write!(terminal.out(), "{gap}{text}")?;
         Ok(())
     }
 
     fn row(&mut self, report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
         self.totals.add(report);
-        terminal.out().write_all(table::row(report).as_bytes())?;
+        let row = self.layout.row(report);
+        terminal.out().write_all(row.as_bytes())?;
         Ok(())
     }
 

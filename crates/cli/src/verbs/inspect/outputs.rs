@@ -6,12 +6,16 @@ use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hasher};
 
 use serde::Serialize;
-use trimtab_model::Message;
+use serde_json::Value;
+use trimtab_model::{Call, Message};
 
 use super::report::Positions;
+use crate::verbs::chat::text::{clipped, on_one_line};
 
 /// How many of the largest outputs are shown.
 const LARGEST: usize = 10;
+/// Characters that tell what a call was.
+const GIST: usize = 200;
 
 /// The outputs, in short.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -35,6 +39,8 @@ pub struct Large {
     pub message: usize,
     /// The tool that gave it.
     pub tool: String,
+    /// What the call was: its command or its path, on one line.
+    pub call: String,
     /// Bytes of its text.
     pub bytes: usize,
     /// Estimated tokens.
@@ -52,6 +58,8 @@ pub struct Repeat {
     pub first: usize,
     /// The tool that gave it.
     pub tool: String,
+    /// What the call was: its command or its path, on one line.
+    pub call: String,
     /// Estimated tokens.
     pub tokens: u64,
 }
@@ -60,32 +68,35 @@ pub struct Repeat {
 pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, total: u64) -> Outputs {
     let mut weights = weights.iter().copied();
     let mut found = Outputs::default();
-    let mut called: HashMap<&str, &str> = HashMap::new();
+    let mut called: HashMap<&str, &Call> = HashMap::new();
     let mut seen = Seen::default();
     for (index, message) in window.iter().enumerate() {
-        called.extend(
-            message
-                .calls()
-                .map(|call| (call.id.as_str(), call.name.as_str())),
-        );
+        called.extend(message.calls().map(|call| (call.id.as_str(), call)));
         let position = positions.in_transcript(index);
         for output in message.outputs() {
+            let call = called.get(output.call_id.as_str()).copied();
             let named = output.tool.as_deref();
-            let tool = named.or_else(|| called.get(output.call_id.as_str()).copied());
+            let tool = named.or_else(|| call.map(|call| call.name.as_str()));
             let tool = tool.unwrap_or("unknown");
             let text = output.text();
             let tokens = weights.next().unwrap_or(0);
             found.tokens += tokens;
-            keep_largest(
-                &mut found.largest,
-                position,
-                tool,
-                text.len(),
+            keep_largest(&mut found.largest, tokens, || Large {
+                message: position,
+                tool: tool.to_owned(),
+                call: call.map(gist).unwrap_or_default(),
+                bytes: text.len(),
                 tokens,
-                total,
-            );
+                share: tokens as f64 / total.max(1) as f64,
+            });
             if let Some(first) = seen.before(position, text) {
-                found.repeat(position, first, tool, tokens);
+                found.repeat(tokens, || Repeat {
+                    message: position,
+                    first,
+                    tool: tool.to_owned(),
+                    call: call.map(gist).unwrap_or_default(),
+                    tokens,
+                });
             }
         }
     }
@@ -93,44 +104,55 @@ pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, tota
 }
 
 impl Outputs {
-    fn repeat(&mut self, message: usize, first: usize, tool: &str, tokens: u64) {
+    fn repeat(&mut self, tokens: u64, repeat: impl FnOnce() -> Repeat) {
         self.repeated += 1;
         self.repeated_tokens += tokens;
         let at = self.repeats.partition_point(|other| other.tokens >= tokens);
         if at < LARGEST {
-            let tool = tool.to_owned();
-            let repeat = Repeat {
-                message,
-                first,
-                tool,
-                tokens,
-            };
-            self.repeats.insert(at, repeat);
+            self.repeats.insert(at, repeat());
             self.repeats.truncate(LARGEST);
         }
     }
 }
 
-fn keep_largest(
-    largest: &mut Vec<Large>,
-    message: usize,
-    tool: &str,
-    bytes: usize,
-    tokens: u64,
-    total: u64,
-) {
+fn keep_largest(largest: &mut Vec<Large>, tokens: u64, large: impl FnOnce() -> Large) {
     let at = largest.partition_point(|other| other.tokens >= tokens);
     if at < LARGEST {
-        let large = Large {
-            message,
-            tool: tool.to_owned(),
-            bytes,
-            tokens,
-            share: tokens as f64 / total.max(1) as f64,
-        };
-        largest.insert(at, large);
+        largest.insert(at, large());
         largest.truncate(LARGEST);
     }
+}
+
+/// What a call was, on one line: its command, its path, or else its arguments.
+fn gist(call: &Call) -> String {
+    const TELLING: [&str; 12] = [
+        "command",
+        "cmd",
+        "script",
+        "file_path",
+        "filePath",
+        "path",
+        "file",
+        "notebook_path",
+        "pattern",
+        "query",
+        "url",
+        "description",
+    ];
+    let arguments: Option<Value> = serde_json::from_str(&call.arguments).ok();
+    let told = TELLING
+        .iter()
+        .find_map(|name| match arguments.as_ref()?.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            // A command as a list of its words.
+            Value::Array(words) => {
+                let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
+                words.map(|words| words.join(" "))
+            }
+            _ => None,
+        });
+    let told = told.unwrap_or_else(|| call.arguments.clone());
+    clipped(&on_one_line(&told), GIST).into_owned()
 }
 
 /// The outputs seen so far.

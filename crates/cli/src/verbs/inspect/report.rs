@@ -1,12 +1,12 @@
 //! What there is to say about one conversation.
 
 use serde::Serialize;
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Kind, Message, Part, Role, Usage, rounds, turns};
-use trimtab_wire::transcript::Conversation;
+use trimtab_wire::transcript::{Conversation, Form};
 
 use super::faults::{self, Fault};
 use super::outputs::{self, Outputs};
-use crate::estimate::{self, Estimator};
 
 /// What there is to say about one conversation. Serialises as a line of `--json`.
 #[derive(Clone, Debug, Serialize)]
@@ -57,8 +57,11 @@ pub struct Counts {
 /// How full the window is.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Window {
-    /// Estimated tokens in it.
+    /// Estimated tokens of what is in the transcript.
     pub tokens: u64,
+    /// Tokens that the provider counted for the last prompt, where the transcript says so. The
+    /// system prompt and the tools are in it, which many transcripts do not hold.
+    pub reported: Option<u64>,
     /// What it can hold, where that is known.
     pub size: Option<u64>,
 }
@@ -66,10 +69,10 @@ pub struct Window {
 /// Estimated tokens by region.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Regions {
-    /// System messages.
-    pub system: u64,
-    /// Tool definitions.
-    pub tools: u64,
+    /// System messages; none if the transcript does not hold them.
+    pub system: Option<u64>,
+    /// Tool definitions; none if the transcript does not hold them.
+    pub tools: Option<u64>,
     /// Summaries and what was kept with them.
     pub summary: u64,
     /// Everything else.
@@ -100,19 +103,31 @@ impl Report {
     pub fn new(file: &str, conversation: &Conversation, size: Option<u64>) -> Self {
         let window = conversation.in_window();
         let positions = Positions::of(conversation, window.len());
-        let Weighed { roles, outputs } = weigh(&window);
-        let regions = regions(conversation, &roles);
-        let tokens = regions.system + regions.tools + regions.summary + regions.log;
+        let Weighed {
+            roles,
+            outputs,
+            total,
+        } = weigh(&window);
+        let tools = conversation.tools.iter();
+        let tools: Measure = tools.map(|tool| Measure::of_text(tool.as_str())).sum();
+        // Rounded once, as `compact` and the proxy do it.
+        let tokens = (total + tools).tokens();
+        let regions = regions(conversation, &roles, tools.tokens(), tokens);
+        let usage = window.iter().rev().find_map(|message| message.meta.usage);
         Self {
             file: file.to_owned(),
             id: conversation.id.clone(),
             form: conversation.form.as_str(),
             model: conversation.model.clone(),
             counts: counts(conversation, &window),
-            window: Window { tokens, size },
+            window: Window {
+                tokens,
+                reported: usage.map(|usage| usage.prompt()),
+                size,
+            },
             regions,
             roles,
-            usage: window.iter().rev().find_map(|message| message.meta.usage),
+            usage,
             outputs: outputs::look_at(&window, &outputs, &positions, tokens),
             faults: faults::find(&window, &positions, conversation.form.dialect()),
         }
@@ -165,17 +180,21 @@ struct Weighed {
     roles: Roles,
     /// Tokens of each output, in order.
     outputs: Vec<u64>,
+    /// All messages together.
+    total: Measure,
 }
 
 fn weigh(window: &[&Message]) -> Weighed {
     let mut roles = Roles::default();
     let mut outputs = Vec::new();
-    let estimator = Estimator::default();
+    let mut total = Measure::default();
+    let around = Measure::of(&Message::new(Role::User, Vec::new()));
     for message in window {
-        let mut tokens = estimator.around_message;
+        let mut measure = around;
         for part in &message.parts {
-            let of_part = estimator.part(part);
-            tokens += of_part;
+            let of_part = Measure::of_parts(std::slice::from_ref(part));
+            measure += of_part;
+            let of_part = of_part.tokens();
             match part {
                 Part::Reasoning(_) => roles.reasoning += of_part,
                 Part::Call(_) => roles.calls += of_part,
@@ -183,9 +202,14 @@ fn weigh(window: &[&Message]) -> Weighed {
                 Part::Text(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
-        *place(&mut roles, message) += tokens;
+        total += measure;
+        *place(&mut roles, message) += measure.tokens();
     }
-    Weighed { roles, outputs }
+    Weighed {
+        roles,
+        outputs,
+        total,
+    }
 }
 
 /// Which figure a message counts for.
@@ -201,12 +225,30 @@ fn place<'a>(roles: &'a mut Roles, message: &Message) -> &'a mut u64 {
     }
 }
 
-fn regions(conversation: &Conversation, roles: &Roles) -> Regions {
-    let tools = conversation.tools.iter();
+/// The regions of a window of `tokens`, `tools` of them for tools.
+fn regions(conversation: &Conversation, roles: &Roles, tools: u64, tokens: u64) -> Regions {
+    // Requests hold everything; the logs of clients often leave out what never changes.
+    let is_request = matches!(
+        conversation.form,
+        Form::Chat | Form::Messages | Form::Responses
+    );
+    let known = |figure: u64| Some(figure).filter(|figure| is_request || *figure > 0);
     Regions {
-        system: roles.system,
-        tools: tools.map(|tool| estimate::text(tool.as_str())).sum(),
+        system: known(roles.system),
+        tools: known(tools),
         summary: roles.summary,
-        log: roles.user + roles.assistant + roles.tool,
+        log: tokens.saturating_sub(roles.system + tools + roles.summary),
+    }
+}
+
+impl Report {
+    /// Tokens of the whole window as well as they are known: the provider's figure where the
+    /// transcript leaves something out, else the estimate.
+    pub fn filled(&self) -> u64 {
+        let leaves_out = self.regions.system.is_none() || self.regions.tools.is_none();
+        let reported = self.window.reported.filter(|_| leaves_out);
+        reported.map_or(self.window.tokens, |reported| {
+            reported.max(self.window.tokens)
+        })
     }
 }

@@ -7,8 +7,12 @@ use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style;
 use crate::ui::visible::visible;
 
-/// How wide the name of a conversation may be.
-const NAME: usize = 36;
+/// How wide the name of a conversation may be, and how wide it is at least.
+const NAME: usize = 42;
+const LEAST_NAME: usize = 14;
+/// Columns of all figures, and of those that matter most.
+const WIDE: usize = 59;
+const NARROW: usize = 42;
 
 /// The sum of many conversations.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,48 +40,80 @@ impl Totals {
     }
 }
 
-/// The names of the columns.
-pub fn header() -> String {
-    let strong = style::STRONG;
-    format!(
-        "{strong}{:<NAME$} {:>6} {:>8} {:>8} {:>6} {:>8} {:>9} {:>7}{strong:#}\n",
-        "conversation", "turns", "messages", "tokens", "full", "outputs", "repeated", "faults"
-    )
+/// The widths of the columns that a line of so many columns has room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    name: usize,
+    /// Whether there is room for the figures that matter least.
+    is_wide: bool,
 }
 
-/// One conversation.
-pub fn row(report: &Report) -> String {
-    let full = report.window.size.map_or_else(
-        || "-".to_owned(),
-        |size| percent(report.window.tokens, size),
-    );
-    let faults = match report.faults.len() {
-        0 => format!("{:>7}", "-"),
-        some => format!("{bad}{some:>7}{bad:#}", bad = style::BAD),
-    };
-    format!(
-        "{:<NAME$} {:>6} {:>8} {:>8} {:>6} {:>8} {:>9} {faults}\n",
-        name(report),
-        report.counts.turns,
-        report.counts.messages,
-        short(report.window.tokens),
-        full,
-        percent(report.outputs.tokens, report.window.tokens),
-        percent(report.outputs.repeated_tokens, report.window.tokens),
-    )
-}
-
-/// What to call a conversation: its id, else its file, cut in the middle.
-fn name(report: &Report) -> String {
-    let name = visible(report.id.as_deref().unwrap_or(&report.file));
-    let count = name.chars().count();
-    if count <= NAME {
-        return name.into_owned();
+impl Layout {
+    /// For lines of `width` columns.
+    pub fn of(width: usize) -> Self {
+        let is_wide = width >= WIDE + LEAST_NAME;
+        let figures = if is_wide { WIDE } else { NARROW };
+        let name = width.saturating_sub(figures).clamp(LEAST_NAME, NAME);
+        Self { name, is_wide }
     }
-    let half = (NAME - 1) / 2;
-    let head: String = name.chars().take(NAME - 1 - half).collect();
-    let tail: String = name.chars().skip(count - half).collect();
-    format!("{head}\u{2026}{tail}")
+
+    fn line(self, name: &str, cells: [&str; 6], faults: &str) -> String {
+        let [turns, messages, tokens, full, outputs, repeated] = cells;
+        let width = self.name;
+        if self.is_wide {
+            return format!(
+                "{name:<width$} {turns:>6} {messages:>8} {tokens:>8} {full:>6} {outputs:>8} \
+                 {repeated:>9} {faults}"
+            );
+        }
+        format!("{name:<width$} {messages:>8} {tokens:>8} {full:>6} {outputs:>8} {faults}")
+    }
+
+    /// The names of the columns.
+    pub fn header(self) -> String {
+        let strong = style::STRONG;
+        let cells = ["turns", "messages", "tokens", "full", "outputs", "repeated"];
+        let line = self.line("conversation", cells, &format!("{:>7}", "faults"));
+        format!("{strong}{line}{strong:#}\n")
+    }
+
+    /// One conversation.
+    pub fn row(self, report: &Report) -> String {
+        let full = report
+            .window
+            .size
+            .map_or_else(|| "-".to_owned(), |size| percent(report.filled(), size));
+        let faults = match report.faults.len() {
+            0 => format!("{:>7}", "-"),
+            some => format!("{bad}{some:>7}{bad:#}", bad = style::BAD),
+        };
+        let cells = [
+            &report.counts.turns.to_string(),
+            &report.counts.messages.to_string(),
+            &short(report.filled()),
+            &full,
+            &percent(report.outputs.tokens, report.window.tokens),
+            &percent(report.outputs.repeated_tokens, report.window.tokens),
+        ];
+        self.line(&self.name(report), cells.map(String::as_str), &faults) + "\n"
+    }
+
+    /// What to call a conversation: its file, and its id where the name of the file does not
+    /// have it; cut in the middle.
+    fn name(self, report: &Report) -> String {
+        let file = report.file.rsplit('/').next().unwrap_or_default();
+        let id = report.id.as_deref().filter(|id| !file.contains(id));
+        let name = id.map_or_else(|| file.to_owned(), |id| format!("{file} {id}"));
+        let name = visible(&name);
+        let count = name.chars().count();
+        if count <= self.name {
+            return name.into_owned();
+        }
+        let half = (self.name - 1) / 2;
+        let head: String = name.chars().take(self.name - 1 - half).collect();
+        let tail: String = name.chars().skip(count - half).collect();
+        format!("{head}\u{2026}{tail}")
+    }
 }
 
 /// The sum; after reports in full, without the columns.

@@ -7,23 +7,25 @@ use crate::ui::bar::{self, Segment};
 use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style::{self, TextStyle};
 use crate::ui::visible::visible;
+use crate::verbs::chat::text::{clipped, on_one_line, wrapped};
 
 /// How many faults are told before the rest is only counted.
 const FAULTS: usize = 20;
 
-/// The report as text; `colour` also chooses the look of the bar.
-pub fn render(report: &Report, colour: bool) -> String {
+/// The report as text, in lines of `width` columns where it can; `colour` also chooses the look
+/// of the bar.
+pub fn render(report: &Report, colour: bool, width: usize) -> String {
     let mut text = String::new();
-    heading(&mut text, report);
-    window(&mut text, report, colour);
+    heading(&mut text, report, width);
+    window(&mut text, report, (colour, width));
     regions(&mut text, report);
-    largest(&mut text, report);
-    repeats(&mut text, report);
-    faults(&mut text, report);
+    largest(&mut text, report, width);
+    repeats(&mut text, report, width);
+    faults(&mut text, report, width);
     text
 }
 
-fn heading(text: &mut String, report: &Report) {
+fn heading(text: &mut String, report: &Report, width: usize) {
     let (strong, dim) = (style::STRONG, style::DIM);
     let _ = write!(text, "{strong}{}{strong:#}", visible(&report.file));
     let more = [
@@ -31,8 +33,12 @@ fn heading(text: &mut String, report: &Report) {
         Some(report.form),
         report.model.as_deref(),
     ];
-    for more in more.into_iter().flatten() {
-        let _ = write!(text, " {dim}|{dim:#} {}", visible(more));
+    let more: Vec<_> = more.into_iter().flatten().map(visible).collect();
+    let lengths = more.iter().map(|more| more.chars().count() + 3);
+    let fits = report.file.chars().count() + lengths.sum::<usize>() <= width;
+    for more in &more {
+        let between = if fits { " " } else { "\n  " };
+        let _ = write!(text, "{between}{dim}|{dim:#} {more}");
     }
     let counts = &report.counts;
     let figures = [
@@ -42,7 +48,7 @@ fn heading(text: &mut String, report: &Report) {
         counted(counts.calls, "call"),
         counted(counts.outputs, "output"),
     ];
-    let _ = writeln!(text, "\n{}", figures.join(", "));
+    let _ = writeln!(text, "\n{}", wrapped(&figures.join(", "), width, 0));
     if counts.compactions > 0 {
         let _ = writeln!(
             text,
@@ -53,33 +59,55 @@ fn heading(text: &mut String, report: &Report) {
     }
 }
 
-fn window(text: &mut String, report: &Report, colour: bool) {
-    let tokens = report.window.tokens;
+fn window(text: &mut String, report: &Report, (colour, width): (bool, usize)) {
+    let (tokens, filled) = (report.window.tokens, report.filled());
+    let bar_width = bar::WIDTH.min(width.saturating_sub(2));
     match report.window.size {
-        Some(size) => gauge(text, tokens, size, colour),
+        Some(size) => gauge(text, filled, size, (colour, bar_width)),
         None => {
-            let _ = writeln!(text, "\nwindow: {} tokens", grouped(tokens));
+            let _ = writeln!(text, "\nwindow: {} tokens", grouped(filled));
         }
     }
-    if let Some(usage) = report.usage {
-        let (dim, prompt) = (style::DIM, grouped(usage.prompt()));
-        let _ = writeln!(
-            text,
-            "{dim}the provider last reported {prompt} tokens{dim:#}"
+    let dim = style::DIM;
+    if let Some(reported) = report.window.reported {
+        let (prompt, share) = (grouped(reported), report.window.size);
+        let share = share.map_or_else(String::new, |size| {
+            format!(" of {} ({})", grouped(size), percent(reported, size))
+        });
+        let said = format!(
+            "the provider last reported {prompt} tokens{share}; {} are in the transcript, by our \
+             estimate",
+            grouped(tokens)
         );
+        let _ = writeln!(text, "{dim}{}{dim:#}", wrapped(&said, width, 0));
     }
     if tokens == 0 {
         return;
     }
     let segments = segments(report);
-    let _ = writeln!(text, "\nfilled with\n{}", bar::render(&segments, colour));
-    let shown = segments.iter().filter(|segment| segment.amount > 0);
-    let legend: Vec<String> = shown.map(|segment| key(segment, colour)).collect();
-    let _ = writeln!(text, "{}", legend.join("  "));
+    let bar = bar::render_in(&segments, colour, bar_width);
+    let _ = writeln!(text, "\nfilled with\n{bar}");
+    legend(text, &segments, (colour, width));
+}
+
+/// What the signs of the bar mean, in lines of `width` columns.
+fn legend(text: &mut String, segments: &[Segment], (colour, width): (bool, usize)) {
+    let mut length = 0;
+    for segment in segments.iter().filter(|segment| segment.amount > 0) {
+        let more = segment.name.len() + short(segment.amount).len() + 3;
+        if length > 0 {
+            let is_full = length + 2 + more > width;
+            text.push_str(if is_full { "\n" } else { "  " });
+            length = if is_full { 0 } else { length + 2 };
+        }
+        text.push_str(&key(segment, colour));
+        length += more;
+    }
+    text.push('\n');
 }
 
 /// How much of the window is taken.
-fn gauge(text: &mut String, tokens: u64, size: u64, colour: bool) {
+fn gauge(text: &mut String, tokens: u64, size: u64, (colour, width): (bool, usize)) {
     let (used, whole, share) = (grouped(tokens), grouped(size), percent(tokens, size));
     let over = match tokens.saturating_sub(size) {
         0 => String::new(),
@@ -90,7 +118,8 @@ fn gauge(text: &mut String, tokens: u64, size: u64, colour: bool) {
         ("taken", '#', style::STRONG, tokens),
         ("free", '.', style::FREE, size.saturating_sub(tokens)),
     ];
-    let _ = writeln!(text, "{}", bar::render(&segments.map(segment), colour));
+    let bar = bar::render_in(&segments.map(segment), colour, width);
+    let _ = writeln!(text, "{bar}");
 }
 
 fn key(segment: &Segment, colour: bool) -> String {
@@ -107,7 +136,12 @@ fn segments(report: &Report) -> [Segment; 6] {
     let roles = &report.roles;
     [
         ("system", 'S', style::SYSTEM, roles.system),
-        ("tools", 'T', style::TOOLS, report.regions.tools),
+        (
+            "tools",
+            'T',
+            style::TOOLS,
+            report.regions.tools.unwrap_or(0),
+        ),
         ("summary", 'Z', style::SUMMARY, roles.summary),
         ("user", 'U', style::USER, roles.user),
         ("assistant", 'A', style::ASSISTANT, roles.assistant),
@@ -128,87 +162,115 @@ fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) 
 fn regions(text: &mut String, report: &Report) {
     let (regions, roles) = (&report.regions, &report.roles);
     let total = report.window.tokens;
+    let system = regions.system.map(|_| roles.system);
     let rows = [
-        ("system", regions.system, "system", roles.system),
-        ("tools", regions.tools, "user", roles.user),
-        ("summary", regions.summary, "assistant", roles.assistant),
-        ("log", regions.log, "  thoughts", roles.reasoning),
-        ("", 0, "  calls", roles.calls),
-        ("", 0, "tool", roles.tool),
+        (Some(("system", regions.system)), "system", system),
+        (Some(("tools", regions.tools)), "user", Some(roles.user)),
+        (
+            Some(("summary", Some(regions.summary))),
+            "assistant",
+            Some(roles.assistant),
+        ),
+        (
+            Some(("log", Some(regions.log))),
+            "  thoughts",
+            Some(roles.reasoning),
+        ),
+        (None, "  calls", Some(roles.calls)),
+        (None, "tool", Some(roles.tool)),
     ];
     let strong = style::STRONG;
     let _ = writeln!(
         text,
-        "\n{strong}{:<10} {:>10} {:>6}    {:<12} {:>10} {:>6}{strong:#}",
+        "\n{strong}{:<8} {:>9} {:>6}  {:<11} {:>9} {:>6}{strong:#}",
         "region", "tokens", "share", "role", "tokens", "share"
     );
-    for (region, tokens, role, of_role) in rows {
-        let left = if region.is_empty() {
-            " ".repeat(28)
-        } else {
-            let share = percent(tokens, total);
-            format!("{region:<10} {:>10} {share:>6}", grouped(tokens))
+    for (region, role, of_role) in rows {
+        let left = match region {
+            Some((name, tokens)) => format!("{name:<8} {}", figure(tokens, total)),
+            None => " ".repeat(25),
         };
-        let share = percent(of_role, total);
-        let _ = writeln!(
-            text,
-            "{left}    {role:<12} {:>10} {share:>6}",
-            grouped(of_role)
-        );
+        let _ = writeln!(text, "{left}  {role:<11} {}", figure(of_role, total));
     }
 }
 
-fn largest(text: &mut String, report: &Report) {
+/// Tokens and their share of `total`, in sixteen columns.
+fn figure(tokens: Option<u64>, total: u64) -> String {
+    match tokens {
+        Some(tokens) => format!("{:>9} {:>6}", grouped(tokens), percent(tokens, total)),
+        None => format!("{:>16}", "not in the log"),
+    }
+}
+
+/// Columns of the figures before a call.
+const FIGURES: usize = 25;
+
+fn largest(text: &mut String, report: &Report, width: usize) {
     if report.outputs.largest.is_empty() {
         return;
     }
     let strong = style::STRONG;
     let _ = writeln!(
         text,
-        "\n{strong}{:<16} {:>8} {:<28} {:>8} {:>8} {:>6}{strong:#}",
-        "largest outputs", "message", "tool", "bytes", "tokens", "share"
+        "\n{strong}{:>7} {:>8} {:>6}  largest outputs, of the call{strong:#}",
+        "message", "tokens", "share"
     );
-    for (rank, output) in report.outputs.largest.iter().enumerate() {
+    for output in &report.outputs.largest {
         let share = percent(output.tokens, report.window.tokens);
-        let tool: String = visible(&output.tool).chars().take(28).collect();
+        let call = call(&output.tool, &output.call, width.saturating_sub(FIGURES));
         let _ = writeln!(
             text,
-            "{:>15}  {:>8} {tool:<28} {:>8} {:>8} {share:>6}",
-            rank + 1,
+            "{:>7} {:>8} {share:>6}  {call}",
             output.message,
-            grouped(output.bytes as u64),
             grouped(output.tokens),
         );
     }
+    let dim = style::DIM;
+    let _ = writeln!(text, "{dim}--message N shows one of them{dim:#}");
 }
 
-fn repeats(text: &mut String, report: &Report) {
+/// A call in at most so many columns.
+fn call(tool: &str, gist: &str, width: usize) -> String {
+    let call = on_one_line(&format!("{tool} {gist}"));
+    let is_path = gist.contains('/') && !gist.contains(char::is_whitespace);
+    let room = width.saturating_sub(tool.chars().count() + 2);
+    let cut = gist.chars().count().saturating_sub(room);
+    if is_path && cut > 0 && room > 0 {
+        // The end of a path tells more than its beginning.
+        let end: String = gist.chars().skip(cut).collect();
+        return on_one_line(&format!("{tool} \u{2026}{end}"));
+    }
+    clipped(&call, width).into_owned()
+}
+
+fn repeats(text: &mut String, report: &Report, width: usize) {
     let outputs = &report.outputs;
     if outputs.repeated == 0 {
         return;
     }
     let strong = style::STRONG;
-    let _ = writeln!(
-        text,
-        "\n{strong}repeated outputs{strong:#}: {} of {} say what an earlier one says, {} tokens ({})",
+    let said = format!(
+        "{} of {} say what an earlier one says, {} tokens ({})",
         outputs.repeated,
         report.counts.outputs,
         grouped(outputs.repeated_tokens),
         percent(outputs.repeated_tokens, report.window.tokens),
     );
+    let _ = writeln!(text, "\n{strong}repeated outputs{strong:#}\n{said}");
     for repeat in &outputs.repeats {
-        let _ = writeln!(
-            text,
-            "  message {} repeats message {} ({}, {} tokens)",
+        let front = format!(
+            "{:>7} repeats {}, {} tokens: ",
             repeat.message,
             repeat.first,
-            visible(&repeat.tool),
-            grouped(repeat.tokens),
+            grouped(repeat.tokens)
         );
+        let room = width.saturating_sub(front.chars().count());
+        let call = call(&repeat.tool, &repeat.call, room);
+        let _ = writeln!(text, "{front}{call}");
     }
 }
 
-fn faults(text: &mut String, report: &Report) {
+fn faults(text: &mut String, report: &Report, width: usize) {
     if report.faults.is_empty() {
         let good = style::GOOD;
         let _ = writeln!(
@@ -221,12 +283,8 @@ fn faults(text: &mut String, report: &Report) {
     let number = counted(report.faults.len(), "fault");
     let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would refuse it");
     for fault in report.faults.iter().take(FAULTS) {
-        let _ = writeln!(
-            text,
-            "  message {}: {}",
-            fault.message,
-            visible(&fault.text)
-        );
+        let said = format!("message {}: {}", fault.message, visible(&fault.text));
+        let _ = writeln!(text, "  {}", wrapped(&said, width.saturating_sub(2), 4));
     }
     let rest = report.faults.len().saturating_sub(FAULTS);
     if rest > 0 {

@@ -31,7 +31,7 @@ th:first-child,td:first-child{text-align:left}\
 .key i{display:inline-block;width:.7em;height:.7em;margin-right:.4em;border-radius:2px}\
 svg{width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:var(--soft)}\
 polyline{fill:none;stroke-width:1.5}.grid{stroke:var(--line)}\
-.mark{stroke:var(--soft);stroke-dasharray:4 3}";
+.wide pre,pre{overflow-x:auto;color:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:4 3}";
 
 /// The page.
 pub fn page(rows: &Rows, settings: &Settings) -> String {
@@ -49,7 +49,7 @@ pub fn page(rows: &Rows, settings: &Settings) -> String {
         .iter()
         .map(|preset| (&*preset.name, &preset.sum));
     page.push_str(&table("preset", sums));
-    page.push_str("<p>Tokens, billed (with a prompt cache) and cold: 1 is sending everything.</p>");
+    let _ = write!(page, "<pre>{}</pre>", escaped(super::columns()));
     page.push_str(&faults(rows));
     page.push_str("<h2>What is still there, against what it costs</h2>");
     page.push_str(&trade(rows));

@@ -83,6 +83,18 @@ Summaries are the deterministic ones: no model is asked.";
 
 /// What it says last.
 pub const EXAMPLES: &str = "\
+Columns:
+  in window   names from old outputs that the agent used later and that are still in the window
+  by ref      names that are in an output which the window shows a ref for
+  lost        names that are neither
+  tokens      tokens sent; 1.00 is sending everything
+  billed      what they cost with a prompt cache; 1.00 is sending everything
+  cold        what they cost without one; 1.00 is sending everything
+  extends     windows that only add to the one before, so that the cache is read
+  breaks      windows that change what was sent before, so that the cache is written again
+  over        windows that are larger than the model's
+  faults      windows that a provider would refuse
+
 Examples:
   trimtab replay session.jsonl --window 40k                     one preset, in a few lines
   trimtab replay runs/*.jsonl --window 40k --compare refs,archive,steady,none
@@ -94,6 +106,12 @@ Examples:
 Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.
 The measures and the fields of --json and --windows are described in docs/replay.md.";
 
+/// What the columns mean, as the help has it.
+pub fn columns() -> &'static str {
+    let (columns, _) = EXAMPLES.split_once("\n\nExamples:").unwrap_or_default();
+    columns
+}
+
 /// The window where nobody says how large it is.
 const WINDOW: u64 = 128_000;
 
@@ -101,6 +119,9 @@ const WINDOW: u64 = 128_000;
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     let presets = presets(args, common)?;
     let settings = conditions(args)?;
+    if let Some(path) = &args.html {
+        check_writable(path)?;
+    }
     let read = read::all(args, terminal)?;
     if read.conversations.is_empty() {
         let hint = "give other files, or wider --min and --max";
@@ -138,11 +159,24 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
-    let file = File::create(path).map_err(|error| {
-        let hint = "give a path in a folder that you may write to";
-        Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
-    })?;
+    let file = File::create(path).map_err(|error| unwritable(path, &error))?;
     Ok(BufWriter::new(file))
+}
+
+/// Checks that a file can be written, without changing what is there.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    let is_new = !path.exists();
+    let opened = File::options().append(true).create(true).open(path);
+    opened.map_err(|error| unwritable(path, &error))?;
+    if is_new {
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    let hint = "give a path in a folder that you may write to";
+    Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
 }
 
 /// The presets that are asked for, each with what is set beside it.

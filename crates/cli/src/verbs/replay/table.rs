@@ -70,7 +70,7 @@ fn lines(rows: &Rows, every: bool) -> String {
         *first = Align::Left;
     }
     let mut text = lined_up(&lined, align);
-    text.push_str("\ntokens, billed (with a prompt cache) and cold: 1.00 is sending everything\n");
+    let _ = write!(text, "\n{}\n\n", super::columns());
     text
 }
 

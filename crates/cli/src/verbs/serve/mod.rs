@@ -11,6 +11,7 @@ use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
 use crate::proxy::destinations::destinations;
+use crate::proxy::line::request_line;
 use crate::proxy::listen::parse_listen;
 use crate::proxy::log::{Log, Notices, is_traffic};
 use crate::proxy::savings::Savings;
@@ -44,8 +45,9 @@ Without --upstream, Messages go to api.anthropic.com and the others to api.opena
 key that the client sends; the proxy needs none of its own. A request goes only to an upstream \
 that takes its dialect; one without such an upstream is refused.
 
-Each request is told in a line on standard error, or with --json as an object on standard \
-output. SIGHUP reads the settings again without dropping a stream. SIGTERM and Ctrl-C let open \
+Each request is told in a line on standard error: short on a terminal (time in UTC, session, \
+model, tokens as they came and as they were sent), otherwise as key=value pairs. With --json it is \
+an object on standard output. SIGHUP reads the settings again without dropping a stream. SIGTERM and Ctrl-C let open \
 streams end, a second one ends them.
 
 Settings are the table [proxy] of the user's file or of the file that --config names, \
@@ -175,7 +177,12 @@ fn print(
         terminal.json(record)?;
         terminal.out().flush()?;
     } else if is_traffic(record) {
-        terminal.note(&record.to_string());
+        let line = if terminal.is_watched() {
+            request_line(record)
+        } else {
+            record.to_string()
+        };
+        terminal.note(&line);
     }
     Ok(())
 }

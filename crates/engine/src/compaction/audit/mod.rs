@@ -11,6 +11,7 @@ mod written;
 
 use std::borrow::Borrow;
 
+use foldhash::{HashSet, HashSetExt as _};
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Message, Ref};
 
@@ -23,7 +24,11 @@ use gather::Gathered;
 use outputs::StoredOutputs;
 use written::Written;
 
-/// How many of the facts that matter a summary has.
+/// The least share of the facts that matter which a good summary has.
+const GOOD_COVERAGE: f64 = 0.6;
+
+/// How many of the facts that matter a summary has. Facts that one statement of the summary
+/// covers together, such as the lines of one file, count once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// The facts that matter.
@@ -44,6 +49,25 @@ impl Coverage {
             return 1.0;
         }
         (self.covered + self.added) as f64 / self.facts as f64
+    }
+
+    /// What to say of a summary that leaves out too much.
+    ///
+    /// ```
+    /// use trimtab_engine::compaction::audit::Coverage;
+    ///
+    /// let poor = Coverage { facts: 600, covered: 150, missing: 450, added: 48 };
+    /// let said = "only 33 % of 600 facts are in the summary; the others are only in the originals";
+    /// assert_eq!(poor.warning().as_deref(), Some(said));
+    /// ```
+    pub fn warning(&self) -> Option<String> {
+        (self.ratio() < GOOD_COVERAGE).then(|| {
+            let (percent, facts) = ((self.ratio() * 100.0).floor(), self.facts);
+            format!(
+                "only {percent} % of {facts} facts are in the summary; \
+                 the others are only in the originals"
+            )
+        })
     }
 }
 
@@ -92,15 +116,17 @@ pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Aud
     let written = Written::new(written);
     let mut coverage = Coverage::default();
     let mut missing = Vec::new();
+    let mut covered = HashSet::new();
     for fact in gathered.that_matter() {
-        coverage.facts += 1;
         if written.has(fact.kind, fact.text) {
-            coverage.covered += 1;
+            covered.insert(written::essence(fact.kind, fact.text));
         } else {
             missing.push(fact);
         }
     }
+    coverage.covered = covered.len();
     coverage.missing = missing.len();
+    coverage.facts = coverage.covered + coverage.missing;
     missing.sort_by(|a, b| {
         let newest = b.message.cmp(&a.message);
         b.weight

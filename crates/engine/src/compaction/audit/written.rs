@@ -81,6 +81,22 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| word.chars().count() >= SHORTEST)
 }
 
+/// What of a fact has to be written for it to be covered: all facts of the same essence are
+/// covered by the same words.
+pub(super) fn essence(kind: FactKind, text: &str) -> String {
+    match kind {
+        FactKind::Constraint | FactKind::Error | FactKind::Command => {
+            let words: Vec<&str> = words_of(text).filter(|word| !has_digit(word)).collect();
+            words.join(" ").to_lowercase()
+        }
+        _ => forms(text).last().unwrap_or(text).to_owned(),
+    }
+}
+
+fn has_digit(word: &str) -> bool {
+    word.bytes().any(|byte| byte.is_ascii_digit())
+}
+
 /// The forms in which a name may be written: as it is, without the parentheses of a call,
 /// without its line number, without the way to it.
 fn forms(text: &str) -> impl Iterator<Item = &str> {

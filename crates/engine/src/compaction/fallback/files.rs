@@ -3,41 +3,20 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 
-use serde_json::Value;
 use trimtab_model::rounds;
-use trimtab_model::{Call, Message, Ref};
+use trimtab_model::{Message, Ref};
 
 use super::carried::Carried;
-use super::runs::call_at;
+use super::outcome::CallOutcome;
+use super::paths::{Use, named_by};
+use super::runs::{call_at, output_at};
 use super::section::{Section, Title};
 use crate::compaction::room::Room;
-use crate::compaction::text::clipped;
-use crate::facts::{self, FactKind};
 
-/// The fields of a call's arguments that name a file.
-const FIELDS: [&str; 8] = [
-    "path",
-    "file_path",
-    "filePath",
-    "file",
-    "filename",
-    "target_file",
-    "notebook_path",
-    "absolute_path",
-];
-/// Parts of the names of tools that write.
-const WRITERS: [&str; 9] = [
-    "write", "edit", "patch", "create", "replace", "insert", "delete", "move", "update",
-];
-/// Bytes of other arguments that are searched for paths.
-const READ: usize = 2 << 10;
-/// Bytes of arguments that are parsed.
-const PARSED: usize = 256 << 10;
 /// More calls than this are not looked at.
 const MOST: usize = 400;
-/// Characters of a path.
-const LONGEST: usize = 160;
 
+/// What is known to have been done with a file.
 #[derive(Default)]
 struct Touched<'m> {
     read: bool,
@@ -60,20 +39,16 @@ pub(super) fn touched<M: Borrow<Message>>(
         let Some(call) = call_at(replaced, place) else {
             continue;
         };
-        let writes = WRITERS
-            .iter()
-            .any(|word| call.name.to_ascii_lowercase().contains(word));
-        let output = place.output.and_then(|place| {
-            let message = replaced.get(place.message)?.borrow();
-            message.parts.get(place.part)?.as_output()
-        });
-        for path in paths(call) {
+        let output = output_at(replaced, place);
+        let outcome = CallOutcome::of(call, output);
+        let done = matches!(outcome, CallOutcome::Answered | CallOutcome::Succeeded);
+        for (path, how) in named_by(call) {
             let file = files.entry(path.clone()).or_insert_with(|| {
                 order.push(path);
                 Touched::default()
             });
-            file.read |= !writes;
-            file.written |= writes;
+            file.read |= done && how == Use::Read;
+            file.written |= done && how == Use::Written;
             file.stored = file
                 .stored
                 .or(output.and_then(|output| output.stored.as_ref()));
@@ -98,34 +73,12 @@ fn line(path: &str, file: &Touched<'_>) -> String {
     let how = match (file.read, file.written) {
         (true, true) => "read, written",
         (false, true) => "written",
-        _ => "read",
+        (true, false) => "read",
+        // By a command that may do anything, or by a call that failed.
+        (false, false) => "named in a call",
     };
     match file.stored {
         Some(stored) => format!("{path}: {how} ({stored})"),
         None => format!("{path}: {how}"),
     }
-}
-
-fn paths(call: &Call) -> Vec<String> {
-    let parsed = if call.arguments.len() <= PARSED {
-        serde_json::from_str::<Value>(&call.arguments).ok()
-    } else {
-        None
-    };
-    let named = FIELDS
-        .iter()
-        .filter_map(|field| parsed.as_ref()?.get(field)?.as_str());
-    let mut paths: Vec<String> = named.map(|path| clipped(path, LONGEST)).collect();
-    if paths.is_empty() {
-        let head = call
-            .arguments
-            .get(..call.arguments.floor_char_boundary(READ));
-        facts::extract(head.unwrap_or_default(), &mut |fact| {
-            if fact.kind == FactKind::Path {
-                paths.push(clipped(fact.text, LONGEST));
-            }
-        });
-    }
-    paths.retain(|path| !path.is_empty());
-    paths
 }

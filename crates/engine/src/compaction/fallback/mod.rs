@@ -9,6 +9,8 @@
 mod carried;
 mod files;
 mod open;
+mod outcome;
+mod paths;
 mod runs;
 mod section;
 mod users;

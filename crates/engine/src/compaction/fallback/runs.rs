@@ -3,9 +3,10 @@
 use std::borrow::Borrow;
 
 use trimtab_model::rounds::{self, CallPlace};
-use trimtab_model::{Call, Message};
+use trimtab_model::{Call, Message, Output};
 
 use super::carried::Carried;
+use super::outcome::CallOutcome;
 use super::section::{Section, Title};
 use crate::compaction::room::Room;
 use crate::compaction::text::{clipped, short_arguments};
@@ -20,7 +21,7 @@ const MOST: usize = 400;
 /// A call, how it ended, and how often it was made in a row.
 struct Run<'m> {
     call: &'m Call,
-    status: &'static str,
+    outcome: CallOutcome,
     times: usize,
 }
 
@@ -37,14 +38,14 @@ pub(super) fn runs<M: Borrow<Message>>(
         let Some(call) = call_at(replaced, place) else {
             continue;
         };
-        let status = status(replaced, place);
+        let outcome = CallOutcome::of(call, output_at(replaced, place));
         let full = runs.len() == MOST;
         match runs.last_mut() {
-            Some(last) if is_same(last, call, status) => last.times += 1,
+            Some(last) if is_same(last, call, outcome) => last.times += 1,
             _ if full => break,
             _ => runs.push(Run {
                 call,
-                status,
+                outcome,
                 times: 1,
             }),
         }
@@ -56,15 +57,16 @@ pub(super) fn runs<M: Borrow<Message>>(
     Section::newest(Title::Runs, shown, room)
 }
 
-fn is_same(run: &Run<'_>, call: &Call, status: &str) -> bool {
-    run.call.name == call.name && run.call.arguments == call.arguments && run.status == status
+fn is_same(run: &Run<'_>, call: &Call, outcome: CallOutcome) -> bool {
+    run.call.name == call.name && run.call.arguments == call.arguments && run.outcome == outcome
 }
 
 fn line(run: &Run<'_>) -> String {
     let call = short_arguments(run.call, ARGUMENTS);
+    let outcome = run.outcome.text();
     match run.times {
-        1 => format!("{call}: {}", run.status),
-        times => format!("{call} x{times}: {}", run.status),
+        1 => format!("{call}: {outcome}"),
+        times => format!("{call} x{times}: {outcome}"),
     }
 }
 
@@ -77,14 +79,12 @@ pub(super) fn call_at<'m, M: Borrow<Message>>(
     message.parts.get(place.call.part)?.as_call()
 }
 
-fn status<M: Borrow<Message>>(messages: &[M], place: &CallPlace) -> &'static str {
-    let output = place.output.and_then(|place| {
-        let message = messages.get(place.message)?.borrow();
-        message.parts.get(place.part)?.as_output()
-    });
-    match output {
-        None => "no output yet",
-        Some(output) if output.is_error => "error",
-        Some(_) => "ok",
-    }
+/// The output of the call that stands at `place`.
+pub(super) fn output_at<'m, M: Borrow<Message>>(
+    messages: &'m [M],
+    place: &CallPlace,
+) -> Option<&'m Output> {
+    let place = place.output?;
+    let message = messages.get(place.message)?.borrow();
+    message.parts.get(place.part)?.as_output()
 }

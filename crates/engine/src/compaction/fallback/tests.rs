@@ -52,7 +52,7 @@ fn everything_that_can_be_said_is_said() {
     for line in [
         "First request:\n- Build the importer. It must read CSV.",
         "- Also support TSV.\n  With quotes.",
-        "- bash(cargo test) x2: error",
+        "- bash(cargo test) x2: failed",
         "- src/import.rs: read, written (ref-2)",
         "Errors, newest last:\n- error[E0308]: mismatched types at 12\nWhere",
         "- [in_progress] fix types",

@@ -1,0 +1,173 @@
+//! One request in one line, for somebody who watches a terminal.
+
+use std::fmt::Write as _;
+
+use trimtab_proxy::{Action, Record};
+
+use super::savings::tokens_line;
+use crate::ui::number::{counted, short};
+use crate::ui::style::{self, TextStyle};
+use crate::ui::visible::visible;
+use crate::verbs::chat::text::clipped;
+
+/// Columns of a line at most.
+const WIDTH: usize = 100;
+/// Characters of a session and of a model.
+const SESSION: usize = 8;
+const MODEL: usize = 20;
+
+/// The time (UTC), the session, the model, the prompt as it came and as it was sent, what that
+/// saved, and what else there is to say. At most 100 columns.
+pub fn request_line(record: &Record) -> String {
+    let (dim, tone) = (style::DIM, tone(record));
+    let time = time_of_day(record.time_ms);
+    let session = record.session.rsplit('/').next().unwrap_or_default();
+    let session = field(if session.is_empty() { "-" } else { session }, SESSION);
+    let model = if record.model.is_empty() {
+        &record.path
+    } else {
+        &record.model
+    };
+    let model = field(model, MODEL);
+    let front = format!("{time} {session} {model} ");
+    let room = WIDTH.saturating_sub(front.chars().count());
+    let said = told(record);
+    let said = visible(&said);
+    let said = clipped(&said, room);
+    format!("{dim}{time}{dim:#} {session} {model} {tone}{said}{tone:#}")
+}
+
+/// What was done.
+fn told(record: &Record) -> String {
+    let mut told = String::new();
+    if record.status >= 400 || record.status == 0 {
+        // Writing into a String cannot fail.
+        let _ = write!(told, "status {}, ", record.status);
+    }
+    let tokens = record.saved;
+    let (came, sent) = (short(tokens.without), short(tokens.with));
+    match record.action {
+        Action::Edited if tokens.without > 0 => {
+            let _ = write!(told, "{came} -> {sent}, {}", tokens_line(&tokens));
+        }
+        Action::Observed => {
+            let (came, would) = (short(record.tokens_before), short(record.tokens_after));
+            let _ = write!(told, "{came}, would be {would}");
+        }
+        Action::Asked => {
+            let _ = write!(told, "{sent} for a summary");
+        }
+        _ if tokens.with > 0 => {
+            let _ = write!(told, "{sent}, as it came");
+        }
+        other => told.push_str(other.as_str()),
+    }
+    if !record.reason.is_empty() {
+        let _ = write!(told, " ({})", record.reason);
+    }
+    let times = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    if record.recoveries > 0 {
+        let recovered = counted(times(record.recoveries), "overflow");
+        let _ = write!(told, ", {recovered} recovered");
+    }
+    if record.retrievals > 0 {
+        let outputs = counted(times(record.retrievals), "output");
+        let _ = write!(told, ", {outputs} asked back");
+    }
+    if !record.repairs.is_empty() {
+        let _ = write!(told, ", repaired {}", record.repairs);
+    }
+    if record.cut {
+        told.push_str(", cut off");
+    }
+    if !record.detail.is_empty() {
+        let _ = write!(told, ": {}", record.detail);
+    }
+    told
+}
+
+fn tone(record: &Record) -> TextStyle {
+    if record.status >= 400 || record.status == 0 {
+        style::BAD
+    } else if record.action == Action::Edited {
+        style::GOOD
+    } else {
+        TextStyle::Plain
+    }
+}
+
+/// Hours, minutes and seconds of a time since 1970.
+fn time_of_day(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1_000;
+    let (hour, minute) = (seconds / 3_600 % 24, seconds / 60 % 60);
+    format!("{hour:02}:{minute:02}:{:02}Z", seconds % 60)
+}
+
+/// `text` in exactly so many columns.
+fn field(text: &str, width: usize) -> String {
+    let text = visible(text);
+    let text = clipped(&text, width);
+    format!("{text:<width$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_model::{Dialect, SavedTokens, Usage};
+
+    /// The line without its styles.
+    fn plain(record: &Record) -> String {
+        use std::io::Write as _;
+        let mut out = crate::ui::visible::VisibleWriter::new(Vec::new(), false);
+        write!(out, "{}", request_line(record)).unwrap();
+        String::from_utf8(out.raw().clone()).unwrap()
+    }
+
+    fn edited() -> Record {
+        Record {
+            time_ms: 45_296_000,
+            dialect: Some(Dialect::Messages),
+            model: "claude-sonnet-4-5".to_owned(),
+            session: "proxy/8e01aa/messages/4ee4a1b2c3d4".to_owned(),
+            action: Action::Edited,
+            status: 200,
+            saved: SavedTokens::of_changed(58_000, 31_000, Some(32_000), None),
+            usage: Some(Usage {
+                input: 32_000,
+                ..Usage::default()
+            }),
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn a_request_is_told_in_one_line() {
+        assert_eq!(
+            plain(&edited()),
+            "12:34:56Z 4ee4a1b\u{2026} claude-sonnet-4-5    59k -> 32k, 27k tokens saved (46 %)"
+        );
+    }
+
+    #[test]
+    fn no_line_has_more_than_a_hundred_columns() {
+        let long = Record {
+            detail: "\u{1b}[2J the upstream said a lot\n".repeat(20),
+            repairs: "a,b".repeat(40),
+            ..edited()
+        };
+        let line = plain(&long);
+        assert_eq!(line.chars().count(), 100, "{line}");
+        assert!(!line.contains('\u{1b}') && !line.contains('\n'), "{line}");
+    }
+
+    #[test]
+    fn a_request_that_failed_says_its_status() {
+        let failed = Record {
+            status: 529,
+            action: Action::Unchanged,
+            saved: SavedTokens::default(),
+            ..edited()
+        };
+        assert!(plain(&failed).ends_with("status 529, unchanged"));
+    }
+}

@@ -1,0 +1,141 @@
+//! `trimtab inspect`: what it says of logs that leave something out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::run::{Home, command, finish, trimtab};
+
+const EXAMPLE: &str = "examples/fix-failing-test.json";
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A log of Claude Code, with a usage and without system prompt and tools.
+fn claude_code(folder: &Path) -> String {
+    let line = |kind: &str, uuid: &str, message: Value| {
+        json!({"type": kind, "uuid": uuid, "parentUuid": null, "sessionId": "s", "version": "2.1.0",
+            "timestamp": "2026-01-01T00:00:00Z", "message": message})
+    };
+    let lines = [
+        line(
+            "user",
+            "a",
+            json!({"role": "user", "content": "what is in big.log?"}),
+        ),
+        line(
+            "assistant",
+            "b",
+            json!({"role": "assistant", "model": "claude-sonnet-4-5",
+            "content": [{"type": "tool_use", "id": "c1", "name": "Bash",
+                "input": {"command": "cat big.log\n| \u{1b}[31mhead"}}],
+            "usage": {"input_tokens": 60, "cache_read_input_tokens": 87_008, "output_tokens": 9}}),
+        ),
+        line(
+            "user",
+            "c",
+            json!({"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c1", "content": "a line of the log\n".repeat(400)}]}),
+        ),
+    ];
+    let text: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let path = folder.join("session-of-mine.jsonl");
+    fs::write(&path, text.join("\n") + "\n").unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn what_a_log_leaves_out_is_not_zero() {
+    let file = claude_code(&folder("inspect-left-out"));
+    let shown = trimtab(&["inspect", &file]).stdout;
+    for line in ["system     not in the log", "tools      not in the log"] {
+        assert!(shown.contains(line), "no {line:?} in\n{shown}");
+    }
+    assert!(
+        shown.contains("window: 87,068 of 200,000 tokens (44 %)"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("the provider last reported 87,068"),
+        "{shown}"
+    );
+    let report = trimtab(&["inspect", &file, "--json"]).stdout;
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["window"]["reported"], 87_068);
+    assert_eq!(report["regions"]["tools"], Value::Null);
+    // A request holds everything, so that nothing is nothing.
+    let request = trimtab(&["inspect", "examples/forms/messages.json", "--json"]).stdout;
+    let request: Value = serde_json::from_str(&request).unwrap();
+    assert_eq!(request["regions"]["tools"], 0);
+}
+
+#[test]
+fn calls_are_shown_with_their_command_on_one_line() {
+    let file = claude_code(&folder("inspect-calls"));
+    let shown = trimtab(&["inspect", &file]).stdout;
+    assert!(
+        shown.contains("Bash cat big.log | \\u{1b}[31mhead\n"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let file = claude_code(&folder("inspect-narrow"));
+    for (width, files) in [
+        (60, vec![EXAMPLE]),
+        (60, vec![&*file]),
+        (60, vec![EXAMPLE, &file]),
+    ] {
+        let mut args = vec!["inspect"];
+        args.extend(&files);
+        let mut command = command();
+        let shown = finish(command.args(&args).env("COLUMNS", width.to_string()), b"");
+        for line in shown.stdout.lines().filter(|line| !line.contains(&*file)) {
+            let is_note = line.starts_with("--all") || line.contains(" conversations: ");
+            assert!(is_note || line.chars().count() <= width, "{line}");
+        }
+    }
+}
+
+#[test]
+fn one_message_is_shown_whole() {
+    let file = claude_code(&folder("inspect-message"));
+    let shown = trimtab(&["inspect", &file, "--message", "2"]).stdout;
+    assert!(shown.starts_with("message 2, "), "{shown}");
+    assert_eq!(shown.matches("a line of the log").count(), 400);
+    let outcome = trimtab(&["inspect", &file, "--message", "99"]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("from 0 to 2"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_list_names_the_files() {
+    let file = claude_code(&folder("inspect-list"));
+    let shown = trimtab(&["inspect", &file, EXAMPLE]).stdout;
+    assert!(shown.contains("session-of-mine.jsonl"), "{shown}");
+    assert!(shown.contains("fix-failing-test.json "), "{shown}");
+}
+
+#[test]
+fn inspect_and_compact_count_the_same() {
+    let home = Home::new();
+    let short = home.path().join("short.json").display().to_string();
+    let compacted = home.run(&["compact", EXAMPLE, "-o", &short, "--json"]);
+    let compacted: Value = serde_json::from_str(&compacted.stdout).unwrap();
+    let inspect = |file: &str| -> Value {
+        serde_json::from_str(&trimtab(&["inspect", file, "--json"]).stdout).unwrap()
+    };
+    assert_eq!(
+        inspect(EXAMPLE)["window"]["tokens"],
+        compacted["tokens_before"]
+    );
+    assert_eq!(
+        inspect(&short)["window"]["tokens"],
+        compacted["tokens_after"]
+    );
+}

@@ -1,0 +1,151 @@
+//! The summary that no model wrote says only what is known.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::corpus::corpus;
+use crate::run::Home;
+
+/// How clients write down that a command failed with code 1.
+const FAILURES: [&str; 6] = [
+    "Chunk ID: 4f\nWall time: 0.05 seconds\nProcess exited with code 1\nOutput:\n",
+    r#"{"output":"boom","metadata":{"exit_code":1,"duration_seconds":0.1}}"#,
+    "Exit code 1\nboom",
+    "<returncode>1</returncode>\n<output>\nboom</output>",
+    "boom\n[The command completed with exit code 1.]",
+    "Command: x\nOutput: boom\nExit Code: 1\nSignal: (none)",
+];
+
+/// Rounds with these commands and outputs, and enough behind them to replace them.
+fn conversation(runs: &[(Value, String)]) -> Value {
+    let mut messages = vec![json!({"role": "user", "content": "publish the package"})];
+    for (at, (arguments, output)) in runs.iter().enumerate() {
+        let id = format!("c{at}");
+        let function = json!({"name": "exec_command", "arguments": arguments.to_string()});
+        let call = json!({"id": id, "type": "function", "function": function});
+        messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+        messages.push(json!({"role": "tool", "tool_call_id": id, "content": output}));
+    }
+    for turn in ["what now?", "and then?", "is that all?"] {
+        messages.push(json!({"role": "assistant", "content": "I look at it."}));
+        messages.push(json!({"role": "user", "content": turn}));
+    }
+    json!({"id": "made", "messages": messages})
+}
+
+/// The summary in a compacted transcript, and the report.
+fn compacted(home: &Home, file: &str) -> (String, Value) {
+    let out = home.path().join("out").display().to_string();
+    let args = ["compact", file, "-o", &out, "--json", "--keep-turns", "1"];
+    let outcome = home.run(&args);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    // One escape less than in the file.
+    let written = fs::read_to_string(out).unwrap().replace("\\n", "\n");
+    let from = written.find("[Summary made without a model]").unwrap();
+    (
+        written.get(from..).unwrap().to_owned(),
+        serde_json::from_str(&outcome.stdout).unwrap(),
+    )
+}
+
+fn section<'a>(summary: &'a str, title: &str) -> Vec<&'a str> {
+    let lines = summary.lines().skip_while(|line| *line != title).skip(1);
+    lines
+        .take_while(|line| line.starts_with(['-', ' ']))
+        .collect()
+}
+
+fn of_runs(runs: &[(Value, String)]) -> String {
+    let home = Home::new();
+    let file = home.path().join("made.json");
+    fs::write(&file, conversation(runs).to_string()).unwrap();
+    compacted(&home, &file.display().to_string()).0
+}
+
+#[test]
+fn a_command_that_failed_is_not_told_as_done() {
+    let padding = "a line of output that says nothing\n".repeat(60);
+    let runs: Vec<(Value, String)> = FAILURES
+        .iter()
+        .enumerate()
+        .map(|(at, said)| {
+            let said = match said.strip_prefix("Chunk") {
+                Some(rest) => format!("Chunk{rest}{padding}"),
+                None => (*said).to_owned(),
+            };
+            (json!({"cmd": format!("bun scripts/step{at}.ts")}), said)
+        })
+        .chain([
+            (
+                json!({"cmd": "true"}),
+                "Process exited with code 0\nOutput:\n".to_owned(),
+            ),
+            (json!({"cmd": "sleep 9"}), padding.clone()),
+        ])
+        .collect();
+    let summary = of_runs(&runs);
+    let told = section(&summary, "What was run, oldest first:");
+    for at in 0..FAILURES.len() {
+        let line = format!("- exec_command(bun scripts/step{at}.ts): failed (exit 1)");
+        assert!(told.contains(&&*line), "no {line:?} in\n{summary}");
+    }
+    assert!(told.contains(&"- exec_command(true): ok"), "{summary}");
+    // Nobody knows how this one ended.
+    assert!(
+        told.contains(&"- exec_command(sleep 9): answered"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_method_is_no_file() {
+    let padding = "a line of output that says nothing\n".repeat(90);
+    let patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: src/main.ts\n@@\n\
+        -console.log(a.trim())\n+fetch(u)\n+  .then((r) => r.json())\n*** End Patch\nEOF";
+    let script = "node -e 'fetch(u).then(console.log).catch(e => e.trim())'; cat lib/util.ts";
+    let summary = of_runs(&[
+        (
+            json!({"cmd": patch}),
+            format!("Process exited with code 0\n{padding}"),
+        ),
+        (
+            json!({"cmd": script}),
+            format!("Process exited with code 0\n{padding}"),
+        ),
+    ]);
+    let files = section(&summary, "Files touched:");
+    let names: Vec<&str> = files
+        .iter()
+        .map(|line| line.split(": ").next().unwrap_or_default())
+        .collect();
+    assert_eq!(names, ["- src/main.ts", "- lib/util.ts"], "{summary}");
+    assert!(files[0].contains("written") && files[1].contains("named in a call"));
+}
+
+#[test]
+fn a_recorded_session_is_told_as_it_went() {
+    let Some(paths) = corpus() else { return };
+    let is_codex = |path: &&std::path::PathBuf| path.ends_with("codex/rollout-019ed917.jsonl");
+    let Some(file) = paths.iter().find(is_codex) else {
+        println!("skipped: the recording of Codex is not there");
+        return;
+    };
+    let (summary, report) = compacted(&Home::new(), &file.display().to_string());
+    let told = section(&summary, "What was run, oldest first:").join("\n");
+    assert!(told.contains("failed (exit "), "{told}");
+    for line in section(&summary, "Files touched:") {
+        let name = line.trim_start_matches("- ").split(": ").next().unwrap();
+        let file = Path::new(name).file_name().unwrap_or_default();
+        let method = ["console.log", ".then", ".trim", ".catch"];
+        assert!(!method.iter().any(|method| file == *method), "{line}");
+    }
+    let ratio = report["audit"]["ratio"].as_f64().unwrap();
+    let notes = report["notes"].to_string();
+    assert_eq!(
+        ratio < 0.6,
+        notes.contains("warning: only "),
+        "{ratio}: {notes}"
+    );
+}

@@ -1,0 +1,80 @@
+//! The log of `trimtab serve`, as a person and as a program see it.
+
+use trimtab_model::Dialect;
+
+use crate::model::upstream;
+use crate::run::{Served, kill, trimtab};
+use crate::talk::{path, post, with_output};
+use crate::terminal_device::InTerminal;
+
+/// `text` without escape sequences.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        if letter == '\u{1b}' {
+            // As far as the letter that ends it.
+            letters.by_ref().find(char::is_ascii_alphabetic);
+        } else {
+            plain.push(letter);
+        }
+    }
+    plain
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_one_short_line_on_a_terminal() {
+    let upstream = upstream(None).await;
+    let folder = tempfile::tempdir().unwrap();
+    let url = upstream.url();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--upstream", &url];
+    let mut command = trimtab(folder.path(), &args);
+    command.env_remove("NO_COLOR");
+    let terminal = InTerminal::start(command);
+    terminal.wait_for("OPENAI_BASE_URL");
+    let shown = plain(&terminal.shown());
+    let address = shown.split("listening on ").nth(1).unwrap();
+    let address = address.split_whitespace().next().unwrap().to_owned();
+    for dialect in Dialect::ALL {
+        let body = with_output(dialect, 4_000);
+        let answer = post(&address, path(dialect), &body, &[]).await;
+        assert!(answer.status.is_success());
+    }
+    terminal.wait_for("claude-sonnet");
+    kill(terminal.process_id(), "TERM");
+    let (shown, code) = terminal.end();
+    assert_eq!(code, 0);
+    let is_request = |line: &&str| line.contains(" -> ");
+    let lines: Vec<&str> = shown.lines().filter(is_request).collect();
+    assert_eq!(lines.len(), 3, "{shown}");
+    for line in lines {
+        assert!(line.contains('\u{1b}'), "there is no colour: {line}");
+        let line = plain(line);
+        assert!(line.chars().count() <= 100, "{line}");
+        let time = line.get(..9).unwrap();
+        assert!(
+            time.ends_with('Z') && time.matches(':').count() == 2,
+            "{line}"
+        );
+        assert!(line.contains("tokens saved ("), "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_told_in_pairs_to_a_program() {
+    let upstream = upstream(None).await;
+    let served = Served::start(&["--upstream", &upstream.url()]);
+    let body = with_output(Dialect::Chat, 4_000);
+    post(&served.url, path(Dialect::Chat), &body, &[]).await;
+    let line = served.wait_for("POST ");
+    for pair in [
+        "status=200",
+        "action=edited",
+        "before=",
+        "after=",
+        "session=",
+    ] {
+        assert!(line.contains(pair), "no {pair} in {line}");
+    }
+    assert!(!line.contains('\u{1b}'), "{line}");
+}

@@ -1,0 +1,200 @@
+//! How a call ended, as far as its output says so.
+
+use serde_json::Value;
+use trimtab_model::{Call, Output};
+
+use crate::facts;
+
+/// Lines at either end of an output in which clients say how a command ended.
+const LINES: usize = 6;
+/// Bytes of a line that are read.
+const LINE_BYTES: usize = 200;
+/// Bytes of an output that are parsed as JSON.
+const PARSED: usize = 1 << 20;
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallOutcome {
+    /// There is no output.
+    Unanswered,
+    /// There is an output, and it does not say how the call ended.
+    Answered,
+    /// It says that all went well.
+    Succeeded,
+    /// It says that it failed, and with which code if it has one.
+    Failed(Option<i64>),
+}
+
+impl CallOutcome {
+    /// How `call` ended, of which `output` came back.
+    ///
+    /// Only outputs of commands are searched for an exit code: what other tools give back, such
+    /// as the text of a file, may have one in it that is not theirs.
+    pub(super) fn of(call: &Call, output: Option<&Output>) -> Self {
+        let Some(output) = output else {
+            return Self::Unanswered;
+        };
+        let code = if runs_command(call) {
+            exit_code(&output.text())
+        } else {
+            None
+        };
+        match (output.is_error, code) {
+            (true, Some(0) | None) => Self::Failed(None),
+            (false, Some(0)) => Self::Succeeded,
+            (_, Some(code)) => Self::Failed(Some(code)),
+            (false, None) => Self::Answered,
+        }
+    }
+
+    /// In words.
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Unanswered => "no output yet".to_owned(),
+            Self::Answered => "answered".to_owned(),
+            Self::Succeeded => "ok".to_owned(),
+            Self::Failed(None) => "failed".to_owned(),
+            Self::Failed(Some(code)) => format!("failed (exit {code})"),
+        }
+    }
+}
+
+/// True if the call runs a command.
+pub(super) fn runs_command(call: &Call) -> bool {
+    let mut has_command = false;
+    facts::commands(&call.name, &call.arguments, &mut |_| has_command = true);
+    has_command
+}
+
+/// The exit code that a client wrote into the output of a command, in one of the forms that are
+/// in use: a field of a JSON object, or a line of its own at the head or at the end.
+fn exit_code(text: &str) -> Option<i64> {
+    let trimmed = text.trim();
+    if trimmed.starts_with('{') && trimmed.len() <= PARSED {
+        let parsed: Option<Value> = serde_json::from_str(trimmed).ok();
+        if let Some(code) = parsed.as_ref().and_then(code_in) {
+            return Some(code);
+        }
+    }
+    let head = trimmed.lines().take(LINES).find_map(code_of_line);
+    head.or_else(|| trimmed.lines().rev().take(LINES).find_map(code_of_line))
+}
+
+/// The exit code in an object, or in the object that describes its result.
+fn code_in(value: &Value) -> Option<i64> {
+    const FIELDS: [&str; 6] = [
+        "exit_code",
+        "exitCode",
+        "returncode",
+        "return_code",
+        "exit_status",
+        "exit",
+    ];
+    let own = FIELDS.iter().find_map(|field| value.get(field)?.as_i64());
+    let inner = || {
+        let parts = ["metadata", "result", "details"];
+        parts.iter().find_map(|part| code_in(value.get(part)?))
+    };
+    own.or_else(inner)
+}
+
+/// The exit code of a line that says nothing but how a command ended.
+fn code_of_line(line: &str) -> Option<i64> {
+    let line = line.get(..line.floor_char_boundary(LINE_BYTES))?;
+    let line = line
+        .trim()
+        .trim_start_matches(['[', '<', '(', '*', '#', ' ']);
+    let line = line.to_ascii_lowercase();
+    let line = line.strip_prefix("the ").unwrap_or(&line);
+    let subjects = ["process ", "command ", "shell ", "program "];
+    let line = subjects
+        .iter()
+        .find_map(|subject| line.strip_prefix(subject))
+        .unwrap_or(line);
+    let verbs = [
+        "exited with ",
+        "failed with ",
+        "completed with ",
+        "finished with ",
+        "terminated with ",
+    ];
+    let ended = verbs.iter().find_map(|verb| line.strip_prefix(verb));
+    let names = [
+        "exit code",
+        "exit status",
+        "exit_code",
+        "exitcode",
+        "returncode",
+        "return code",
+        "status",
+        "code",
+        "exit",
+    ];
+    // `code 1` and `status 1` say too little without a verb.
+    let mut known = names
+        .iter()
+        .filter(|name| ended.is_some() || !matches!(**name, "code" | "status"));
+    let line = ended.unwrap_or(line);
+    let rest = known.find_map(|name| line.strip_prefix(name))?;
+    let rest = rest.trim_start_matches(['>', ':', '=', ' ', '"']);
+    let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '-');
+    let (number, behind) = rest.split_at_checked(digits.unwrap_or(rest.len()))?;
+    // A sentence goes on after it, the statement of a client does not.
+    let is_alone =
+        behind.is_empty() || behind.starts_with([']', ')', '>', '<', '.', ',', ';', '*', '"', '(']);
+    let is_parenthesis = behind.starts_with(" (");
+    number.parse().ok().filter(|_| is_alone || is_parenthesis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_read_in_the_forms_of_all_clients() {
+        for (output, code) in [
+            (
+                "Chunk ID: 4f\nWall time: 0.0512 seconds\nProcess exited with code 1\nOriginal token count: 9\nOutput:\nx",
+                1,
+            ),
+            ("Exit code: 2\nWall time: 0.1 seconds\nOutput:\nx", 2),
+            (
+                r#"{"output":"x","metadata":{"exit_code":101,"duration_seconds":0.1}}"#,
+                101,
+            ),
+            (r#"{"stdout":"","exitCode":0}"#, 0),
+            ("Exit code 127\nsh: foo: not found", 127),
+            ("<returncode>1</returncode>\n<output>\nx</output>", 1),
+            (
+                "x\n[The command completed with exit code 3.]\n[Python interpreter: /usr/bin/python]",
+                3,
+            ),
+            (
+                "Command: ls\nDirectory: (root)\nOutput: x\nError: (none)\nExit Code: 2\nSignal: (none)",
+                2,
+            ),
+            ("oops\n[exit status 3]", 3),
+            ("oops\n[exit 4]", 4),
+            ("x\n<exited with exit code 5>", 5),
+            ("x\n\nCommand exited with code 6", 6),
+            ("Command failed with exit code -1.", -1),
+        ] {
+            assert_eq!(exit_code(output), Some(code), "{output}");
+        }
+    }
+
+    #[test]
+    fn text_that_only_mentions_an_exit_code_is_no_statement() {
+        for output in [
+            "exit code 3 means that nothing was found",
+            "code 1",
+            "status: 200",
+            "the worker process exited with code 1 at noon",
+            "exit",
+            "Process running with session ID 7",
+            "",
+        ] {
+            assert_eq!(exit_code(output), None, "{output}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The files that the arguments of a call name.
+
+use serde_json::Value;
+use trimtab_model::Call;
+
+use super::outcome::runs_command;
+use crate::compaction::text::clipped;
+use crate::facts::{self, FactKind};
+
+/// What a call does with a file that it names, as far as its arguments say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Read,
+    Written,
+    /// Nobody can tell: a command may do anything with it.
+    Named,
+}
+
+/// The fields of a call's arguments that name a file.
+const FIELDS: [&str; 7] = [
+    "file_path",
+    "filePath",
+    "file",
+    "filename",
+    "target_file",
+    "notebook_path",
+    "absolute_path",
+];
+/// A field that names a file, or the folder that is searched.
+const FILE_OR_FOLDER: &str = "path";
+/// Parts of the names of tools that write.
+const WRITERS: [&str; 9] = [
+    "write", "edit", "patch", "create", "replace", "insert", "delete", "move", "update",
+];
+/// Parts of the names of tools that read a file.
+const READERS: [&str; 4] = ["read", "view", "open", "cat"];
+/// What stands before the path of a file in a patch.
+const PATCH_HEADERS: [&str; 5] = [
+    "*** Update File: ",
+    "*** Add File: ",
+    "*** Delete File: ",
+    "*** Move to: ",
+    "+++ b/",
+];
+/// Bytes of a command that are searched for paths.
+const SEARCHED: usize = 2 << 10;
+/// Bytes of arguments that are parsed.
+const PARSED: usize = 256 << 10;
+/// Characters of a path.
+const LONGEST: usize = 160;
+
+/// The files that `call` names, with what it does with them.
+pub(super) fn named_by(call: &Call) -> Vec<(String, Use)> {
+    let arguments = &call.arguments;
+    let patched = in_patch(arguments);
+    if !patched.is_empty() {
+        return with_use(patched, Use::Written);
+    }
+    if runs_command(call) {
+        return with_use(in_commands(call), Use::Named);
+    }
+    if arguments.len() > PARSED {
+        return Vec::new();
+    }
+    let Ok(arguments) = serde_json::from_str::<Value>(arguments) else {
+        return Vec::new();
+    };
+    let name = call.name.to_ascii_lowercase();
+    let is_one_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let how = if is_one_of(&WRITERS) {
+        Use::Written
+    } else {
+        Use::Read
+    };
+    let takes_file = how == Use::Written || is_one_of(&READERS);
+    let mut paths = Vec::new();
+    in_fields(&arguments, takes_file, &mut paths);
+    with_use(paths, how)
+}
+
+fn with_use(paths: Vec<&str>, how: Use) -> Vec<(String, Use)> {
+    let paths = paths.into_iter().map(str::trim);
+    let named = paths.filter(|path| !path.is_empty());
+    named.map(|path| (clipped(path, LONGEST), how)).collect()
+}
+
+/// The files that a patch changes. In arguments that are JSON its line ends are escaped.
+fn in_patch(arguments: &str) -> Vec<&str> {
+    if !PATCH_HEADERS
+        .iter()
+        .any(|header| arguments.contains(header))
+    {
+        return Vec::new();
+    }
+    let lines = arguments.split('\n').flat_map(|line| line.split("\\n"));
+    lines
+        .filter_map(|line| {
+            let mut headers = PATCH_HEADERS.iter();
+            headers.find_map(|header| line.strip_prefix(header))
+        })
+        .map(|path| path.split(['"', '\t', '\\']).next().unwrap_or_default())
+        .collect()
+}
+
+/// The paths in the command lines of a call.
+fn in_commands(call: &Call) -> Vec<&str> {
+    let mut paths = Vec::new();
+    let mut searched = 0;
+    facts::commands(&call.name, &call.arguments, &mut |command| {
+        if searched < SEARCHED {
+            facts::extract(command.text, &mut |fact| {
+                if fact.kind == FactKind::Path {
+                    paths.push(fact.text);
+                }
+            });
+        }
+        searched += command.text.len();
+    });
+    paths
+}
+
+/// The paths in the fields that name files, however deep they stand.
+fn in_fields<'v>(value: &'v Value, takes_file: bool, paths: &mut Vec<&'v str>) {
+    match value {
+        Value::Array(values) => {
+            for value in values {
+                in_fields(value, takes_file, paths);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let names_file = |path: &&str| {
+                    let is_path = name == FILE_OR_FOLDER && (takes_file || is_file(path));
+                    is_path || FIELDS.contains(&name.as_str())
+                };
+                match value {
+                    Value::String(text) => paths.extend(Some(text.as_str()).filter(names_file)),
+                    inner => in_fields(inner, takes_file, paths),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// True for a path whose last part has an ending, as files have and folders do not.
+fn is_file(path: &str) -> bool {
+    let last = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    last.trim_start_matches('.').contains('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(tool: &str, arguments: &str) -> Vec<(String, Use)> {
+        named_by(&Call::new("c", tool, arguments))
+    }
+
+    #[test]
+    fn code_in_a_patch_or_a_command_names_no_files() {
+        let patch = r#"{"input":"*** Begin Patch\n*** Update File: src/a.ts\n@@\n-console.log(x)\n+fetch(u).then(r => r.trim())\n*** End Patch"}"#;
+        assert_eq!(
+            named("apply_patch", patch),
+            [("src/a.ts".to_owned(), Use::Written)]
+        );
+        let bare = "*** Begin Patch\n*** Add File: b.rs\n+foo.log\n*** End Patch";
+        assert_eq!(
+            named("apply_patch", bare),
+            [("b.rs".to_owned(), Use::Written)]
+        );
+        let script = r#"{"cmd":"node -e 'fetch(u).then(console.log); x.trim()' && cat src/b.ts"}"#;
+        assert_eq!(
+            named("exec_command", script),
+            [("src/b.ts".to_owned(), Use::Named)]
+        );
+    }
+
+    #[test]
+    fn fields_name_files_and_other_text_does_not() {
+        let edits = r#"{"edits":[{"file_path":"a.py","new_string":"console.log(b.py)"}]}"#;
+        assert_eq!(
+            named("multi_edit", edits),
+            [("a.py".to_owned(), Use::Written)]
+        );
+        assert_eq!(named("grep", r#"{"pattern":"x","path":"src"}"#), []);
+        assert_eq!(
+            named("read_file", r#"{"path":"Makefile"}"#),
+            [("Makefile".to_owned(), Use::Read)]
+        );
+        assert_eq!(named("search", r#"{"query":"who wrote main.rs"}"#), []);
+    }
+}

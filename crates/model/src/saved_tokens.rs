@@ -1,0 +1,122 @@
+//! What prompts took of a model, and what they would have taken without us.
+
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
+
+use serde::Serialize;
+
+/// Tokens of prompts without us and with us, counted by the same measure.
+///
+/// Only prompts count. What a model answers is the same on both sides, as far as anybody knows.
+///
+/// ```
+/// use trimtab_model::SavedTokens;
+///
+/// // Our estimates are 9,000 and 4,000; the provider counted 4,400 for what was sent.
+/// let call = SavedTokens::of_changed(9_000, 4_000, Some(4_400), Some(200_000));
+/// assert_eq!((call.without, call.with, call.saved()), (9_400, 4_400, 5_000));
+/// // A summary is only asked for because of us.
+/// let all = call + SavedTokens::of_extra(6_000);
+/// assert_eq!(all.saved(), -1_000);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SavedTokens {
+    /// Tokens that the client's own requests would have taken.
+    pub without: u64,
+    /// Tokens that were sent instead, with everything that was only sent because of us.
+    pub with: u64,
+    /// Calls that would not have fit the model's window. Each counts as a full window: nobody
+    /// could have been billed for more.
+    pub over_window: u64,
+}
+
+impl SavedTokens {
+    /// A call of `tokens` that was sent as it came.
+    pub fn of_unchanged(tokens: u64) -> Self {
+        Self {
+            without: tokens,
+            with: tokens,
+            over_window: 0,
+        }
+    }
+
+    /// A call that came with one prompt and was sent with another, by estimates of the same
+    /// measure. The figure that the provider reported for what was sent stands in for the
+    /// estimate; the difference between the two prompts stays estimated.
+    pub fn of_changed(came: u64, sent: u64, reported: Option<u64>, window: Option<u64>) -> Self {
+        let with = reported.unwrap_or(sent);
+        let without = with.saturating_add(came).saturating_sub(sent);
+        // What was sent and answered has fit, whatever is believed of the window.
+        let most = window.unwrap_or(u64::MAX).max(with);
+        Self {
+            without: without.min(most),
+            with,
+            over_window: u64::from(without > most),
+        }
+    }
+
+    /// A call of `tokens` that nobody would have made without us.
+    pub fn of_extra(tokens: u64) -> Self {
+        Self {
+            with: tokens,
+            ..Self::default()
+        }
+    }
+
+    /// Tokens that were not sent; below zero if more were sent.
+    pub fn saved(&self) -> i64 {
+        let signed = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        signed(self.without).saturating_sub(signed(self.with))
+    }
+}
+
+impl AddAssign for SavedTokens {
+    fn add_assign(&mut self, other: Self) {
+        self.without = self.without.saturating_add(other.without);
+        self.with = self.with.saturating_add(other.with);
+        self.over_window = self.over_window.saturating_add(other.over_window);
+    }
+}
+
+impl Add for SavedTokens {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl Sum for SavedTokens {
+    fn sum<I: Iterator<Item = Self>>(calls: I) -> Self {
+        calls.fold(Self::default(), Add::add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_as_it_came_saves_nothing() {
+        assert_eq!(SavedTokens::of_unchanged(7_000).saved(), 0);
+        assert_eq!(
+            SavedTokens::of_changed(500, 500, Some(9_000), None).saved(),
+            0
+        );
+    }
+
+    #[test]
+    fn a_larger_prompt_than_the_one_that_came_counts_against_us() {
+        let grown = SavedTokens::of_changed(1_000, 1_400, Some(1_500), None);
+        assert_eq!((grown.without, grown.saved()), (1_100, -400));
+    }
+
+    #[test]
+    fn a_call_over_the_window_counts_as_a_full_window() {
+        let over = SavedTokens::of_changed(90_000, 20_000, None, Some(64_000));
+        assert_eq!((over.saved(), over.over_window), (44_000, 1));
+        let fits = SavedTokens::of_changed(60_000, 20_000, None, Some(64_000));
+        assert_eq!((fits.saved(), fits.over_window), (40_000, 0));
+    }
+}

@@ -1,0 +1,195 @@
+//! How many tokens a provider would count for what was left out of a prompt.
+//!
+//! The calibration of the estimator is for decisions: it learns for all texts of a model, and
+//! slowly. Here the question is how the text that was left out of one session would have
+//! counted. The answer is in the same session: by how much the reported prompts grew when text
+//! of the same kind was added to them.
+
+use std::collections::HashMap;
+
+use trimtab_model::estimate::{Class, Measure};
+
+/// So many sessions are remembered; beyond, all are learned anew.
+const SESSIONS: usize = 4_096;
+/// So many increments of a session are remembered, the largest.
+const INCREMENTS: usize = 32;
+/// No provider is further from our estimate than this factor, either way.
+const MOST: f64 = 5.0;
+/// How much less text of another kind says, as a power of how alike the two are.
+const SHARPNESS: i32 = 8;
+/// What an increment that is nothing like the text still says.
+const LEAST_WEIGHT: f64 = 1e-3;
+/// A prompt that lost more than this share of what it gained is no increment.
+const MOST_LOST: u64 = 20;
+
+const CLASSES: [Class; 8] = [
+    Class::Letters,
+    Class::Digits,
+    Class::Punctuation,
+    Class::Blanks,
+    Class::TwoByte,
+    Class::Wide,
+    Class::Framing,
+    Class::Media,
+];
+
+/// What providers counted, by session.
+#[derive(Debug, Default)]
+pub(crate) struct TokenFits {
+    sessions: HashMap<String, TokenFit>,
+}
+
+impl TokenFits {
+    /// Takes in that the provider counted `reported` tokens for a prompt of the session.
+    pub(crate) fn learn(&mut self, session: &str, sent: Measure, reported: u64) {
+        if self.sessions.len() >= SESSIONS && !self.sessions.contains_key(session) {
+            self.sessions.clear();
+        }
+        let fit = self.sessions.entry(session.to_owned()).or_default();
+        fit.add(sent, reported);
+    }
+
+    /// How many tokens the provider would count for `text` in the session.
+    pub(crate) fn tokens(&self, session: &str, text: &Measure) -> i64 {
+        let factor = self
+            .sessions
+            .get(session)
+            .map_or(1.0, |fit| fit.factor(text));
+        rounded(text.tokens() as f64 * factor)
+    }
+}
+
+/// What was counted in one session.
+#[derive(Debug, Default)]
+struct TokenFit {
+    /// The prompt that was reported last, and its tokens.
+    last: Option<(Measure, u64)>,
+    /// The largest increments from one prompt to the next, largest first.
+    increments: Vec<Increment>,
+}
+
+/// What was added to a prompt.
+#[derive(Clone, Copy, Debug)]
+struct Increment {
+    added: Measure,
+    counted: u64,
+}
+
+impl TokenFit {
+    fn add(&mut self, sent: Measure, reported: u64) {
+        let (before, counted) = match self.last.replace((sent, reported)) {
+            Some((last, then)) => {
+                let (lost, added) = ((last - sent).tokens(), (sent - last).tokens());
+                if lost.saturating_mul(MOST_LOST) > added {
+                    return;
+                }
+                (last, reported.saturating_sub(then))
+            }
+            None => (Measure::default(), reported),
+        };
+        let added = sent - before;
+        if counted == 0 || added.tokens() == 0 {
+            return;
+        }
+        let largest = |other: &Increment| other.added.tokens() >= added.tokens();
+        let at = self.increments.partition_point(largest);
+        self.increments.insert(at, Increment { added, counted });
+        self.increments.truncate(INCREMENTS);
+    }
+
+    /// How many tokens the provider counts for each one that we estimate of `text`.
+    fn factor(&self, text: &Measure) -> f64 {
+        let (mut counted, mut estimated) = (0.0, 0.0);
+        for increment in &self.increments {
+            let alike = likeness(&increment.added, text).powi(SHARPNESS);
+            let weight = alike.max(LEAST_WEIGHT);
+            counted += weight * increment.counted as f64;
+            estimated += weight * increment.added.tokens() as f64;
+        }
+        if estimated > 0.0 {
+            (counted / estimated).clamp(1.0 / MOST, MOST)
+        } else {
+            1.0
+        }
+    }
+}
+
+/// How alike two texts are in what they are made of: 1 for the same mixture, 0 for nothing in
+/// common.
+fn likeness(one: &Measure, other: &Measure) -> f64 {
+    let product = |a: &Measure, b: &Measure| -> f64 {
+        CLASSES
+            .iter()
+            .map(|class| a.class(*class) * b.class(*class))
+            .sum()
+    };
+    let lengths = (product(one, one) * product(other, other)).sqrt();
+    if lengths > 0.0 {
+        product(one, other) / lengths
+    } else {
+        0.0
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
+fn rounded(tokens: f64) -> i64 {
+    tokens.round() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(times: usize) -> Measure {
+        Measure::of_text(&"a few words of plain text ".repeat(times))
+    }
+
+    fn signed(text: &Measure) -> i64 {
+        i64::try_from(text.tokens()).unwrap()
+    }
+
+    fn digits(times: usize) -> Measure {
+        Measure::of_text(&"4711 0815 1234 5678\n".repeat(times))
+    }
+
+    #[test]
+    fn text_counts_as_text_of_its_kind_did() {
+        let mut fits = TokenFits::default();
+        let mut prompt = words(500);
+        let mut counted = 3_000 + prompt.tokens();
+        fits.learn("s", prompt, counted);
+        for _ in 0..5 {
+            // Digits count for half of what we think, words for what we think.
+            for (added, share) in [(digits(400), 2), (words(100), 1)] {
+                prompt += added;
+                counted += added.tokens() / share;
+                fits.learn("s", prompt, counted);
+            }
+        }
+        let of = |text: Measure| fits.tokens("s", &text) as f64 / text.tokens() as f64;
+        assert!((of(digits(900)) - 0.5).abs() < 0.03, "{}", of(digits(900)));
+        // The first prompt came with 3,000 tokens that we did not see.
+        assert!((of(words(900)) - 1.0).abs() < 0.8, "{}", of(words(900)));
+        assert_eq!(fits.tokens("other", &words(9)), signed(&words(9)));
+    }
+
+    #[test]
+    fn a_prompt_that_got_smaller_teaches_nothing() {
+        let mut fits = TokenFits::default();
+        fits.learn("s", words(1_000), words(1_000).tokens());
+        fits.learn("s", words(200), 9);
+        fits.learn("s", words(400), 9 + words(200).tokens());
+        let text = words(300);
+        assert!(fits.tokens("s", &text).abs_diff(signed(&text)) < 20);
+    }
+
+    #[test]
+    fn figures_that_cannot_be_true_do_no_harm() {
+        let mut fits = TokenFits::default();
+        for (sent, reported) in [(words(0), 0), (words(1), u64::MAX), (words(900), 1)] {
+            fits.learn("s", sent, reported);
+            let tokens = fits.tokens("s", &words(10));
+            assert!((1..=signed(&words(10)) * 5).contains(&tokens), "{tokens}");
+        }
+    }
+}
