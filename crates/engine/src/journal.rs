@@ -276,7 +276,11 @@ impl<'a> Changes<'a> {
                 *slot = Part::Output((*output).clone());
             }
             if let Some(text) = self.as_text.get(&(at, part)) {
-                *slot = Part::text(*text);
+                match slot {
+                    // Cache markers and the like stay.
+                    Part::Text(shown) => (*text).clone_into(&mut shown.text),
+                    other => *other = Part::text(*text),
+                }
             }
         }
         if strips {

@@ -230,7 +230,7 @@ impl<'s, 'a> Draft<'s, 'a> {
                 let shown = Output {
                     content: vec![Part::text(view.text)],
                     trimmed: true,
-                    ..seen.output.clone()
+                    ..seen.output.clone().into_owned()
                 };
                 self.shortened.push((index, shown));
             }

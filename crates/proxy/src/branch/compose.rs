@@ -8,6 +8,7 @@ use memchr::memmem;
 use trimtab::request::{changes_to, loop_lost_reasoning};
 use trimtab::session::SessionError;
 use trimtab_engine::normalise::Source;
+use trimtab_engine::observation::outputs_of;
 use trimtab_engine::view::tools;
 use trimtab_model::Output;
 use trimtab_model::estimate::Measure;
@@ -209,9 +210,9 @@ impl Branch {
     /// The refs that the window shows.
     pub(crate) fn refs_shown(&mut self) -> Result<Vec<String>, SessionError> {
         let window = self.session.window()?;
-        let outputs = window.messages().flat_map(|message| message.outputs());
-        let shown = outputs.filter(|output| shows_ref(output));
-        let refs = shown.filter_map(|output| output.stored.as_ref());
+        let outputs = window.messages().flat_map(|message| outputs_of(message));
+        let shown = outputs.filter(|(_, output)| shows_ref(output));
+        let refs = shown.filter_map(|(_, output)| output.into_owned().stored);
         Ok(refs.map(|stored| stored.id().to_owned()).collect())
     }
 
@@ -229,7 +230,8 @@ impl Branch {
             self.refs.found = new.iter().any(|entry| {
                 let ours = matches!(entry.source, Source::Inserted(_));
                 let names_tool = || entry.message.text().contains(tools::READ);
-                entry.message.outputs().any(shows_ref) || (ours && names_tool())
+                outputs_of(&entry.message).any(|(_, output)| shows_ref(&output))
+                    || (ours && names_tool())
             });
         }
         self.refs.plans = decided;
