@@ -11,9 +11,7 @@ use super::card;
 use super::names::Known;
 use super::settings::Steady;
 use super::words::{self, Words};
-use crate::budget::level;
 use crate::normalise::Slot;
-use crate::view::figures::first_bytes;
 use crate::view::placeholder::read_call;
 
 /// What the block begins with.
@@ -27,8 +25,9 @@ const ARGUMENTS: usize = 90;
 /// An output of no more bytes stands on its line as it is.
 const SHORT: usize = 240;
 const VALUE: usize = 60;
-/// No line is cut to fewer bytes than this; rather the oldest go.
-const LEAST_LINE: usize = 200;
+/// A line of no more bytes is short, and short ones have one byte in so many to themselves.
+const SHORT_LINE: usize = 400;
+const SHORT_SHARE: usize = 6;
 /// Stands where something is missing.
 const CUT: &str = "\u{2026}";
 
@@ -113,13 +112,9 @@ fn first_names(names: &str, bytes: usize) -> String {
 }
 
 impl Line {
-    /// As much of it as `bytes` hold; the last name that is cut goes.
-    fn within(&self, bytes: usize) -> &str {
-        if self.0.len() <= bytes {
-            return &self.0;
-        }
-        let cut = first_bytes(&self.0, bytes);
-        cut.rsplit_once(' ').map_or(cut, |(whole, _)| whole)
+    /// True if it costs so little that it may stay longer than others.
+    fn is_short(&self) -> bool {
+        self.0.len() <= SHORT_LINE
     }
 
     /// The call whose output it is.
@@ -188,24 +183,33 @@ pub(super) fn block(archived: &Ref, contents: &Contents) -> Arc<Message> {
     Arc::new(Message::user(text).with_kind(Kind::Summary))
 }
 
-/// Adds lines within so many bytes, the long ones cut to one level. Where even that is too much,
-/// the oldest go.
+/// Adds lines within so many bytes, the newest first to be kept. Of short lines older ones stay
+/// than of long ones.
 fn write_lines(text: &mut String, lines: &[Line], bytes: usize) {
-    let mut left = bytes;
-    let newest = newest(lines).into_iter().take_while(|line| {
-        let least = line.0.len().min(LEAST_LINE) + 1;
-        let fits = least <= left;
-        left = left.saturating_sub(least);
-        fits
-    });
-    let kept: Vec<&Line> = newest.collect();
-    if kept.is_empty() {
-        return;
+    let lines = newest(lines);
+    let short = lines.iter().filter(|line| line.is_short());
+    let short: usize = short.map(|line| line.0.len() + 1).sum();
+    let mut for_short = short.min(bytes / SHORT_SHARE);
+    let mut left = bytes - for_short;
+    let mut full = false;
+    let fits = |line: &&Line| {
+        let takes = line.0.len() + 1;
+        let room = if line.is_short() && takes <= for_short {
+            &mut for_short
+        } else if takes <= left && !full {
+            &mut left
+        } else {
+            full = true;
+            return false;
+        };
+        *room -= takes;
+        true
+    };
+    let kept: Vec<&Line> = lines.into_iter().filter(fits).collect();
+    if !kept.is_empty() {
+        let _ = write!(text, "\n{LINES}");
     }
-    let sizes = kept.iter().map(|line| line.0.len() + 1).collect();
-    let level = level(sizes, bytes).max(LEAST_LINE + 1) - 1;
-    let _ = write!(text, "\n{LINES}");
     for line in kept.into_iter().rev() {
-        let _ = write!(text, "\n{}", line.within(level));
+        let _ = write!(text, "\n{}", line.0);
     }
 }

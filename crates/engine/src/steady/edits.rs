@@ -13,7 +13,7 @@ use super::draft::Draft;
 use super::names::Known;
 use super::rewrite::{Hides, Rewrite};
 use super::settings::percent;
-use super::survey::Seen;
+use super::survey::{Seen, Segment};
 use super::words::Words;
 use crate::normalise::{Slot, Source};
 use crate::observation::show;
@@ -77,7 +77,11 @@ impl Draft<'_, '_> {
         });
         let carded: HashSet<(usize, usize)> = carded.collect();
         let segments = self.survey.segments.iter().enumerate();
-        for (_, segment) in segments.filter(|(index, _)| !self.hidden.contains(index)) {
+        // A block that another one replaces is not shown any more.
+        let goes = |segment: &Segment| !self.hidden.is_empty() && self.is_block(segment);
+        let stays =
+            |index: &usize, segment: &Segment| !self.hidden.contains(index) && !goes(segment);
+        for (_, segment) in segments.filter(|(index, segment)| stays(index, segment)) {
             let slots = self.survey.slots.get(segment.start..segment.end);
             for (at, slot) in (segment.start..).zip(slots.unwrap_or_default()) {
                 for (part, content) in slot.message.parts.iter().enumerate() {

@@ -61,7 +61,7 @@ impl Default for Steady {
             cap_tokens: 20_000,
             block_percent: 30,
             block_tokens: 15_000,
-            words_percent: 40,
+            words_percent: 20,
             card_percent: 30,
             card_bytes: 3_000,
             line_bytes: 2_400,
