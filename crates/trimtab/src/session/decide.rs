@@ -76,7 +76,8 @@ impl Session {
     /// Carries out a plan that waited for its summary. False if it came too late, or would not
     /// have made the window smaller; an event tells which.
     pub fn finish(&mut self, pending: Pending) -> Result<bool, SessionError> {
-        if pending.journal != self.journal_position {
+        // Outputs that are shown shorter since stand where they stood.
+        if pending.journal < self.rearranged {
             let mut event = Event::new(EventKind::Stale, Reason::Nothing);
             event.note = Some("another plan was carried out meanwhile".to_owned());
             self.events.push(event);

@@ -130,6 +130,8 @@ pub struct Session {
     /// Where the next entries go; another writer would have moved them on.
     log_position: u64,
     journal_position: u64,
+    /// The position behind the last entry that did more than show outputs shorter.
+    rearranged: u64,
     /// How many messages of the log have been sent.
     sent: usize,
     /// What the provider reported last, and the window it was for, until an edit makes it
@@ -194,6 +196,7 @@ impl Session {
             admission,
             log_position,
             journal_position,
+            rearranged: journal_position,
             sent,
             usage: None,
             handed_out: None,
@@ -402,6 +405,9 @@ impl Session {
         self.journal_position = self
             .store
             .append(&self.id, Stream::Journal, at, &[&bytes])?;
+        if entry.rearranges() {
+            self.rearranged = self.journal_position;
+        }
         Ok(())
     }
 }
