@@ -28,6 +28,8 @@ const VALUE: usize = 60;
 /// A line of no more bytes is short, and short ones have one byte in so many to themselves.
 const SHORT_LINE: usize = 400;
 const SHORT_SHARE: usize = 6;
+/// Stands for the call of an output that has none.
+const NO_CALL: &str = "output";
 /// Stands where something is missing.
 const CUT: &str = "\u{2026}";
 
@@ -54,9 +56,15 @@ impl Line {
                 card::chosen(&text, allowed, known)
             }
         };
-        let tool = call.map_or("output", |call| call.name.as_str());
-        let arguments = call.map(|call| short(&call.arguments)).unwrap_or_default();
-        Some(Self(format!("{stored} {tool} {arguments}: {names}")))
+        let names = names.replace(stored.id(), "");
+        let names = names.trim();
+        Some(Self(match call {
+            Some(call) => {
+                let arguments = short(&call.arguments);
+                format!("{stored} {} {arguments}: {names}", call.name)
+            }
+            None => format!("{stored} {NO_CALL}: {names}"),
+        }))
     }
 }
 
@@ -129,7 +137,8 @@ fn newest(lines: &[Line]) -> Vec<&Line> {
     let mut seen = HashSet::new();
     let mut newest = Vec::new();
     for line in lines.iter().rev() {
-        if line.call().contains(CUT) || seen.insert(line.call()) {
+        let is_unique = line.call() == NO_CALL || line.call().contains(CUT);
+        if is_unique || seen.insert(line.call()) {
             newest.push(line);
         }
     }
