@@ -49,6 +49,7 @@ impl Line {
         let text = output.text();
         let names = match text.split_once(card::NAMES) {
             Some((_, names)) if output.trimmed => first_names(names, settings.line_bytes),
+            _ if card::is_card(output) => String::new(),
             // What is short says more than its names.
             _ if text.len() <= SHORT => flat(&text),
             _ => {
