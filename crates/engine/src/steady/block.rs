@@ -12,6 +12,7 @@ use super::names::Known;
 use super::settings::Steady;
 use super::words::{self, Words};
 use crate::normalise::Slot;
+use crate::view::figures::first_bytes;
 use crate::view::placeholder::read_call;
 
 /// What the block begins with.
@@ -25,9 +26,11 @@ const ARGUMENTS: usize = 90;
 /// An output of no more bytes stands on its line as it is.
 const SHORT: usize = 240;
 const VALUE: usize = 60;
-/// A line of no more bytes is short, and short ones have one byte in so many to themselves.
-const SHORT_LINE: usize = 400;
-const SHORT_SHARE: usize = 6;
+/// A line of no more bytes is short. Longer ones are cut to so many where there is no room, and
+/// one byte in so many is for such lines.
+const SHORT_LINE: usize = 300;
+const STUB: usize = 160;
+const STUBS_SHARE: usize = 8;
 /// Stands for the call of an output that has none.
 const NO_CALL: &str = "output";
 /// Stands where something is missing.
@@ -121,9 +124,14 @@ fn first_names(names: &str, bytes: usize) -> String {
 }
 
 impl Line {
-    /// True if it costs so little that it may stay longer than others.
-    fn is_short(&self) -> bool {
-        self.0.len() <= SHORT_LINE
+    /// What is left of it where there is no room for all: the ref, the call and a few names, or
+    /// all of it if it is short.
+    fn stub(&self) -> &str {
+        if self.0.len() <= SHORT_LINE {
+            return &self.0;
+        }
+        let cut = first_bytes(&self.0, STUB);
+        cut.rsplit_once(' ').map_or(cut, |(whole, _)| whole)
     }
 
     /// The call whose output it is.
@@ -193,33 +201,34 @@ pub(super) fn block(archived: &Ref, contents: &Contents) -> Arc<Message> {
     Arc::new(Message::user(text).with_kind(Kind::Summary))
 }
 
-/// Adds lines within so many bytes, the newest first to be kept. Of short lines older ones stay
-/// than of long ones.
+/// Adds lines within so many bytes: the newest whole, of older ones as much as says which output
+/// is behind which ref.
 fn write_lines(text: &mut String, lines: &[Line], bytes: usize) {
     let lines = newest(lines);
-    let short = lines.iter().filter(|line| line.is_short());
-    let short: usize = short.map(|line| line.0.len() + 1).sum();
-    let mut for_short = short.min(bytes / SHORT_SHARE);
-    let mut left = bytes - for_short;
-    let mut full = false;
-    let fits = |line: &&Line| {
+    let all: usize = lines.iter().map(|line| line.0.len() + 1).sum();
+    let mut for_stubs = if all > bytes { bytes / STUBS_SHARE } else { 0 };
+    let mut left = bytes - for_stubs;
+    let mut kept: Vec<&str> = Vec::new();
+    for line in lines {
         let takes = line.0.len() + 1;
-        let room = if line.is_short() && takes <= for_short {
-            &mut for_short
-        } else if takes <= left && !full {
-            &mut left
-        } else {
-            full = true;
-            return false;
+        if takes <= left {
+            left -= takes;
+            kept.push(&line.0);
+            continue;
+        }
+        // From here on there are only stubs.
+        left = 0;
+        let stub = line.stub();
+        let Some(rest) = for_stubs.checked_sub(stub.len() + 1) else {
+            break;
         };
-        *room -= takes;
-        true
-    };
-    let kept: Vec<&Line> = lines.into_iter().filter(fits).collect();
+        for_stubs = rest;
+        kept.push(stub);
+    }
     if !kept.is_empty() {
         let _ = write!(text, "\n{LINES}");
     }
     for line in kept.into_iter().rev() {
-        let _ = write!(text, "\n{}", line.0);
+        let _ = write!(text, "\n{line}");
     }
 }
