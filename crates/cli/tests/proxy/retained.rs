@@ -58,31 +58,54 @@ fn add(body: &mut Value, entries: Vec<Value>) {
     body[list].as_array_mut().unwrap().extend(entries);
 }
 
-/// Adds what the model said with a call, and the output.
-fn add_round(dialect: Dialect, body: &mut Value, number: usize, words: &str, output: &str) {
-    let id = format!("call_{number}");
-    let part = format!("part-{number:04}");
-    let arguments = json!({ "part": part });
-    let entries = match dialect {
-        Dialect::Chat => vec![
-            json!({"role": "assistant", "content": words, "tool_calls": [{"id": id, "type": "function",
-                "function": {"name": "read_log", "arguments": arguments.to_string()}}]}),
-            json!({"role": "tool", "tool_call_id": id, "content": output}),
-        ],
-        Dialect::Responses => vec![
-            json!({"type": "message", "role": "assistant",
-                "content": [{"type": "output_text", "text": words, "annotations": []}]}),
-            json!({"type": "function_call", "call_id": id, "name": "read_log",
-                "arguments": arguments.to_string()}),
-            json!({"type": "function_call_output", "call_id": id, "output": output}),
-        ],
-        Dialect::Messages => vec![
-            json!({"role": "assistant", "content": [{"type": "text", "text": words},
-                {"type": "tool_use", "id": id, "name": "read_log", "input": arguments}]}),
-            json!({"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": id, "content": output}]}),
-        ],
-    };
+/// Adds what the model said with a call for each output, and the outputs.
+fn add_round(dialect: Dialect, body: &mut Value, number: usize, words: &str, outputs: &[String]) {
+    let id = |at: usize| format!("call_{number}_{at}");
+    let arguments = |at: usize| json!({ "part": format!("part-{number:04}-{at}") });
+    let each = || outputs.iter().enumerate();
+    let mut entries = Vec::new();
+    match dialect {
+        Dialect::Chat => {
+            let call = |at| {
+                json!({"id": id(at), "type": "function", "function": {
+                "name": "read_log", "arguments": arguments(at).to_string()}})
+            };
+            let calls: Vec<Value> = each().map(|(at, _)| call(at)).collect();
+            entries.push(json!({"role": "assistant", "content": words, "tool_calls": calls}));
+            let output =
+                |(at, output)| json!({"role": "tool", "tool_call_id": id(at), "content": output});
+            entries.extend(each().map(output));
+        }
+        Dialect::Responses => {
+            entries.push(json!({"type": "message", "role": "assistant",
+                "content": [{"type": "output_text", "text": words, "annotations": []}]}));
+            let call = |at| {
+                json!({"type": "function_call", "call_id": id(at), "name": "read_log",
+                "arguments": arguments(at).to_string()})
+            };
+            entries.extend(each().map(|(at, _)| call(at)));
+            let output = |(at, output)| {
+                json!({"type": "function_call_output", "call_id": id(at),
+                "output": output})
+            };
+            entries.extend(each().map(output));
+        }
+        Dialect::Messages => {
+            let call = |at| {
+                json!({"type": "tool_use", "id": id(at), "name": "read_log",
+                "input": arguments(at)})
+            };
+            let mut said = vec![json!({"type": "text", "text": words})];
+            said.extend(each().map(|(at, _)| call(at)));
+            entries.push(json!({"role": "assistant", "content": said}));
+            let output = |(at, output)| {
+                json!({"type": "tool_result", "tool_use_id": id(at),
+                "content": output})
+            };
+            let outputs: Vec<Value> = each().map(output).collect();
+            entries.push(json!({"role": "user", "content": outputs}));
+        }
+    }
     add(body, entries);
 }
 
@@ -195,6 +218,17 @@ async fn task_survives_overflow_recovery() {
     }
 }
 
+/// A listing with a path on every line, none like another.
+fn listing(number: usize, name: &str) -> String {
+    let line = |at: usize| {
+        format!(
+            "src/part_{number}{name}/step_{at}.rs:{at} took {} ms\n",
+            at * 31 % 1009
+        )
+    };
+    (0..240).map(line).collect()
+}
+
 /// 39 rounds in a window of 36,000 tokens, with a decision and a finding in the second.
 async fn long_session(dialect: Dialect, upstream: &Upstream) {
     let url = upstream.url();
@@ -202,18 +236,13 @@ async fn long_session(dialect: Dialect, upstream: &Upstream) {
     let mut body = begun(dialect, true);
     for number in 1..=39 {
         send(&served, dialect, &body).await;
-        let output = log(170).replace("worker", &format!("worker_{number}"));
-        let (words, output) = match number {
-            2 => (
-                format!("{DECISION}\n{REASON}"),
-                format!("{FINDING}\n{output}"),
-            ),
-            _ => (
-                format!("Part {number} looks as expected; I read on."),
-                output,
-            ),
-        };
-        add_round(dialect, &mut body, number, &words, &output);
+        let mut outputs = vec![listing(number, "a"), listing(number, "b")];
+        let mut words = format!("Part {number} looks as expected; I read on.");
+        if number == 2 {
+            words = format!("{DECISION}\n{REASON}");
+            outputs[0].insert_str(0, &format!("{FINDING}\n"));
+        }
+        add_round(dialect, &mut body, number, &words, &outputs);
     }
     send(&served, dialect, &body).await;
 }
@@ -229,8 +258,8 @@ async fn early_decision_and_finding_survive_two_switch_points() {
     for dialect in Dialect::ALL {
         let asks = |received: &Received| {
             let text = said(received);
-            let is_last = text.contains("worker_39") && !text.contains("    1  ");
-            let shown = ref_of(&text, "part-0002").filter(|_| is_last);
+            let is_last = text.contains("src/part_39b/") && !text.contains("    1  ");
+            let shown = ref_of(&text, "part-0002-0").filter(|_| is_last);
             shown.map_or_else(
                 || reply(received),
                 |id| Reply::call("tool_output_cache", json!({ "ref_id": id, "limit": 3 })),
@@ -276,7 +305,7 @@ async fn own_calls(
     for number in 1..=rounds {
         send(&served, Dialect::Chat, &body).await;
         let words = format!("Part {number} looks as expected.");
-        add_round(Dialect::Chat, &mut body, number, &words, &output(number));
+        add_round(Dialect::Chat, &mut body, number, &words, &[output(number)]);
     }
     send(&served, Dialect::Chat, &body).await;
     let broken = upstream.violations();
