@@ -1,6 +1,7 @@
 //! What fills a window, and how much of it is left.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use trimtab_model::estimate::Measure;
@@ -160,6 +161,8 @@ pub struct Floor {
     pub system: u64,
     /// Tool definitions.
     pub tools: u64,
+    /// The task: what the user said before the first answer.
+    pub task: u64,
     /// The newest turn: its user message and what must stay with it.
     pub newest_turn: u64,
     /// The newest round of that turn: its outputs are what the next answer is about.
@@ -176,6 +179,8 @@ pub enum FloorPart {
     System,
     /// Tool definitions.
     Tools,
+    /// What the user said before the first answer.
+    Task,
     /// The newest turn.
     NewestTurn,
     /// Calls that are waiting for their output.
@@ -189,6 +194,7 @@ impl fmt::Display for FloorPart {
         f.write_str(match self {
             Self::System => "the system messages",
             Self::Tools => "the tool definitions",
+            Self::Task => "the task, which the user gave before the first answer,",
             Self::NewestTurn => "the newest turn",
             Self::OpenCalls => "the open calls",
             Self::Answer => "the answer's reserve",
@@ -228,24 +234,39 @@ impl fmt::Display for FloorTooLarge {
 impl std::error::Error for FloorTooLarge {}
 
 impl Floor {
-    /// The floor of a window: its system messages, its newest real user message and the round
-    /// that is open behind it; `tools` and `answer` are added as they are given.
-    pub fn of(window: &Window, tools: u64, answer: u64, tokens: impl Fn(&Measure) -> u64) -> Self {
+    /// The floor of a window: its system messages, the task, its newest real user message and
+    /// the round that is open behind it. The task is what the user says before position
+    /// `opening` of the log. `tools` and `answer` are added as they are given.
+    pub fn of(
+        window: &Window,
+        opening: usize,
+        (tools, answer): (u64, u64),
+        tokens: impl Fn(&Measure) -> u64,
+    ) -> Self {
         let of = |message: &Message| tokens(&Measure::of(message));
         let newest = window
             .messages()
             .rev()
             .find(|message| message.is_real_user());
+        let first = window.entries().iter();
+        let first = first.take_while(|entry| entry.source.position() < opening);
+        let task = first
+            .map(|entry| &entry.message)
+            .filter(|message| message.is_real_user())
+            .filter(|message| newest.is_none_or(|newest| !Arc::ptr_eq(message, newest)));
         let open = window
             .messages()
             .rev()
             .take_while(|message| !message.is_real_user());
         let open: Vec<_> = open.collect();
+        let observed = |message: &Arc<Message>| message.meta.kind == Some(Kind::Observation);
         let round = open.iter().position(|message| message.has_calls());
+        let round = round.or_else(|| open.first().filter(|last| observed(last)).map(|_| 0));
         let round = open.iter().take(round.map_or(0, |at| at + 1));
         Self {
             system: tokens(&window.measures().system),
             tools,
+            task: task.map(|message| of(message)).sum(),
             newest_turn: newest.map_or(0, |message| of(message)),
             open_calls: round.map(|message| of(message)).sum(),
             answer,
@@ -274,10 +295,11 @@ impl Floor {
         }
     }
 
-    fn parts(&self) -> [(FloorPart, u64); 5] {
+    fn parts(&self) -> [(FloorPart, u64); 6] {
         [
             (FloorPart::System, self.system),
             (FloorPart::Tools, self.tools),
+            (FloorPart::Task, self.task),
             (FloorPart::NewestTurn, self.newest_turn),
             (FloorPart::OpenCalls, self.open_calls),
             (FloorPart::Answer, self.answer),
@@ -313,6 +335,21 @@ impl Budget {
         };
         (excess != Excess::default()).then_some(excess)
     }
+}
+
+/// The level to which sizes have to be cut so that they come to `wanted` together.
+pub(crate) fn level(mut sizes: Vec<usize>, wanted: usize) -> usize {
+    sizes.sort_unstable();
+    let mut left = wanted;
+    let count = sizes.len();
+    for (at, size) in sizes.iter().enumerate() {
+        let share = left / (count - at);
+        if *size > share {
+            return share;
+        }
+        left -= size;
+    }
+    usize::MAX
 }
 
 #[cfg(test)]
@@ -379,11 +416,12 @@ mod tests {
         projection.admit(Message::user("new"));
         projection.admit(Message::assistant("").with_call(Call::new("c", "read", "{}")));
         projection.admit(Message::output("c", "text"));
-        let floor = Floor::of(projection.window().unwrap(), 0, 100, |m| {
+        let floor = Floor::of(projection.window().unwrap(), 2, (0, 100), |m| {
             u64::from(m.sizes().text.bytes)
         });
         let expected = Floor {
             system: 8,
+            task: 3,
             newest_turn: 3,
             open_calls: 4,
             answer: 100,

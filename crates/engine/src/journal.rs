@@ -27,6 +27,24 @@ pub enum JournalEntry {
     },
 }
 
+impl JournalEntry {
+    /// True if it moves, hides or puts in messages, or takes that back: what was decided before
+    /// may not fit any more then.
+    pub fn rearranges(&self) -> bool {
+        let only_shows = |edit: &Edit| {
+            matches!(
+                edit,
+                Edit::Show { .. } | Edit::ShowAsText { .. } | Edit::StripReasoning { .. }
+            )
+        };
+        match self {
+            Self::Plan(plan) => !plan.edits.iter().all(only_shows),
+            Self::Undo => true,
+            Self::Judged { .. } => false,
+        }
+    }
+}
+
 /// The plans that were carried out, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Vec<JournalEntry>")]
@@ -276,7 +294,11 @@ impl<'a> Changes<'a> {
                 *slot = Part::Output((*output).clone());
             }
             if let Some(text) = self.as_text.get(&(at, part)) {
-                *slot = Part::text(*text);
+                match slot {
+                    // Cache markers and the like stay.
+                    Part::Text(shown) => (*text).clone_into(&mut shown.text),
+                    other => *other = Part::text(*text),
+                }
             }
         }
         if strips {

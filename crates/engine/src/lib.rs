@@ -8,6 +8,7 @@ pub mod facts;
 pub mod journal;
 pub mod log;
 pub mod normalise;
+pub mod observation;
 pub mod plan;
 pub mod planner;
 pub mod policy;

@@ -285,7 +285,9 @@ impl Projection {
         let slot = self.slots().last()?;
         let as_it_came = slot.source == Source::Log(newest) && self.is_as_it_came(slot, newest);
         let alone = |edit: &Edit| match edit {
-            Edit::Show { message, .. } | Edit::Archive { message } => *message == newest,
+            Edit::Show { message, .. }
+            | Edit::ShowAsText { message, .. }
+            | Edit::Archive { message } => *message == newest,
             _ => false,
         };
         (as_it_came && plan.edits.iter().all(alone)).then_some((newest, &slot.message))

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, Extra, Output, Part, Usage, part};
+use crate::{Call, Extra, Output, Part, Ref, Usage, part};
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,6 +39,8 @@ impl Role {
 pub enum Kind {
     /// An ordinary tool output.
     ToolResult,
+    /// What a tool gave back, told by the agent in a message of the user.
+    Observation,
     /// A tool output that was archived: hidden from the model, still shown to the user.
     ToolResultArchived,
     /// A summary or digest that stands for archived tool outputs.
@@ -67,6 +69,9 @@ pub struct Metadata {
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
+    /// Where the text of an observation is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<Ref>,
     /// What the provider reported with this answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,

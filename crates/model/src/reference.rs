@@ -27,6 +27,21 @@ impl Ref {
         }
     }
 
+    /// The same ref with the number of lines that a person counts in `text`: a newline ends a
+    /// line. A store that splits text at newlines finds one more where it ends with one.
+    ///
+    /// ```
+    /// # let stored: trimtab_model::Ref = serde_json::from_str(r#"{"id":"r1"}"#).unwrap();
+    /// assert_eq!(stored.clone().with_lines_of("a\nb\n").line_count(), Some(2));
+    /// assert_eq!(stored.clone().with_lines_of("a\nb").line_count(), Some(2));
+    /// assert_eq!(stored.with_lines_of("").line_count(), Some(0));
+    /// ```
+    #[must_use]
+    pub fn with_lines_of(mut self, text: &str) -> Self {
+        self.line_count = Some(text.lines().count() as u64);
+        self
+    }
+
     /// What the model passes to the retrieval tools.
     pub fn id(&self) -> &str {
         &self.id

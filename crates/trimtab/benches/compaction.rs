@@ -56,6 +56,7 @@ fn plan(projection: &Projection, policy: &Policy) -> usize {
         max_output: Some(8_000),
         bytes: None,
         tools: 0,
+        opening: 1,
         usage: None,
         tokens: &tokens,
     };

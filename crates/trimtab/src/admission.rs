@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::observation::{observed, only_text, show};
+use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::view::policy::Views;
 use trimtab_engine::view::{Given, Shape, Spill, view};
 use trimtab_engine::window::Projection;
-use trimtab_model::{Message, Output, Part, RawJson, Ref};
+use trimtab_model::{Kind, Message, Output, Part, RawJson, Ref};
 use trimtab_store::{Error, Put, Result, SessionId, Spilled, Store};
 
 /// Media type of an output that is more than text: its parts as JSON.
@@ -77,13 +78,10 @@ impl Admission {
     /// Lets a message in and gives its position in the log.
     pub fn admit(&self, projection: &mut Projection, message: Message) -> Result<usize> {
         let Admitted { message, shown, .. } = self.prepare(projection, message)?;
-        let at = projection.admit(message);
-        let show = |(part, output)| Edit::Show {
-            message: at,
-            part,
-            output,
-        };
-        let edits = shown.into_iter().map(show).collect();
+        let message = Arc::new(message);
+        let at = projection.admit(Arc::clone(&message));
+        let edit = |(part, output)| show(&message, at, part, output);
+        let edits = shown.into_iter().map(edit).collect();
         projection.carry_out(Plan::new(Reason::Admission, edits));
         Ok(at)
     }
@@ -100,6 +98,18 @@ impl Admission {
             self.keep(output, &tool)?;
             let short = self.short(output, &tool, &mut warnings)?;
             shown.extend(short.map(|output| (part, output)));
+        }
+        let observation =
+            only_text(&message).filter(|_| message.meta.kind == Some(Kind::Observation));
+        if let Some(text) = observation {
+            let call = format!("observation-{}", projection.log().len());
+            let stored = self.store.put(&self.session, Put::new(&call, text))?;
+            let stored = stored.with_lines_of(text);
+            message.meta.stored = Some(stored);
+            if let Some((part, output)) = observed(&message) {
+                let short = self.short(&output, "", &mut warnings)?;
+                shown.extend(short.map(|output| (part, output)));
+            }
         }
         Ok(Admitted {
             message,
@@ -136,6 +146,7 @@ impl Admission {
             let put = Put::new(call, parts.as_str()).tool(tool).media_type(PARTS);
             self.store.put(&self.session, put.text(&text))?
         };
+        let stored = stored.with_lines_of(&text);
         output.stored = Some(stored);
         Ok(())
     }

@@ -12,6 +12,7 @@ mod agents;
 mod demo;
 mod doctor;
 mod model;
+mod retained;
 mod run;
 mod savings;
 mod sdk;

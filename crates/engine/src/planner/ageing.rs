@@ -5,6 +5,7 @@ use trimtab_model::Output;
 use super::{Now, State, plan};
 use crate::compaction::archive::{self, ToolSummaries};
 use crate::normalise::{Slot, Source};
+use crate::observation::show;
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::{Moment, Policy};
 use crate::view::policy::Views;
@@ -160,15 +161,12 @@ fn protected(policy: &Policy) -> Views {
 
 /// Changes of slots as edits of the log. What a plan put in has no position there.
 pub(super) fn shows(slots: &[Slot], changes: Vec<Change>) -> Vec<Edit> {
-    let show = |change: Change| {
-        let message = position(slots.get(change.message)?)?;
-        Some(Edit::Show {
-            message,
-            part: change.part,
-            output: change.output,
-        })
+    let edit = |change: Change| {
+        let slot = slots.get(change.message)?;
+        let at = position(slot)?;
+        Some(show(&slot.message, at, change.part, change.output))
     };
-    changes.into_iter().filter_map(show).collect()
+    changes.into_iter().filter_map(edit).collect()
 }
 
 pub(super) fn position(slot: &Slot) -> Option<usize> {

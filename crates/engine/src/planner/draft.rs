@@ -120,6 +120,16 @@ impl Draft {
             .map(|slot| &slot.message)
     }
 
+    /// True if something has to go, however little that is.
+    pub fn is_forced(&self) -> bool {
+        self.asked.excess > 0
+    }
+
+    /// The plan with nothing in place of what is replaced: no summary makes the window smaller.
+    pub fn without_summary(&self) -> Plan {
+        self.plan(&Replacement::default())
+    }
+
     /// How long the log was when it was made.
     pub fn length(&self) -> usize {
         self.length

@@ -29,7 +29,8 @@ pub fn media_to_shed(state: &State<'_>, now: &Now<'_>) -> Vec<MediaPlace> {
     let Some(mut over) = now.excess_bytes(state.window) else {
         return Vec::new();
     };
-    let must = must_stay(state.slots);
+    // Of the task the words stay.
+    let must = must_stay(state.slots, 0);
     let mut places = Vec::new();
     for (at, slot) in state.slots.iter().enumerate() {
         let Some(message) = position(slot).filter(|_| !must.contains(&at)) else {

@@ -40,6 +40,9 @@ pub struct Now<'a> {
     pub bytes: Option<u64>,
     /// The tokens of the tool definitions.
     pub tools: u64,
+    /// How many messages of the log stand before the first answer. What the user says among them
+    /// is the task.
+    pub opening: usize,
     /// What the provider reported last, and the measure of the window it was for, unless an
     /// edit has made it stale.
     pub usage: Option<(Usage, Measure)>,
@@ -118,7 +121,8 @@ impl Now<'_> {
             ..*self
         };
         let tokens = |measure: &Measure| anew.prompt_tokens(measure);
-        Floor::of(window, self.tools, self.least_answer(), tokens)
+        let fixed = (self.tools, self.least_answer());
+        Floor::of(window, self.opening, fixed, tokens)
     }
 
     /// What the triggers of `policy` are judged on.

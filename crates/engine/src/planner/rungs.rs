@@ -1,17 +1,20 @@
 //! The ladder that makes a window fit: one step at a time, each of which must shrink it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use trimtab_model::{Kind, Message, Output, Part, Role};
 
 use super::ageing::{position, shows};
 use super::draft::{Asked, draft};
-use super::survivors::must_stay;
+use super::survivors::{must_stay, task};
 use super::{Now, State, is_ours, plan};
+use crate::budget::level;
 use crate::compaction::keep::Kept;
 use crate::compaction::rebuild::{Placement, Replacement, rebuild};
 use crate::compaction::recovery::{Rung, half_of_turns, with_note};
 use crate::normalise::Slot;
+use crate::observation::{outputs_of, show};
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::Policy;
 use crate::removal::Groups;
@@ -78,11 +81,11 @@ pub fn rung(
             Some(Step::Plan(finished.plan))
         }
         Rung::DropHalfOfTurns => {
-            let (edits, gone) = drop_half(state, policy)?;
+            let (edits, gone) = drop_half(state, policy, now.opening)?;
             edits_of(edits, &gone)
         }
         Rung::DropOldest => {
-            let gone = drop_oldest(state, policy, excess);
+            let gone = drop_oldest(state, policy, now.opening, excess);
             let positions = gone.iter().filter_map(|at| state.slots.get(*at));
             let hide = |at: usize| Edit::Hide {
                 from: at,
@@ -101,17 +104,14 @@ fn lower(answer: u64, least: u64, excess: u64) -> Option<u64> {
 
 /// Outputs that nobody was sent yet, shown shorter: the longest first, all to one level.
 fn shorten_new(state: &State<'_>, excess: u64) -> Vec<Edit> {
-    let mut found: Vec<(usize, usize, &Output, usize)> = Vec::new();
+    let mut found: Vec<(&Slot, usize, Cow<'_, Output>, usize)> = Vec::new();
     for slot in state.slots {
-        let Some(at) = position(slot).filter(|at| *at >= state.sent) else {
+        if position(slot).is_none_or(|at| at < state.sent) {
             continue;
-        };
-        for (part, shown) in slot.message.parts.iter().enumerate() {
-            if let Part::Output(output) = shown
-                && is_plain(output)
-            {
-                found.push((at, part, output, output.text().len()));
-            }
+        }
+        for (part, output) in outputs_of(&slot.message).filter(|(_, output)| is_plain(output)) {
+            let bytes = output.text().len();
+            found.push((slot, part, output, bytes));
         }
     }
     let total: usize = found.iter().map(|(.., bytes)| bytes).sum();
@@ -120,14 +120,11 @@ fn shorten_new(state: &State<'_>, excess: u64) -> Vec<Edit> {
     let sizes: Vec<usize> = found.iter().map(|(.., bytes)| *bytes).collect();
     let level = level(sizes, wanted).max(LEAST_VIEW);
     let mut edits = Vec::new();
-    for (message, part, shown, bytes) in found {
+    for (slot, part, shown, bytes) in found {
         if bytes > level {
-            let output = shorter(state, message, part, shown, level);
-            edits.push(Edit::Show {
-                message,
-                part,
-                output,
-            });
+            let at = slot.source.position();
+            let output = shorter(state, at, part, &shown, level);
+            edits.push(show(&slot.message, at, part, output));
         }
     }
     edits
@@ -139,12 +136,11 @@ fn is_plain(output: &Output) -> bool {
 
 /// The view of an output within `bytes`, cut from all of it.
 fn shorter(state: &State<'_>, at: usize, part: usize, shown: &Output, bytes: usize) -> Output {
-    let came = state
-        .log
-        .get(at)
-        .and_then(|message| message.parts.get(part));
-    let whole = came.and_then(Part::as_output).filter(|came| is_plain(came));
-    let text = whole.unwrap_or(shown).text().into_owned();
+    let came = state.log.get(at).map(|message| outputs_of(message));
+    let mut came = came.into_iter().flatten();
+    let whole = came.find(|(place, came)| *place == part && is_plain(came));
+    let text = whole.as_ref().map_or(shown, |(_, came)| came);
+    let text = text.text().into_owned();
     let shape = Shape::Structure(Structure { cap: bytes as u64 });
     let given = Given {
         stored: shown.stored.as_ref(),
@@ -158,34 +154,14 @@ fn shorter(state: &State<'_>, at: usize, part: usize, shown: &Output, bytes: usi
     }
 }
 
-/// The level to which sizes have to be cut so that they come to `wanted` together.
-fn level(mut sizes: Vec<usize>, wanted: usize) -> usize {
-    sizes.sort_unstable();
-    let mut left = wanted;
-    let count = sizes.len();
-    for (at, size) in sizes.iter().enumerate() {
-        let share = left / (count - at);
-        if *size > share {
-            return share;
-        }
-        left -= size;
-    }
-    usize::MAX
-}
-
 /// Old outputs as placeholders, oldest first, until `excess` is free.
 fn trim(state: &State<'_>, policy: &Policy, excess: u64) -> Vec<Edit> {
-    let outputs = state
+    let visible = state
         .slots
         .iter()
         .filter(|slot| slot.message.agent_visible());
-    let total: u64 = outputs
-        .flat_map(|slot| {
-            slot.message
-                .outputs()
-                .map(|output| estimate(&output.text()))
-        })
-        .sum();
+    let outputs = visible.flat_map(|slot| outputs_of(&slot.message));
+    let total: u64 = outputs.map(|(_, output)| estimate(&output.text())).sum();
     let views = Views::new(&policy.views).unwrap_or_default();
     let budget = total.saturating_sub(excess);
     let changes = trim_outputs(state.slots, budget, |tool| views.protects(tool));
@@ -193,7 +169,11 @@ fn trim(state: &State<'_>, policy: &Policy, excess: u64) -> Vec<Edit> {
 }
 
 /// The oldest half of the turns goes, and a note in the summary says so.
-fn drop_half(state: &State<'_>, policy: &Policy) -> Option<(Vec<Edit>, Vec<usize>)> {
+fn drop_half(
+    state: &State<'_>,
+    policy: &Policy,
+    opening: usize,
+) -> Option<(Vec<Edit>, Vec<usize>)> {
     let said: Vec<usize> = (0..state.slots.len())
         .filter(|at| state.slots.get(*at).is_some_and(is_said))
         .collect();
@@ -208,19 +188,19 @@ fn drop_half(state: &State<'_>, policy: &Policy) -> Option<(Vec<Edit>, Vec<usize
         .slots
         .iter()
         .rposition(|slot| slot.message.is_real_user());
-    let mut behind: Vec<usize> = question
-        .into_iter()
+    let before: BTreeSet<usize> = task(state.slots, opening)
         .filter(|at| gone.contains(at))
         .collect();
-    behind.extend(stays);
+    let question = question.filter(|at| gone.contains(at) && !before.contains(at));
     let kept = Kept {
-        behind,
+        behind: question.into_iter().chain(stays.iter().copied()).collect(),
+        before,
         ..Kept::default()
     };
     let gone: Vec<usize> = gone
         .iter()
         .copied()
-        .filter(|at| Some(*at) != question)
+        .filter(|at| Some(*at) != question && !kept.before.contains(at))
         .collect();
     if gone.is_empty() {
         return None;
@@ -261,9 +241,9 @@ pub(super) fn said_before(slots: &[Slot], kind: Kind, prefix: &str) -> String {
 }
 
 /// The oldest messages with their counterparts, until `excess` tokens are free; never the
-/// newest question or the newest round.
-fn drop_oldest(state: &State<'_>, policy: &Policy, excess: u64) -> Vec<usize> {
-    let must = must_stay(state.slots);
+/// task, the newest question or the newest round.
+fn drop_oldest(state: &State<'_>, policy: &Policy, opening: usize, excess: u64) -> Vec<usize> {
+    let must = must_stay(state.slots, opening);
     let groups = Groups::of(state.slots);
     let mut gone: BTreeSet<usize> = BTreeSet::new();
     let mut freed = 0u64;

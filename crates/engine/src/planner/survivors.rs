@@ -9,7 +9,7 @@ use super::draft::Asked;
 use super::{Now, State, is_ours, is_summary};
 use crate::budget::effective_keep;
 use crate::compaction::keep::{self, Keep, Kept, kept};
-use crate::normalise::Slot;
+use crate::normalise::{Slot, Source};
 use crate::policy::{Compaction, Policy, Strategy};
 use crate::removal::{Cuts, with_counterparts};
 
@@ -48,8 +48,10 @@ pub(super) fn survivors(
         let room = now
             .window
             .map(|window| window * compaction.keep_percent / 100);
-        cut_inside(&slots, &mut chosen, room, asked.excess, weigh);
+        let must = must_stay(&slots, now.opening);
+        cut_inside(&slots, &mut chosen, &must, (room, asked.excess), weigh);
     }
+    keep_task(&slots, now.opening, &mut chosen);
     let replaced = replaced(&slots, &chosen);
     let summaries_only = replaced
         .iter()
@@ -141,6 +143,28 @@ fn keep_newest_question(slots: &[Slot], rules: &[Keep], kept: &mut Kept) {
         .insert(place.unwrap_or(kept.behind.len()), newest);
 }
 
+/// The task always survives, where it is: before the summary.
+fn keep_task(slots: &[Slot], opening: usize, kept: &mut Kept) {
+    for at in task(slots, opening) {
+        kept.behind.retain(|behind| *behind != at);
+        kept.shortened.remove(&at);
+        kept.before.insert(at);
+    }
+}
+
+/// What the user says before position `opening` of the log, where the first answer is. An
+/// earlier plan may have moved it behind a system message.
+pub(super) fn task(slots: &[Slot], opening: usize) -> impl Iterator<Item = usize> {
+    let first = slots.iter().enumerate();
+    let first = first.take_while(move |(_, slot)| match slot.source {
+        Source::Log(at) => at < opening,
+        Source::Inserted(at) => at <= opening,
+    });
+    first
+        .filter(|(_, slot)| slot.message.is_real_user())
+        .map(|(at, _)| at)
+}
+
 fn is_recent(rule: &Keep) -> bool {
     matches!(
         rule,
@@ -156,8 +180,8 @@ fn is_recent(rule: &Keep) -> bool {
 fn cut_inside(
     slots: &[Slot],
     kept: &mut Kept,
-    room: Option<u64>,
-    excess: u64,
+    must: &BTreeSet<usize>,
+    (room, excess): (Option<u64>, u64),
     weigh: impl Fn(&Message) -> u64,
 ) {
     let weights: Vec<u64> = kept
@@ -177,7 +201,6 @@ fn cut_inside(
     let Some(room) = half.into_iter().chain(over).chain(less).min() else {
         return;
     };
-    let must = must_stay(slots);
     let from = first_within(slots, &kept.behind, &weights, room);
     let behind = std::mem::take(&mut kept.behind);
     kept.behind = behind
@@ -186,8 +209,8 @@ fn cut_inside(
         .collect();
 }
 
-/// The newest question and the newest round: what the next answer is about.
-pub(super) fn must_stay(slots: &[Slot]) -> BTreeSet<usize> {
+/// The task, the newest question and the newest round: what the next answer is about.
+pub(super) fn must_stay(slots: &[Slot], opening: usize) -> BTreeSet<usize> {
     let pairing = rounds::pair(slots);
     let question = slots.iter().rposition(|slot| slot.message.is_real_user());
     let last = slots
@@ -197,6 +220,7 @@ pub(super) fn must_stay(slots: &[Slot]) -> BTreeSet<usize> {
     let newest_round = pairing.rounds.last().map(|round| round.start);
     let open = newest_round.filter(|start| question.is_none_or(|at| at < *start));
     must.extend(open);
+    must.extend(task(slots, opening));
     with_counterparts(slots, must)
 }
 

@@ -71,6 +71,29 @@ impl Steady {
         })
     }
 
+    /// The same for an observation. Not every agent that tells of its tools like this can ask for
+    /// what was left out, so twice as much is shown of it, and text instead of names.
+    pub fn admit_observation(
+        &self,
+        output: &Output,
+        room: Room,
+        weigh: &dyn Fn(&Measure) -> u64,
+    ) -> Option<Output> {
+        let text = output.text();
+        let between = self.high(room.messages) - self.low(room.messages);
+        let how = Cut {
+            cap: self.cap(room).saturating_mul(2).min(between / 2).max(LEAST),
+            measure: &|text| weigh(&Measure::of_text(text)),
+            stored: output.stored.as_ref(),
+        };
+        let view = structure::cut(&text, &how);
+        view.trimmed.then(|| Output {
+            content: vec![Part::text(view.text)],
+            trimmed: true,
+            ..output.clone()
+        })
+    }
+
     /// A text cut by structure, with the names of what was cut off.
     fn cut(
         &self,

@@ -122,8 +122,10 @@ impl fmt::Display for Account {
         )?;
         match self.break_even {
             Some(0) => f.write_str("it costs nothing extra"),
-            Some(paid) => write!(f, "it pays after {paid} calls, {calls} are expected"),
-            None => f.write_str("it does not pay, but must be"),
+            Some(paid) if self.pays() => {
+                write!(f, "it pays after {paid} calls, {calls} are expected")
+            }
+            _ => f.write_str("it does not pay by itself, but the window was full"),
         }
     }
 }

@@ -10,16 +10,29 @@ use trimtab_model::{Call, Kind, Message, Output, Part, Ref};
 use super::card;
 use super::names::Known;
 use super::settings::Steady;
+use super::words::{self, Words};
 use crate::normalise::Slot;
+use crate::view::figures::first_bytes;
 use crate::view::placeholder::read_call;
 
 /// What the block begins with.
 const HEAD: &str = "[trimtab: earlier rounds left out; everything in them: ";
-/// What its lines begin with.
+/// What the words of the model begin with, and the lines of outputs. No line of words begins
+/// like these.
+const WORDS: &str = "said by you in them:";
 const LINES: &str = "outputs in them, with names they hold:";
 /// Bytes of a call's arguments on a line, and of each of them.
 const ARGUMENTS: usize = 90;
+/// An output of no more bytes stands on its line as it is.
+const SHORT: usize = 240;
 const VALUE: usize = 60;
+/// A line of no more bytes is short. Longer ones are cut to so many where there is no room, and
+/// one byte in so many is for such lines.
+const SHORT_LINE: usize = 300;
+const STUB: usize = 160;
+const STUBS_SHARE: usize = 8;
+/// Stands for the call of an output that has none.
+const NO_CALL: &str = "output";
 /// Stands where something is missing.
 const CUT: &str = "\u{2026}";
 
@@ -39,14 +52,23 @@ impl Line {
         let text = output.text();
         let names = match text.split_once(card::NAMES) {
             Some((_, names)) if output.trimmed => first_names(names, settings.line_bytes),
+            _ if card::is_card(output) => String::new(),
+            // What is short says more than its names.
+            _ if text.len() <= SHORT => flat(&text),
             _ => {
                 let allowed = settings.names(text.len()).min(settings.line_bytes);
                 card::chosen(&text, allowed, known)
             }
         };
-        let tool = call.map_or("output", |call| call.name.as_str());
-        let arguments = call.map(|call| short(&call.arguments)).unwrap_or_default();
-        Some(Self(format!("{stored} {tool} {arguments}: {names}")))
+        let names = names.replace(stored.id(), "");
+        let names = names.trim();
+        Some(Self(match call {
+            Some(call) => {
+                let arguments = short(&call.arguments);
+                format!("{stored} {} {arguments}: {names}", call.name)
+            }
+            None => format!("{stored} {NO_CALL}: {names}"),
+        }))
     }
 }
 
@@ -70,9 +92,14 @@ fn collect(value: &Value, values: &mut Vec<String>) {
     }
 }
 
+/// A text on one line.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The last `bytes` of a text, without line breaks; a mark says that something is missing.
 fn ending(text: &str, bytes: usize) -> String {
-    let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = flat(text);
     let least = flat.len().saturating_sub(bytes);
     if least == 0 {
         return flat;
@@ -97,6 +124,16 @@ fn first_names(names: &str, bytes: usize) -> String {
 }
 
 impl Line {
+    /// What is left of it where there is no room for all: the ref, the call and a few names, or
+    /// all of it if it is short.
+    fn stub(&self) -> &str {
+        if self.0.len() <= SHORT_LINE {
+            return &self.0;
+        }
+        let cut = first_bytes(&self.0, STUB);
+        cut.rsplit_once(' ').map_or(cut, |(whole, _)| whole)
+    }
+
     /// The call whose output it is.
     fn call(&self) -> &str {
         let call = self.0.split_once(' ').map_or("", |(_, rest)| rest);
@@ -109,7 +146,8 @@ fn newest(lines: &[Line]) -> Vec<&Line> {
     let mut seen = HashSet::new();
     let mut newest = Vec::new();
     for line in lines.iter().rev() {
-        if line.call().contains(CUT) || seen.insert(line.call()) {
+        let is_unique = line.call() == NO_CALL || line.call().contains(CUT);
+        if is_unique || seen.insert(line.call()) {
             newest.push(line);
         }
     }
@@ -122,14 +160,13 @@ pub(super) fn earlier(slots: &[Slot]) -> Option<String> {
     block.map(|slot| slot.message.text().into_owned())
 }
 
-/// The lines of such a text, oldest first.
-pub(super) fn lines(text: Option<&str>) -> Vec<Line> {
-    let lines = text.and_then(|text| text.split_once(LINES));
-    let lines = lines.map(|(_, lines)| lines.lines()).into_iter().flatten();
-    lines
-        .filter(|line| !line.is_empty())
-        .map(|line| Line(line.to_owned()))
-        .collect()
+/// What such a text says: the words of the model and the lines of outputs, oldest first.
+pub(super) fn read(text: Option<&str>) -> (Vec<Words>, Vec<Line>) {
+    let mut lines = text.unwrap_or_default().lines();
+    let words = lines.by_ref().take_while(|line| *line != LINES);
+    let words = words::read(words);
+    let lines = lines.filter(|line| !line.is_empty());
+    (words, lines.map(|line| Line(line.to_owned())).collect())
 }
 
 /// True for a block of ours.
@@ -138,23 +175,60 @@ pub(super) fn is_block(message: &Message) -> bool {
     message.meta.kind == Some(Kind::Summary) && text.is_some_and(|text| text.starts_with(HEAD))
 }
 
-/// The block: where everything is, and as many lines as fit, the newest first to be kept.
-pub(super) fn block(archived: &Ref, lines: &[Line], bytes: usize) -> Arc<Message> {
+/// What a block says.
+#[derive(Clone, Debug)]
+pub(super) struct Contents {
+    /// What the model said.
+    pub(super) words: Vec<Words>,
+    /// What tools gave back.
+    pub(super) lines: Vec<Line>,
+    /// The most that all of it may take, in bytes.
+    pub(super) bytes: usize,
+    /// The most that the words may take of that.
+    pub(super) words_bytes: usize,
+}
+
+/// The block: where everything is, what the model said, and as many lines as fit.
+pub(super) fn block(archived: &Ref, contents: &Contents) -> Arc<Message> {
     let mut text = format!("{HEAD}{}]", read_call(archived, 0));
-    let mut left = bytes.saturating_sub(text.len() + LINES.len() + 2);
-    let fits = |line: &&Line| {
+    let left = contents.bytes.saturating_sub(text.len() + WORDS.len() + 1);
+    let words = words::written(&contents.words, contents.words_bytes.min(left));
+    if !words.is_empty() {
+        let _ = write!(text, "\n{WORDS}{words}");
+    }
+    let left = contents.bytes.saturating_sub(text.len() + LINES.len() + 2);
+    write_lines(&mut text, &contents.lines, left);
+    Arc::new(Message::user(text).with_kind(Kind::Summary))
+}
+
+/// Adds lines within so many bytes: the newest whole, of older ones as much as says which output
+/// is behind which ref.
+fn write_lines(text: &mut String, lines: &[Line], bytes: usize) {
+    let lines = newest(lines);
+    let all: usize = lines.iter().map(|line| line.0.len() + 1).sum();
+    let mut for_stubs = if all > bytes { bytes / STUBS_SHARE } else { 0 };
+    let mut left = bytes - for_stubs;
+    let mut kept: Vec<&str> = Vec::new();
+    for line in lines {
         let takes = line.0.len() + 1;
-        let fits = takes <= left;
-        left = left.saturating_sub(takes);
-        fits
-    };
-    let mut kept: Vec<&Line> = newest(lines).into_iter().take_while(fits).collect();
-    kept.reverse();
+        if takes <= left {
+            left -= takes;
+            kept.push(&line.0);
+            continue;
+        }
+        // From here on there are only stubs.
+        left = 0;
+        let stub = line.stub();
+        let Some(rest) = for_stubs.checked_sub(stub.len() + 1) else {
+            break;
+        };
+        for_stubs = rest;
+        kept.push(stub);
+    }
     if !kept.is_empty() {
         let _ = write!(text, "\n{LINES}");
     }
-    for line in kept {
-        let _ = write!(text, "\n{}", line.0);
+    for line in kept.into_iter().rev() {
+        let _ = write!(text, "\n{line}");
     }
-    Arc::new(Message::user(text).with_kind(Kind::Summary))
 }

@@ -11,6 +11,11 @@ pub(super) const BYTES_PER_TOKEN: u64 = 3;
 /// The line before the names.
 pub(super) const NAMES: &str = "\nin it: ";
 
+/// True for an output that is shown as a card.
+pub(super) fn is_card(output: &Output) -> bool {
+    output.trimmed && output.text().starts_with("[trimtab: output left out")
+}
+
 /// The card of an output, if it is smaller than what is shown of it. `share` says how much of
 /// what the settings allow is spent on names, in percent.
 pub(super) fn card(

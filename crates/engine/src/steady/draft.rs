@@ -6,7 +6,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part};
 
 use super::block;
-use super::card::BYTES_PER_TOKEN;
+use super::card::{BYTES_PER_TOKEN, is_card};
 use super::settings::Steady;
 use super::situation::Situation;
 use super::survey::{Piece, Seen, Segment, Survey};
@@ -70,9 +70,7 @@ impl<'s, 'a> Draft<'s, 'a> {
         if seen.output.stored.is_none() || text < self.settings.small_bytes {
             return 0;
         }
-        let already =
-            seen.output.trimmed && seen.output.text().starts_with("[trimtab: output left out");
-        if already {
+        if is_card(&seen.output) {
             return 0;
         }
         let names = self.settings.names(text) as u64 * share / 100;
@@ -230,7 +228,7 @@ impl<'s, 'a> Draft<'s, 'a> {
                 let shown = Output {
                     content: vec![Part::text(view.text)],
                     trimmed: true,
-                    ..seen.output.clone()
+                    ..seen.output.clone().into_owned()
                 };
                 self.shortened.push((index, shown));
             }

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use trimtab_model::{Message, Output, Part};
 
 use super::arithmetic::Account;
-use super::block::{self, Line};
+use super::block::{self, Contents, Line};
 use super::card::{BYTES_PER_TOKEN, card};
 use super::draft::Draft;
 use super::names::Known;
 use super::rewrite::{Hides, Rewrite};
 use super::settings::percent;
-use super::survey::Seen;
+use super::survey::{Seen, Segment};
+use super::words::Words;
 use crate::normalise::{Slot, Source};
+use crate::observation::show;
 use crate::plan::Edit;
 use crate::planner::bound_behind;
 
@@ -26,9 +28,10 @@ impl Draft<'_, '_> {
         if self.carded.is_empty() && self.hidden.is_empty() && self.shortened.is_empty() {
             return None;
         }
-        // A window that fits is not rewritten for next to nothing.
-        let enough = percent(self.flexible, LEAST_GAIN);
-        if self.survey.total <= self.situation.room && self.now + enough > self.survey.total {
+        // No window is rewritten for next to nothing, unless it would not fit otherwise.
+        let (before, room) = (self.survey.total, self.situation.room);
+        let makes_it_fit = before > room && self.now <= room;
+        if !makes_it_fit && self.now + percent(self.flexible, LEAST_GAIN) > before {
             return None;
         }
         let hidden = self.hidden_slots();
@@ -36,7 +39,7 @@ impl Draft<'_, '_> {
         let mut edits = self.card_edits(&mut known, &hidden);
         for (index, output) in &self.shortened {
             if let Some(seen) = self.survey.outputs.get(*index) {
-                edits.push(show(seen, output.clone()));
+                edits.extend(self.show(seen, output.clone()));
             }
         }
         let hides = self.hides(&known);
@@ -74,7 +77,11 @@ impl Draft<'_, '_> {
         });
         let carded: HashSet<(usize, usize)> = carded.collect();
         let segments = self.survey.segments.iter().enumerate();
-        for (_, segment) in segments.filter(|(index, _)| !self.hidden.contains(index)) {
+        // A block that another one replaces is not shown any more.
+        let goes = |segment: &Segment| !self.hidden.is_empty() && self.is_block(segment);
+        let stays =
+            |index: &usize, segment: &Segment| !self.hidden.contains(index) && !goes(segment);
+        for (_, segment) in segments.filter(|(index, segment)| stays(index, segment)) {
             let slots = self.survey.slots.get(segment.start..segment.end);
             for (at, slot) in (segment.start..).zip(slots.unwrap_or_default()) {
                 for (part, content) in slot.message.parts.iter().enumerate() {
@@ -106,11 +113,16 @@ impl Draft<'_, '_> {
             if hidden.contains(&seen.slot) {
                 continue;
             }
-            if let Some(output) = card(seen.output, self.settings, *share, known) {
-                edits.push(show(seen, output));
+            if let Some(output) = card(&seen.output, self.settings, *share, known) {
+                edits.extend(self.show(seen, output));
             }
         }
         edits
+    }
+
+    fn show(&self, seen: &Seen<'_>, output: Output) -> Option<Edit> {
+        let slot = self.survey.slots.get(seen.slot)?;
+        Some(show(&slot.message, seen.position, seen.part, output))
     }
 
     fn hides(&self, known: &Known) -> Option<Hides> {
@@ -122,7 +134,7 @@ impl Draft<'_, '_> {
             .get(segment.end)
             .map_or_else(|| self.end(), |slot| slot.source.position());
         let earlier = block::earlier(self.survey.slots);
-        let mut lines = block::lines(earlier.as_deref());
+        let (mut words, mut lines) = block::read(earlier.as_deref());
         // What was hidden before is found from here: the text names its ref.
         let mut archive = earlier.map_or_else(String::new, |text| format!("{text}\n"));
         let mut messages = Vec::new();
@@ -132,20 +144,28 @@ impl Draft<'_, '_> {
             .filter_map(|index| self.survey.segments.get(*index))
         {
             for (_, seen) in self.survey.outputs_of(segment) {
-                lines.extend(Line::new(seen.output, seen.call, self.settings, known));
+                lines.extend(Line::new(&seen.output, seen.call, self.settings, known));
             }
             let slots = self.survey.slots.get(segment.start..segment.end);
             for slot in slots.unwrap_or_default() {
                 write_down(&mut archive, slot);
+                words.extend(Words::of(&slot.message));
                 messages.push(Arc::clone(&slot.message));
             }
         }
-        let bytes = usize::try_from(self.block * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
+        let bytes = self.block * BYTES_PER_TOKEN;
+        let words_bytes = percent(bytes, self.settings.words_percent);
+        let [bytes, words_bytes] =
+            [bytes, words_bytes].map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         Some(Hides {
             messages,
             archive,
-            lines,
-            bytes,
+            contents: Contents {
+                words,
+                lines,
+                bytes,
+                words_bytes,
+            },
             before,
         })
     }
@@ -215,14 +235,6 @@ impl Draft<'_, '_> {
             .iter()
             .filter_map(|index| Some(self.survey.segments.get(*index)?.start));
         cards.chain(hidden).min().unwrap_or(usize::MAX)
-    }
-}
-
-fn show(seen: &Seen<'_>, output: Output) -> Edit {
-    Edit::Show {
-        message: seen.position,
-        part: seen.part,
-        output,
     }
 }
 

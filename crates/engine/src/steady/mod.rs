@@ -25,6 +25,7 @@ mod settings;
 mod situation;
 mod survey;
 mod weight;
+mod words;
 
 pub use admission::Room;
 pub use arithmetic::{Account, Rates};

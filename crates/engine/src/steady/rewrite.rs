@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trimtab_model::{Message, Ref};
 
 use super::arithmetic::Account;
-use super::block::{self, Line};
+use super::block::{self, Contents};
 use super::draft::Draft;
 use super::settings::Steady;
 use super::situation::Situation;
@@ -26,8 +26,7 @@ pub struct Rewrite {
 pub(super) struct Hides {
     pub(super) messages: Vec<Arc<Message>>,
     pub(super) archive: String,
-    pub(super) lines: Vec<Line>,
-    pub(super) bytes: usize,
+    pub(super) contents: Contents,
     pub(super) before: usize,
 }
 
@@ -53,7 +52,7 @@ impl Rewrite {
         match (self.hides, archived) {
             (Some(hides), Some(archived)) => edits.push(Edit::Insert {
                 before: hides.before,
-                message: block::block(archived, &hides.lines, hides.bytes),
+                message: block::block(archived, &hides.contents),
             }),
             (Some(_), None) => edits.retain(|edit| matches!(edit, Edit::Show { .. })),
             (None, _) => {}

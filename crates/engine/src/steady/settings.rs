@@ -28,6 +28,8 @@ pub struct Steady {
     pub block_percent: u64,
     /// The same, in tokens.
     pub block_tokens: u64,
+    /// What the model's own words may take of that block, in percent.
+    pub words_percent: u64,
     /// What the names on an index card may take of the output, in percent.
     pub card_percent: u64,
     /// The most they may take, in bytes.
@@ -59,6 +61,7 @@ impl Default for Steady {
             cap_tokens: 20_000,
             block_percent: 30,
             block_tokens: 15_000,
+            words_percent: 20,
             card_percent: 30,
             card_bytes: 3_000,
             line_bytes: 2_400,

@@ -42,6 +42,9 @@ pub struct Situation<'a> {
     pub switch: Switch,
     /// The room for messages, in tokens: the window without tools and the answer's reserve.
     pub room: u64,
+    /// How many messages of the log stand before the first answer: what the user says among
+    /// them is the task.
+    pub opening: usize,
     /// The tokens of a measure, by the caller's estimate. Measures add up, so this should too.
     pub weigh: &'a dyn Fn(&Measure) -> u64,
     /// What cached and uncached tokens cost.
@@ -58,6 +61,7 @@ impl fmt::Debug for Situation<'_> {
         f.debug_struct("Situation")
             .field("switch", &self.switch)
             .field("room", &self.room)
+            .field("opening", &self.opening)
             .field("rates", &self.rates)
             .field("calls", &self.calls)
             .field("bound_reasoning", &self.bound_reasoning)

@@ -1,17 +1,22 @@
 //! What stands in a window, in pieces that are never split.
 
+use std::borrow::Cow;
+
 use trimtab_model::estimate::Measure;
 use trimtab_model::rounds::{self, Answer, Pairing};
-use trimtab_model::{Call, Output, Part, Role, work};
+use trimtab_model::{Call, Kind, Output, Part, Role, work};
 
 use super::situation::Situation;
 use crate::normalise::{Slot, Source};
+use crate::observation::observed;
 
 /// What a piece of a window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// Instructions; they always stay.
     System,
+    /// What a person said before the first answer; it always stays.
+    Task,
     /// What a person said.
     User,
     /// What an earlier plan put in.
@@ -32,13 +37,13 @@ pub(super) struct Segment {
 }
 
 /// One output in a window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Seen<'a> {
     pub(super) slot: usize,
     pub(super) part: usize,
     /// Position in the log.
     pub(super) position: usize,
-    pub(super) output: &'a Output,
+    pub(super) output: Cow<'a, Output>,
     pub(super) call: Option<&'a Call>,
     pub(super) tokens: u64,
 }
@@ -65,7 +70,7 @@ impl<'a> Survey<'a> {
             }
         };
         let tokens: Vec<u64> = slots.iter().map(weigh).collect();
-        let segments = segments(slots, &pairing, &tokens);
+        let segments = segments(slots, &pairing, &tokens, situation.opening);
         let outputs = pairing.outputs.iter().filter_map(|(place, answer)| {
             let slot = slots.get(place.message)?;
             let Source::Log(position) = slot.source else {
@@ -77,20 +82,23 @@ impl<'a> Survey<'a> {
                 slot: place.message,
                 part: place.part,
                 position,
-                output: part.as_output()?,
+                output: Cow::Borrowed(part.as_output()?),
                 call: called(slots, &pairing, *answer),
                 tokens,
             })
         });
+        let mut outputs: Vec<Seen<'_>> = outputs.chain(observations(slots, situation)).collect();
+        outputs.sort_by_key(|seen| (seen.slot, seen.part));
         Self {
             slots,
             segments,
-            outputs: outputs.collect(),
+            outputs,
             total: tokens.iter().sum(),
         }
     }
 
-    /// What always stays: the system part, and what the user said, up to `users` tokens.
+    /// What always stays: the system part, the task, and what the user said, up to `users`
+    /// tokens.
     pub(super) fn fixed(&self, users: u64) -> u64 {
         let sum = |piece: Piece| -> u64 {
             let segments = self
@@ -99,7 +107,7 @@ impl<'a> Survey<'a> {
                 .filter(|segment| segment.piece == piece);
             segments.map(|segment| segment.tokens).sum()
         };
-        sum(Piece::System) + sum(Piece::User).min(users)
+        sum(Piece::System) + sum(Piece::Task) + sum(Piece::User).min(users)
     }
 
     /// The outputs of a segment, each with its index among all outputs.
@@ -121,9 +129,40 @@ fn called<'a>(slots: &'a [Slot], pairing: &Pairing, answer: Answer) -> Option<&'
     message.parts.get(place.part).and_then(Part::as_call)
 }
 
-fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64]) -> Vec<Segment> {
+/// What the user told of tools, as outputs without a call.
+fn observations<'a>(
+    slots: &'a [Slot],
+    situation: &Situation<'_>,
+) -> impl Iterator<Item = Seen<'a>> {
+    let all = slots.iter().enumerate();
+    all.filter_map(|(at, slot)| {
+        let Source::Log(position) = slot.source else {
+            return None;
+        };
+        let (part, output) = observed(&slot.message)?;
+        Some(Seen {
+            slot: at,
+            part,
+            position,
+            tokens: (situation.weigh)(&Measure::of_text(&output.text())),
+            output: Cow::Owned(output),
+            call: None,
+        })
+    })
+}
+
+fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -> Vec<Segment> {
     // The last slot of the round that a slot belongs to.
     let mut reach: Vec<usize> = (0..slots.len()).collect();
+    for (at, (before, slot)) in slots.iter().zip(slots.iter().skip(1)).enumerate() {
+        // An observation goes with what the model said before it.
+        if slot.message.meta.kind == Some(Kind::Observation)
+            && before.message.role == Role::Assistant
+            && let Some(reach) = reach.get_mut(at)
+        {
+            *reach = at + 1;
+        }
+    }
     for (first, last) in pairing.spans() {
         if let Some(reach) = reach.get_mut(first) {
             *reach = last.max(*reach);
@@ -139,7 +178,7 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64]) -> Vec<Segment> {
                 last.tokens += tokens;
             }
             _ => segments.push(Segment {
-                piece: piece(slot),
+                piece: piece(slot, opening),
                 start: at,
                 end: at + 1,
                 tokens: *tokens,
@@ -150,10 +189,11 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64]) -> Vec<Segment> {
     segments
 }
 
-fn piece(slot: &Slot) -> Piece {
+fn piece(slot: &Slot, opening: usize) -> Piece {
     match slot.source {
         Source::Inserted(_) => Piece::Ours,
         Source::Log(_) if slot.message.role == Role::System => Piece::System,
+        Source::Log(at) if slot.message.is_real_user() && at < opening => Piece::Task,
         Source::Log(_) if slot.message.is_real_user() => Piece::User,
         Source::Log(_) => Piece::Round,
     }

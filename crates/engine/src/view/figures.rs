@@ -88,12 +88,12 @@ pub(super) fn char_boundary(text: &str, at: usize) -> usize {
 }
 
 /// The longest start of `text` that is no longer than `bytes` and ends between two chars.
-pub(super) fn first_bytes(text: &str, bytes: usize) -> &str {
+pub(crate) fn first_bytes(text: &str, bytes: usize) -> &str {
     text.get(..char_boundary(text, bytes)).unwrap_or(text)
 }
 
 /// The longest end of `text` that is no longer than `bytes` and starts between two chars.
-pub(super) fn last_bytes(text: &str, bytes: usize) -> &str {
+pub(crate) fn last_bytes(text: &str, bytes: usize) -> &str {
     let from = text.len().saturating_sub(bytes);
     let from = (from..=text.len()).find(|at| text.is_char_boundary(*at));
     from.and_then(|from| text.get(from..)).unwrap_or_default()

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use trimtab_model::Ref;
 
 use super::figures::first_chars;
-use super::{Size, View};
+use super::shape::bytes;
+use super::{Size, View, structure};
 
 /// Settings of the head cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +55,15 @@ impl HeadLines {
         if complete && !clipped {
             return View::whole(text);
         }
+        // A document on one line would be cut to next to nothing.
+        if clipped && structure::detect(text) == structure::Kind::Json {
+            let how = structure::Cut {
+                cap: self.max_bytes as u64,
+                measure: &bytes,
+                stored,
+            };
+            return structure::cut(text, &how);
+        }
         let shown = Size {
             lines: taken,
             ..Size::of(&body)
@@ -91,6 +101,15 @@ mod tests {
     #[test]
     fn a_clipped_line_is_owned_up_to() {
         assert_eq!(view("abc\nd", 2, 99), "ab\nd\n\n[tool output truncated]");
+    }
+
+    #[test]
+    fn a_json_document_on_one_line_is_cut_like_text() {
+        let long = "a line of the file\\n".repeat(500);
+        let json = format!("{{\"path\":\"a.txt\",\"content\":\"{long}\"}}");
+        let shown = view(&json, 100, 4_000);
+        assert!((2_000..=4_000).contains(&shown.len()), "{}", shown.len());
+        assert_eq!(view(&json, 100, 20_000), json);
     }
 
     #[test]

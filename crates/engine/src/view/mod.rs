@@ -20,7 +20,7 @@
 //! assert_eq!((shown.shown.lines, shown.total.lines), (2, 3));
 //! ```
 
-mod figures;
+pub(crate) mod figures;
 mod head_lines;
 mod limits;
 mod middle;

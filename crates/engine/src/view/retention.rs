@@ -68,16 +68,16 @@ pub fn retain<M: Borrow<Message>>(
         return Retained::default();
     }
     let pairing = pair(messages);
-    let newest = newest_batch(&pairing);
+    let newest = newest_batch(messages, &pairing);
     let changes: Vec<Change> = visible_outputs(messages, &pairing)
         .filter(|found| !newest.contains(&found.place))
         .filter_map(|found| {
             let message: &Message = messages.get(found.place.message)?.borrow();
-            let view = retention.keep.view(plain_text(message, found.output)?);
+            let view = retention.keep.view(plain_text(message, &found.output)?);
             view.trimmed.then(|| Change {
                 message: found.place.message,
                 part: found.place.part,
-                output: replaced(found.output, view.text.into_owned()),
+                output: replaced(&found.output, view.text.into_owned()),
             })
         })
         .collect();

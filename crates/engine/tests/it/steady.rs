@@ -77,6 +77,7 @@ fn situation(room: u64) -> Situation<'static> {
     Situation {
         switch: Switch::HighWater,
         room,
+        opening: 1,
         weigh: &weigh,
         rates: Rates::default(),
         calls: 10,

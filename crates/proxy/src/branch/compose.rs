@@ -11,6 +11,7 @@ use trimtab::session::SessionError;
 use trimtab_engine::journal::Journal;
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{Entry, Source};
+use trimtab_engine::observation::observed;
 use trimtab_engine::view::tools;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
@@ -106,6 +107,8 @@ impl Refs {
     fn shown<'e>(&'e self, log: &Log, entry: &'e Entry) -> impl Iterator<Item = &'e str> {
         let outputs = entry.message.outputs().filter(|output| shows_ref(output));
         let stored = outputs.filter_map(|output| output.stored.as_ref());
+        let observation = observed(&entry.message).filter(|(_, output)| shows_ref(output));
+        let observation = observation.and(entry.message.meta.stored.as_ref());
         let came = match entry.source {
             Source::Log(at) => log.get(at),
             Source::Inserted(_) => None,
@@ -117,7 +120,7 @@ impl Refs {
             .filter(move |_| !is_as_it_came)
             .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()));
         let named = words.filter(move |word| self.known.contains(*word));
-        stored.map(Ref::id).chain(named)
+        stored.chain(observation).map(Ref::id).chain(named)
     }
 }
 

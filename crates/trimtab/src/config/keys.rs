@@ -140,6 +140,7 @@ pub const KEYS: &[Key] = &[
     open("ageing.cards.names_percent", Kind::Number, "what the names in the part that was cut off may take of that, in percent"),
     open("ageing.cards.block_percent", Kind::Number, "the most the block of facts about the oldest rounds may take, in percent of the room"),
     open("ageing.cards.block_tokens", Kind::Number, "the same in tokens"),
+    open("ageing.cards.words_percent", Kind::Number, "what the model's own words may take of that block, in percent"),
     open("ageing.cards.card_percent", Kind::Number, "what the names on an index card may take of the output, in percent"),
     open("ageing.cards.card_bytes", Kind::Number, "the most they may take, in bytes"),
     open("ageing.cards.line_bytes", Kind::Number, "the most the names of one hidden output may take in the block, in bytes"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{Entry, Source, Touch};
 use trimtab_engine::window::{Projection, Window};
-use trimtab_model::{Dialect, Message, Part, Role};
+use trimtab_model::{Dialect, Kind, Message, Part, Role};
 use trimtab_wire::splice::{self, Change, Sent};
 
 pub use written::{Field, bare, fields};
@@ -113,7 +113,10 @@ fn open_loop_start(log: &[Arc<Message>]) -> usize {
     let begins_turn = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| log.get(before));
         let follows_output = before.is_some_and(|before| before.role == Role::Tool);
-        log.get(at).is_some_and(|message| message.is_real_user()) && !follows_output
+        let begins = |message: &Arc<Message>| {
+            message.is_real_user() || message.meta.kind == Some(Kind::Observation)
+        };
+        log.get(at).is_some_and(begins) && !follows_output
     };
     (0..log.len())
         .rev()

@@ -1,19 +1,27 @@
 //! When to do something about the window, and what became of it.
 
+use std::sync::Arc;
+
 use trimtab_engine::compaction::answer::Ending;
 use trimtab_engine::compaction::chunks::Requests;
 use trimtab_engine::journal::JournalEntry;
+use trimtab_engine::log::Log;
 use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::planner::{self, Asked, Draft, Now, State};
 use trimtab_engine::policy::Moment;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{RawJson, Usage};
+use trimtab_model::{Message, RawJson, Role, Usage};
 use trimtab_store::Put;
 
 use super::pending::{Wants, texts};
 use super::readable::readable;
 use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError, Setup};
 
+/// The task is told in so many messages at most: some clients put their instructions and what
+/// they know of the workspace before it.
+const TASK_MESSAGES: usize = 4;
+/// A compaction that nothing forces has to save so much of the window, in percent.
+const LEAST_GAIN_PERCENT: u64 = 2;
 /// Media type of messages that a compaction replaced.
 const ROUNDS: &str = "application/vnd.trimtab.messages+json";
 
@@ -56,12 +64,11 @@ impl Session {
         };
         let pending = self.draft(&asked)?;
         if pending.is_none() {
-            let (tokens, messages) = self.window_tokens()?;
-            let mut event = Event::new(EventKind::NoOp, Reason::ByHand);
-            (event.tokens_before, event.tokens_after) = (tokens, tokens);
-            (event.messages_before, event.messages_after) = (messages, messages);
-            event.note = Some("there is nothing to replace".to_owned());
-            self.events.push(event);
+            let note = Some("there is nothing to replace".to_owned());
+            self.tell_of_nothing(Reason::ByHand, |event| Event {
+                note: note.clone(),
+                ..event
+            })?;
         }
         Ok(pending)
     }
@@ -69,7 +76,8 @@ impl Session {
     /// Carries out a plan that waited for its summary. False if it came too late, or would not
     /// have made the window smaller; an event tells which.
     pub fn finish(&mut self, pending: Pending) -> Result<bool, SessionError> {
-        if pending.journal != self.journal_position {
+        // Outputs that are shown shorter since stand where they stood.
+        if pending.journal < self.rearranged {
             let mut event = Event::new(EventKind::Stale, Reason::Nothing);
             event.note = Some("another plan was carried out meanwhile".to_owned());
             self.events.push(event);
@@ -88,7 +96,10 @@ impl Session {
         match pending.wants {
             Wants::ToolSummaries(aged) => {
                 let written: Vec<Option<String>> = pending.answers.iter().map(written).collect();
+                let excerpts = aged.plan.clone();
                 let plan = aged.with_summaries(&written).plan;
+                // What a model wrote may be longer than what it is about.
+                let plan = self.gain(plan.clone())?.map_or(excerpts, |_| plan);
                 self.carry_out(plan, EventKind::Trimmed, about)
             }
             Wants::Compaction(draft, requests) => {
@@ -120,12 +131,50 @@ impl Session {
             ..about(event)
         };
         let judged = self.judged_by();
-        let done = self.carry_out(finished.plan, EventKind::Compacted, about)?;
+        let done = if draft.is_forced() || self.is_worth_it(&finished.plan)? {
+            self.carry_out(finished.plan, EventKind::Compacted, about)?
+        } else {
+            let why = || Some("it would save next to nothing".to_owned());
+            self.tell_of_nothing(finished.plan.reason, |event| {
+                let event = about(event);
+                let note = event.note.clone().or_else(why);
+                Event { note, ..event }
+            })?;
+            false
+        };
+        self.in_vain = (!done).then(|| draft.replaced_tokens());
         if done {
             self.judging = judged;
             self.warn_after_many();
         }
         Ok(done)
+    }
+
+    /// What a plan would save, in tokens, of how many; none if nothing.
+    fn gain(&mut self, plan: Plan) -> Result<Option<(u64, u64)>, SessionError> {
+        let calibration = self.setup.calibration.clone();
+        let tokens = |measure: &Measure| calibration.tokens(measure);
+        let plan = self.projection.would_shrink(plan, tokens)?;
+        Ok(plan.map(|plan| (plan.tokens_before - plan.tokens_after, plan.tokens_before)))
+    }
+
+    fn is_worth_it(&mut self, plan: &Plan) -> Result<bool, SessionError> {
+        let gain = self.gain(plan.clone())?;
+        let enough = |(saved, of): (u64, u64)| saved * 100 >= of * LEAST_GAIN_PERCENT;
+        Ok(gain.is_some_and(enough))
+    }
+
+    /// True if a plan is worth it as far as can be told before its summary is written: with none
+    /// at all.
+    fn may_be_worth_it(&mut self, draft: &Draft) -> Result<bool, SessionError> {
+        self.is_worth_it(&draft.without_summary())
+    }
+
+    /// True if a summary of this was asked for in vain, and nothing has changed since that could
+    /// make another one worth it: there would have to be twice as much to replace.
+    fn was_in_vain(&self, draft: &Draft) -> bool {
+        let before = self.in_vain.filter(|_| !self.changed);
+        before.is_some_and(|before| draft.replaced_tokens() < before.saturating_mul(2))
     }
 
     /// What the window measured by the last true usage: the next one is held against it.
@@ -209,6 +258,10 @@ impl Session {
             return Ok(None);
         };
         if !aged.to_summarise.is_empty() {
+            // No model is asked about outputs that would not be archived then.
+            if self.gain(aged.plan.clone())?.is_none() {
+                return Ok(None);
+            }
             return Ok(Some(self.pending(Wants::ToolSummaries(Box::new(aged)))));
         }
         let note = aged.note.clone();
@@ -246,6 +299,11 @@ impl Session {
         let Some(mut draft) = draft else {
             return Ok(None);
         };
+        // Who asks by hand wants to see it tried, and after an overflow everything is.
+        let by_itself = !matches!(asked.reason, Reason::ByHand | Reason::Overflow);
+        if by_itself && (self.was_in_vain(&draft) || !self.may_be_worth_it(&draft)?) {
+            return Ok(None);
+        }
         self.keep_replaced(&mut draft)?;
         let Setup {
             dialect,
@@ -308,6 +366,7 @@ impl Session {
             max_output: self.lowered.or(limits.max_output),
             bytes: limits.bytes,
             tools: planner::enough(tokens(&self.setup.tools), &self.setup.tools),
+            opening: opening(self.projection.log()),
             usage: self.usage,
             tokens: &tokens,
         })
@@ -323,13 +382,23 @@ impl Session {
         let reason = plan.reason.clone();
         let done = self.carry_out_quietly(plan, kind, &about)?;
         if !done {
-            let (tokens, messages) = self.window_tokens()?;
-            let mut event = Event::new(EventKind::NoOp, reason);
-            (event.tokens_before, event.tokens_after) = (tokens, tokens);
-            (event.messages_before, event.messages_after) = (messages, messages);
-            self.events.push(about(event));
+            self.tell_of_nothing(reason, about)?;
         }
         Ok(done)
+    }
+
+    /// Tells that nothing was done.
+    fn tell_of_nothing(
+        &mut self,
+        reason: Reason,
+        about: impl Fn(Event) -> Event,
+    ) -> Result<(), SessionError> {
+        let (tokens, messages) = self.window_tokens()?;
+        let mut event = Event::new(EventKind::NoOp, reason);
+        (event.tokens_before, event.tokens_after) = (tokens, tokens);
+        (event.messages_before, event.messages_after) = (messages, messages);
+        self.events.push(about(event));
+        Ok(())
     }
 
     /// The same, but nothing is said of a plan that would not help.
@@ -352,6 +421,17 @@ impl Session {
         self.events.push(about(event));
         Ok(true)
     }
+}
+
+/// How many messages of a log stand before the first answer and hold the task.
+fn opening(log: &Log) -> usize {
+    let mut users = 0;
+    let ends = |message: &Arc<Message>| {
+        users += usize::from(message.role == Role::User);
+        message.role == Role::Assistant || users > TASK_MESSAGES
+    };
+    let messages = log.messages();
+    messages.iter().position(ends).unwrap_or(messages.len())
 }
 
 fn written(answer: &Answered) -> Option<String> {

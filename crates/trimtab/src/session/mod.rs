@@ -30,13 +30,14 @@ use trimtab_engine::budget::FloorTooLarge;
 use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::Options;
+use trimtab_engine::observation::{ObservationWatch, outputs_of, show};
 use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::policy::Policy;
 use trimtab_engine::trigger::WindowUnknown;
 use trimtab_engine::view::policy::{BadGlob, Views};
 use trimtab_engine::window::{Invalid, Projection, Window};
 use trimtab_model::estimate::{Calibration, Measure};
-use trimtab_model::{Message, Output, Part, Role, Usage};
+use trimtab_model::{Kind, Message, Output, Role, Usage};
 use trimtab_store::{SessionId, Store, Stream};
 
 use crate::admission::{Admission, Admitted};
@@ -129,6 +130,8 @@ pub struct Session {
     /// Where the next entries go; another writer would have moved them on.
     log_position: u64,
     journal_position: u64,
+    /// The position behind the last entry that did more than show outputs shorter.
+    rearranged: u64,
     /// How many messages of the log have been sent.
     sent: usize,
     /// What the provider reported last, and the window it was for, until an edit makes it
@@ -154,6 +157,10 @@ pub struct Session {
     under_way: UnderWay,
     /// The texts of outputs that came.
     repeats: Repeats,
+    /// Tells which messages of the user are outputs.
+    observations: ObservationWatch,
+    /// What a summary would have replaced that came to nothing, in tokens.
+    in_vain: Option<u64>,
     events: Vec<Event>,
 }
 
@@ -169,8 +176,8 @@ impl Session {
         let mut journal = Journal::new();
         for (at, mut entry) in entries.into_iter().enumerate() {
             fill_in(&*store, &id, &mut entry.message)?;
+            let edits = edits(at, &entry.message, entry.shown, entry.archived);
             log.append(entry.message);
-            let edits = edits(at, entry.shown, entry.archived);
             if !edits.is_empty() {
                 journal.append(JournalEntry::Plan(Plan::new(Reason::Admission, edits)));
             }
@@ -189,6 +196,7 @@ impl Session {
             admission,
             log_position,
             journal_position,
+            rearranged: journal_position,
             sent,
             usage: None,
             handed_out: None,
@@ -201,15 +209,21 @@ impl Session {
             cold: false,
             under_way: UnderWay::Nothing,
             repeats: Repeats::default(),
+            observations: ObservationWatch::default(),
+            in_vain: None,
             events: Vec::new(),
         })
     }
 
     /// Appends a message: outputs are stored whole and get their view. Gives its position.
-    pub fn admit(&mut self, message: Message) -> Result<usize, SessionError> {
+    pub fn admit(&mut self, mut message: Message) -> Result<usize, SessionError> {
         // What always stays is only told once, unless everything is sent as it came.
         let fits = self.setup.policy.fit;
         let repeats = fits && self.repeats.is_said_again(&self.projection, &message);
+        let log = self.projection.log();
+        if fits && self.observations.is_observation(log, &message) {
+            message.meta.kind = Some(Kind::Observation);
+        }
         let Admitted {
             message,
             mut shown,
@@ -231,8 +245,10 @@ impl Session {
             self.store
                 .append(&self.id, Stream::Log, self.log_position, &[&bytes])?;
         let answer = entry.message.role == Role::Assistant;
-        let at = self.projection.admit(entry.message);
-        let plan = Plan::new(Reason::Admission, edits(at, entry.shown, repeats));
+        let message = Arc::new(entry.message);
+        let at = self.projection.admit(Arc::clone(&message));
+        let edits = edits(at, &message, entry.shown, repeats);
+        let plan = Plan::new(Reason::Admission, edits);
         self.projection.carry_out(plan);
         if answer {
             self.answer_came(at)?;
@@ -248,18 +264,18 @@ impl Session {
             return;
         }
         let mut round = 0;
-        let mut outputs = message.outputs().count();
+        let mut outputs = outputs_of(message).count();
+        let observed = message.meta.kind == Some(Kind::Observation);
         let (mut decided, mut views) = (Vec::new(), Vec::new());
-        for (part, came) in message.parts.iter().enumerate() {
-            let Part::Output(output) = came else { continue };
+        for (part, output) in outputs_of(message) {
             outputs -= 1;
-            if self.admission.protects(output, &self.projection) {
+            if self.admission.protects(&output, &self.projection) {
                 continue;
             }
             decided.push(part);
-            let view = self.steady_view(output, round);
+            let view = self.steady_view(&output, observed, round);
             if outputs > 0 {
-                round += self.steady_weight(view.as_ref().unwrap_or(output));
+                round += self.steady_weight(view.as_ref().unwrap_or(&output));
             }
             views.extend(view.map(|view| (part, view)));
         }
@@ -394,6 +410,9 @@ impl Session {
         self.journal_position = self
             .store
             .append(&self.id, Stream::Journal, at, &[&bytes])?;
+        if entry.rearranges() {
+            self.rearranged = self.journal_position;
+        }
         Ok(())
     }
 }
@@ -405,12 +424,8 @@ fn options(setup: &Setup) -> Options {
     }
 }
 
-fn edits(message: usize, shown: Vec<(usize, Output)>, archived: bool) -> Vec<Edit> {
-    let show = |(part, output)| Edit::Show {
-        message,
-        part,
-        output,
-    };
-    let archive = archived.then_some(Edit::Archive { message });
-    shown.into_iter().map(show).chain(archive).collect()
+fn edits(at: usize, message: &Message, shown: Vec<(usize, Output)>, archived: bool) -> Vec<Edit> {
+    let edit = |(part, output)| show(message, at, part, output);
+    let archive = archived.then_some(Edit::Archive { message: at });
+    shown.into_iter().map(edit).chain(archive).collect()
 }

@@ -43,7 +43,7 @@ pub enum Answered {
 #[derive(Clone, Debug)]
 pub struct Pending {
     pub(super) wants: Wants,
-    /// How many lines the journal had: another plan since makes it stale.
+    /// How many lines the journal had: a plan since that moved or hid something makes it stale.
     pub(super) journal: u64,
     /// How the model counts, as far as that was known.
     pub(super) calibration: Box<Calibration>,

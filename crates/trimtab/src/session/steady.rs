@@ -17,8 +17,14 @@ const CALLS: (u64, u64) = (5, 50);
 
 impl Session {
     /// What an output is shown as under our own policy; none where another one decides, or
-    /// where it is shown as it came. `round` is what other outputs of its message take.
-    pub(super) fn steady_view(&mut self, output: &Output, round: u64) -> Option<Output> {
+    /// where it is shown as it came. `observed` says that the user told it, `round` is what other
+    /// outputs of its message take.
+    pub(super) fn steady_view(
+        &mut self,
+        output: &Output,
+        observed: bool,
+        round: u64,
+    ) -> Option<Output> {
         let steady = self.setup.policy.ageing.cards;
         if !steady.enabled || self.setup.limits.window.is_none() {
             return None;
@@ -32,7 +38,12 @@ impl Session {
                 used: used.saturating_add(round),
                 round: round.saturating_add(weigh(now, self.projection.open_outputs())),
             };
-            steady.admit(earlier, output, room, &|measure| weigh(now, measure))
+            let weigh = |measure: &Measure| weigh(now, measure);
+            if observed {
+                steady.admit_observation(output, room, &weigh)
+            } else {
+                steady.admit(earlier, output, room, &weigh)
+            }
         });
         self.repeats = repeats;
         view
@@ -109,6 +120,7 @@ fn rewrite(
     let situation = Situation {
         switch: due.switch,
         room: due.room,
+        opening: now.opening,
         weigh: &weigh,
         rates: due.rates,
         calls: calls.clamp(CALLS.0, CALLS.1),

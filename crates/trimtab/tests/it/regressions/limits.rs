@@ -35,6 +35,22 @@ fn a_floor_above_the_limit_is_an_error_and_not_a_loop() {
 }
 
 #[test]
+fn error_names_the_task_where_it_alone_is_too_large() {
+    for preset in managed() {
+        let mut session = open(preset, 4_000);
+        session.admit(Message::user("word ".repeat(6_000))).unwrap();
+        session.admit(Message::assistant("and?")).unwrap();
+        session.admit(Message::user("go on")).unwrap();
+        let error = session.ready().unwrap_err();
+        let SessionError::TooLarge(floor) = error else {
+            panic!("{preset}: {error}");
+        };
+        assert_eq!(floor.part, FloorPart::Task, "{preset}");
+        assert!(floor.to_string().contains("the task"), "{floor}");
+    }
+}
+
+#[test]
 fn usage_from_before_a_compaction_does_not_start_another() {
     let mut session = open("refs", 10_000);
     session.admit(Message::user("begin")).unwrap();

@@ -211,3 +211,26 @@ fn many_compactions_are_warned_of() {
         .count();
     assert_eq!(warned, 2, "after the fourth and the fifth");
 }
+
+#[test]
+fn a_summary_is_used_although_outputs_were_shown_shorter_meanwhile() {
+    let mut session = open("refs", 50_000);
+    session.admit(Message::user("read it all")).unwrap();
+    for number in 0..12 {
+        round(
+            &mut session,
+            number,
+            &format!("row {number}\n").repeat(1_500),
+        );
+    }
+    session.ready().unwrap();
+    session.record(&usage(45_000)).unwrap();
+    let pending = session.check(Moment::AfterOutputs).unwrap().unwrap();
+    round(&mut session, 12, &"more\n".repeat(9_000));
+    session.check(Moment::BeforeCall).unwrap();
+    let events = kinds(&session.events());
+    assert!(events.contains(&EventKind::Trimmed), "{events:?}");
+    let (pending, _) = answered(pending, "<summary>SUM</summary>");
+    assert!(session.finish(pending).unwrap());
+    assert!(texts(&mut session).iter().any(|text| text.contains("SUM")));
+}

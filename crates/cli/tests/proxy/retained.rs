@@ -1,0 +1,344 @@
+//! What stays in the window of a long session: the task, and what the model found and decided.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trimtab_model::Dialect;
+use trimtab_testkit::script::Reply;
+use trimtab_testkit::upstream::{Options, Outcome, Received, Source, Upstream};
+
+use crate::run::Served;
+use crate::talk::{log, path, post};
+
+const TASK: &str = "THE-TASK: find out why the nightly import stops, and mend it";
+const DECISION: &str = "I keep the retry limit at 7, because the queue drains in 40 seconds.";
+const REASON: &str = "The cache stays off until the importer is idempotent.";
+const FINDING: &str = "importer.toml says shard_count = 11 but there are 12 shards";
+const PRESETS: [&str; 6] = [
+    "steady",
+    "refs",
+    "checkpoint",
+    "turns",
+    "archive",
+    "retention",
+];
+
+/// A body that the client sends as its first, with a tool or without.
+fn begun(dialect: Dialect, tool: bool) -> Value {
+    let schema = json!({"type": "object", "properties": {"part": {"type": "string"}}});
+    let (mut body, tools) = match dialect {
+        Dialect::Chat => (
+            json!({"model": "gpt-4o", "max_completion_tokens": 500, "messages": [
+                {"role": "system", "content": "be brief"}, {"role": "user", "content": TASK}]}),
+            json!([{"type": "function", "function": {"name": "read_log", "parameters": schema}}]),
+        ),
+        Dialect::Responses => (
+            json!({"model": "gpt-4o", "max_output_tokens": 500, "store": false, "input": [
+                {"type": "message", "role": "user", "content": [{"type": "input_text", "text": TASK}]}]}),
+            json!([{"type": "function", "name": "read_log", "parameters": schema}]),
+        ),
+        Dialect::Messages => (
+            json!({"model": "claude-sonnet-4-5", "max_tokens": 500, "messages": [
+                {"role": "user", "content": TASK}]}),
+            json!([{"name": "read_log", "input_schema": schema}]),
+        ),
+    };
+    if tool {
+        body["tools"] = tools;
+    }
+    body
+}
+
+fn add(body: &mut Value, entries: Vec<Value>) {
+    let list = if body.get("input").is_some() {
+        "input"
+    } else {
+        "messages"
+    };
+    body[list].as_array_mut().unwrap().extend(entries);
+}
+
+/// Adds what the model said with a call for each output, and the outputs.
+fn add_round(dialect: Dialect, body: &mut Value, number: usize, words: &str, outputs: &[String]) {
+    let id = |at: usize| format!("call_{number}_{at}");
+    let arguments = |at: usize| json!({ "part": format!("part-{number:04}-{at}") });
+    let each = || outputs.iter().enumerate();
+    let mut entries = Vec::new();
+    match dialect {
+        Dialect::Chat => {
+            let call = |at| {
+                json!({"id": id(at), "type": "function", "function": {
+                "name": "read_log", "arguments": arguments(at).to_string()}})
+            };
+            let calls: Vec<Value> = each().map(|(at, _)| call(at)).collect();
+            entries.push(json!({"role": "assistant", "content": words, "tool_calls": calls}));
+            let output =
+                |(at, output)| json!({"role": "tool", "tool_call_id": id(at), "content": output});
+            entries.extend(each().map(output));
+        }
+        Dialect::Responses => {
+            entries.push(json!({"type": "message", "role": "assistant",
+                "content": [{"type": "output_text", "text": words, "annotations": []}]}));
+            let call = |at| {
+                json!({"type": "function_call", "call_id": id(at), "name": "read_log",
+                "arguments": arguments(at).to_string()})
+            };
+            entries.extend(each().map(|(at, _)| call(at)));
+            let output = |(at, output)| {
+                json!({"type": "function_call_output", "call_id": id(at),
+                "output": output})
+            };
+            entries.extend(each().map(output));
+        }
+        Dialect::Messages => {
+            let call = |at| {
+                json!({"type": "tool_use", "id": id(at), "name": "read_log",
+                "input": arguments(at)})
+            };
+            let mut said = vec![json!({"type": "text", "text": words})];
+            said.extend(each().map(|(at, _)| call(at)));
+            entries.push(json!({"role": "assistant", "content": said}));
+            let output = |(at, output)| {
+                json!({"type": "tool_result", "tool_use_id": id(at),
+                "content": output})
+            };
+            let outputs: Vec<Value> = each().map(output).collect();
+            entries.push(json!({"role": "user", "content": outputs}));
+        }
+    }
+    add(body, entries);
+}
+
+/// Adds what the model said, and a reply in the user's name.
+fn add_reply(dialect: Dialect, body: &mut Value, words: &str, reply: &str) {
+    let message = |role: &str, kind: &str, text: &str| match dialect {
+        Dialect::Responses => json!({"type": "message", "role": role,
+            "content": [{"type": kind, "text": text}]}),
+        _ => json!({"role": role, "content": text}),
+    };
+    let said = message("assistant", "output_text", words);
+    add(body, vec![said, message("user", "input_text", reply)]);
+}
+
+/// True for what the proxy asks on its own.
+fn asks_for_summary(received: &Received) -> bool {
+    let last = &received.last;
+    last.contains("<summary>") || last.contains("Summarise") || last.contains("summary")
+}
+
+fn reply(received: &Received) -> Reply {
+    if asks_for_summary(received) {
+        return Reply::text("<retain>none</retain><summary>logs were read</summary>");
+    }
+    Reply::text("go on")
+}
+
+async fn start(window: Option<u64>) -> Upstream {
+    let options = Options {
+        window,
+        ..Options::new(Source::with(reply))
+    };
+    Upstream::start(options).await.unwrap()
+}
+
+/// The client's own requests that were answered.
+fn answered(upstream: &Upstream) -> Vec<Arc<Received>> {
+    let requests = upstream.requests().to_vec();
+    let own = |one: &Arc<Received>| one.outcome == Outcome::Answered && !asks_for_summary(one);
+    requests.into_iter().filter(own).collect()
+}
+
+/// All that a request says, as text.
+fn said(received: &Received) -> String {
+    let messages = received.read_messages();
+    let texts = messages.iter().map(|message| message.text().into_owned());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+async fn send(served: &Served, dialect: Dialect, body: &Value) {
+    let answer = post(&served.url, path(dialect), body, &[]).await;
+    let said = String::from_utf8_lossy(&answer.body).into_owned();
+    assert!(answer.status.is_success(), "{dialect}: {said}");
+}
+
+fn observation(number: usize) -> String {
+    let text = log(80).replace("worker", &format!("worker{number}"));
+    format!("Observation:\n{text}end of observation {number}")
+}
+
+/// An agent without tool calls, 30 rounds long: its task and its newest observation are in
+/// every request, and it fits.
+async fn task_stays(preset: &str, dialect: Dialect, upstream_window: Option<u64>) {
+    let upstream = start(upstream_window).await;
+    let url = upstream.url();
+    let args = ["--upstream", &url, "--window", "24000", "--preset", preset];
+    let served = Served::start(&args);
+    let mut body = begun(dialect, false);
+    for number in 0..30 {
+        send(&served, dialect, &body).await;
+        let said_last = answered(&upstream).last().map(|one| said(one)).unwrap();
+        assert!(
+            said_last.contains(TASK),
+            "{preset} {dialect}: call {number} lost the task"
+        );
+        if let Some(newest) = number.checked_sub(1) {
+            let end = format!("end of observation {newest}");
+            assert!(
+                said_last.contains(&end),
+                "{preset} {dialect}: call {number}"
+            );
+        }
+        let words = format!("Thought: part {number} is fine, the next one please");
+        add_reply(dialect, &mut body, &words, &observation(number));
+    }
+    let broken = upstream.violations();
+    assert!(broken.is_empty(), "{preset} {dialect}: {broken:?}");
+    let most = answered(&upstream).iter().map(|one| one.tokens).max();
+    assert!(most < Some(24_000), "{preset} {dialect}: {most:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn task_of_an_agent_without_calls_stays_under_every_preset() {
+    for preset in PRESETS {
+        task_stays(preset, Dialect::Chat, None).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn task_of_an_agent_without_calls_stays_in_every_dialect() {
+    for dialect in [Dialect::Messages, Dialect::Responses] {
+        task_stays("steady", dialect, None).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn task_survives_overflow_recovery() {
+    for preset in PRESETS {
+        task_stays(preset, Dialect::Chat, Some(14_000)).await;
+    }
+}
+
+/// A listing with a path on every line, none like another.
+fn listing(number: usize, name: &str) -> String {
+    let line = |at: usize| {
+        format!(
+            "src/part_{number}{name}/step_{at}.rs:{at} took {} ms\n",
+            at * 31 % 1009
+        )
+    };
+    (0..240).map(line).collect()
+}
+
+/// 39 rounds in a window of 36,000 tokens, with a decision and a finding in the second.
+async fn long_session(dialect: Dialect, upstream: &Upstream) {
+    let url = upstream.url();
+    let served = Served::start(&["--upstream", &url, "--window", "36000"]);
+    let mut body = begun(dialect, true);
+    for number in 1..=39 {
+        send(&served, dialect, &body).await;
+        let mut outputs = vec![listing(number, "a"), listing(number, "b")];
+        let mut words = format!("Part {number} looks as expected; I read on.");
+        if number == 2 {
+            words = format!("{DECISION}\n{REASON}");
+            outputs[0].insert_str(0, &format!("{FINDING}\n"));
+        }
+        add_round(dialect, &mut body, number, &words, &outputs);
+    }
+    send(&served, dialect, &body).await;
+}
+
+/// The ref on the line of the output that the call for `part` gave.
+fn ref_of(text: &str, part: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.contains(part))?;
+    line.split(' ').next().map(str::to_owned)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn early_decision_and_finding_survive_two_switch_points() {
+    for dialect in Dialect::ALL {
+        let asks = |received: &Received| {
+            let text = said(received);
+            let is_last = text.contains("src/part_39b/") && !text.contains("    1  ");
+            let shown = ref_of(&text, "part-0002-0").filter(|_| is_last);
+            shown.map_or_else(
+                || reply(received),
+                |id| Reply::call("tool_output_cache", json!({ "ref_id": id, "limit": 3 })),
+            )
+        };
+        let options = Options::new(Source::with(asks));
+        let upstream = Upstream::start(options).await.unwrap();
+        long_session(dialect, &upstream).await;
+        let broken = upstream.violations();
+        assert!(broken.is_empty(), "{dialect}: {broken:?}");
+        let requests = answered(&upstream);
+        let fell = |pair: &&[Arc<Received>]| pair[1].tokens < pair[0].tokens / 2;
+        let switches = requests.windows(2).filter(fell).count();
+        assert!(switches >= 2, "{dialect}: {switches} switch points");
+        let last = said(requests.last().unwrap());
+        assert!(
+            last.contains(DECISION),
+            "{dialect}: the decision is gone\n{last}"
+        );
+        assert!(
+            last.contains(REASON),
+            "{dialect}: the reason is gone\n{last}"
+        );
+        assert!(last.contains(TASK), "{dialect}");
+        assert!(
+            last.contains(FINDING),
+            "{dialect}: the finding is gone\n{last}"
+        );
+    }
+}
+
+/// How often the proxy asked a model on its own in a session of so many rounds.
+async fn own_calls(
+    preset: &str,
+    rounds: usize,
+    output: impl Fn(usize) -> String,
+) -> (usize, String) {
+    let upstream = start(None).await;
+    let url = upstream.url();
+    let args = ["--upstream", &url, "--window", "50000", "--preset", preset];
+    let served = Served::start(&args);
+    let mut body = begun(Dialect::Chat, true);
+    for number in 1..=rounds {
+        send(&served, Dialect::Chat, &body).await;
+        let words = format!("Part {number} looks as expected.");
+        add_round(Dialect::Chat, &mut body, number, &words, &[output(number)]);
+    }
+    send(&served, Dialect::Chat, &body).await;
+    let broken = upstream.violations();
+    assert!(broken.is_empty(), "{preset}: {broken:?}");
+    let most = answered(&upstream).iter().map(|one| one.tokens).max();
+    assert!(most < Some(50_000), "{preset}: {most:?}");
+    let own = upstream
+        .requests()
+        .iter()
+        .filter(|one| asks_for_summary(one))
+        .count();
+    (own, said(answered(&upstream).last().unwrap()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_outputs_go_before_a_short_finding() {
+    let output = |number: usize| match number {
+        1 => FINDING.to_owned(),
+        _ => log(1_400).replace("worker", &format!("worker_{number}")),
+    };
+    let (_, last) = own_calls("refs", 10, output).await;
+    assert!(last.contains(FINDING), "{last}");
+    assert!(last.contains("worker_10"), "the newest output is gone");
+    assert!(!last.contains("worker_2 "), "the oldest large output stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_model_is_asked_about_what_stays_as_it_is() {
+    let tiny = |number: usize| format!("ok {number}");
+    assert_eq!(own_calls("archive", 30, tiny).await.0, 0);
+    let long = |number: usize| log(60).replace("worker", &format!("worker_{number}"));
+    let (own, _) = own_calls("archive", 30, long).await;
+    assert!((1..=20).contains(&own), "{own} of 20 outputs");
+    let (own, _) = own_calls("refs", 33, |number| long(number).repeat(4)).await;
+    assert!(own <= 4, "{own} summaries in 33 calls");
+}

@@ -1,0 +1,208 @@
+//! Observations: what tools gave back, told in messages of the user.
+//!
+//! Some agents make no tool calls: the model writes down what to run, and the agent answers
+//! with what came of it as if the user had said it. Such a message is an output to us. It is
+//! marked when it comes in ([`ObservationWatch`]), by nothing but the messages before it, and
+//! the mark is kept with it. So no message changes what it is later.
+
+use std::borrow::Cow;
+
+use trimtab_model::{Kind, Message, Output, Part, Role};
+
+use crate::log::Log;
+use crate::plan::Edit;
+
+/// How such messages begin, in lower case.
+const BEGINNINGS: [&str; 18] = [
+    "observation:",
+    "observation\n",
+    "<observation",
+    "[observation",
+    "execution logs",
+    "execution result",
+    "tool result",
+    "tool output",
+    "tool response",
+    "tool call result",
+    "[tool result",
+    "[tool output",
+    "<tool_result",
+    "<tool_output",
+    "<tool_response",
+    "<function_result",
+    "<returncode>",
+    "<command_output",
+];
+/// And how the first line of some ends, which names the tool: `[read_file for 'a.rs'] Result:`.
+const NAMED_RESULT: &str = "] result:";
+/// As much of a text is looked at for that.
+const FIRST_LINE: usize = 300;
+/// A message of so many bytes is larger than what people type.
+const LARGE: usize = 1_000;
+/// After so many replies, most of them large, it is an agent that replies.
+const REPLIES: usize = 5;
+
+/// Tells whether the next message is an observation, by the shape of the conversation so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ObservationWatch {
+    /// How many messages were looked at.
+    messages: usize,
+    /// True once there was a call or an output: such an agent has outputs of its own.
+    uses_tools: bool,
+    /// True if the model spoke last.
+    answered: bool,
+    /// How often the user replied to the model, and how often at length.
+    replies: usize,
+    large: usize,
+}
+
+impl ObservationWatch {
+    /// True if `message`, which follows `log`, tells what a tool gave back.
+    ///
+    /// ```
+    /// # use trimtab_engine::{log::Log, observation::ObservationWatch};
+    /// # use trimtab_model::Message;
+    /// let log: Log = [Message::user("fix it"), Message::assistant("run: ls")].into_iter().collect();
+    /// let mut watch = ObservationWatch::default();
+    /// assert!(watch.is_observation(&log, &Message::user("Observation:\nmain.rs")));
+    /// assert!(!watch.is_observation(&log, &Message::user("thank you")));
+    /// ```
+    pub fn is_observation(&mut self, log: &Log, message: &Message) -> bool {
+        self.catch_up(log);
+        let replies = message.is_real_user() && self.answered && !self.uses_tools;
+        let Some(text) = only_text(message).filter(|_| replies) else {
+            return false;
+        };
+        let many = self.replies >= REPLIES && self.large * 4 >= self.replies * 3;
+        begins_like_one(text) || (many && text.len() >= LARGE)
+    }
+
+    fn catch_up(&mut self, log: &Log) {
+        for message in log.messages().iter().skip(self.messages) {
+            self.uses_tools |= message.has_calls() || message.outputs().next().is_some();
+            match message.role {
+                Role::User if self.answered => {
+                    self.replies += 1;
+                    self.large += usize::from(message.text().len() >= LARGE);
+                    self.answered = false;
+                }
+                Role::Assistant => self.answered = true,
+                _ => {}
+            }
+        }
+        self.messages = log.len();
+    }
+}
+
+fn begins_like_one(text: &str) -> bool {
+    let start: String = text.trim_start().chars().take(FIRST_LINE).collect();
+    let start = start.to_lowercase();
+    let first = start.lines().next().unwrap_or_default().trim_end();
+    let named = first.starts_with('[') && first.contains(NAMED_RESULT);
+    named || BEGINNINGS.iter().any(|begins| start.starts_with(begins))
+}
+
+/// The text of a message that has one piece of it.
+pub fn only_text(message: &Message) -> Option<&str> {
+    let mut texts = message.parts.iter().filter_map(Part::as_text);
+    texts.next().filter(|_| texts.next().is_none())
+}
+
+/// A message that is an observation as an output, with the part that holds its text.
+pub fn observed(message: &Message) -> Option<(usize, Output)> {
+    let stored = message.meta.stored.as_ref();
+    let stored = stored.filter(|_| message.meta.kind == Some(Kind::Observation))?;
+    let mut texts = message.parts.iter().enumerate();
+    let (part, text) = texts.find_map(|(part, found)| Some((part, found.as_text()?)))?;
+    let mut output = Output::new("", text);
+    output.trimmed = text.contains(stored.id());
+    output.stored = Some(stored.clone());
+    Some((part, output))
+}
+
+/// The outputs of a message, each with its part. An observation is one.
+pub fn outputs_of(message: &Message) -> impl Iterator<Item = (usize, Cow<'_, Output>)> {
+    let parts = message.parts.iter().enumerate();
+    let outputs = parts.filter_map(|(part, found)| Some((part, Cow::Borrowed(found.as_output()?))));
+    let observed = observed(message).map(|(part, output)| (part, Cow::Owned(output)));
+    outputs.chain(observed)
+}
+
+/// The edit that shows `output` in place of a part of `message`, which is at `position`.
+pub fn show(message: &Message, position: usize, part: usize, output: Output) -> Edit {
+    if message.meta.kind == Some(Kind::Observation) {
+        return Edit::ShowAsText {
+            message: position,
+            part,
+            text: output.text().into_owned(),
+        };
+    }
+    Edit::Show {
+        message: position,
+        part,
+        output,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn talk(rounds: usize, reply: &str) -> Log {
+        let round = |_| [Message::assistant("next"), Message::user(reply)];
+        let rounds = (0..rounds).flat_map(round);
+        let last = Message::assistant("and now");
+        std::iter::once(Message::user("the task"))
+            .chain(rounds)
+            .chain([last])
+            .collect()
+    }
+
+    fn is_one(log: &Log, text: &str) -> bool {
+        ObservationWatch::default().is_observation(log, &Message::user(text))
+    }
+
+    #[test]
+    fn beginnings_of_outputs_are_known() {
+        let log = talk(0, "");
+        for text in [
+            "Observation:\nfive",
+            "OBSERVATION: five",
+            "<returncode>0</returncode>\n<output>five</output>",
+            "[execute_command for 'ls'] Result:\nfive",
+        ] {
+            assert!(is_one(&log, text), "{text}");
+        }
+        for text in [
+            "go on",
+            "[1] is a result: see there",
+            "I made an observation: it is red",
+        ] {
+            assert!(!is_one(&log, text), "{text}");
+        }
+    }
+
+    #[test]
+    fn many_large_replies_are_those_of_an_agent() {
+        let large = "x".repeat(LARGE);
+        assert!(is_one(&talk(REPLIES, &large), &large));
+        assert!(!is_one(&talk(REPLIES, &large), "short"));
+        assert!(!is_one(&talk(REPLIES - 1, &large), &large));
+        assert!(!is_one(&talk(REPLIES, "short"), &large));
+    }
+
+    #[test]
+    fn the_task_and_agents_with_calls_have_none() {
+        assert!(!is_one(&Log::new(), "Observation: the build is red"));
+        let call = trimtab_model::Call::new("c", "read", "{}");
+        let with_tools: Log = [
+            Message::user("q"),
+            Message::assistant("").with_call(call),
+            Message::output("c", "text"),
+            Message::assistant("done"),
+        ]
+        .into_iter()
+        .collect();
+        assert!(!is_one(&with_tools, "Observation: no"));
+    }
+}

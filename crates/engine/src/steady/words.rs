@@ -1,0 +1,147 @@
+//! What the model said in words, in rounds that are hidden.
+//!
+//! It is little beside the outputs, and it holds what was found and decided.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use trimtab_model::{Message, Part, Role};
+
+use crate::budget::level;
+use crate::view::figures::{first_bytes, last_bytes};
+
+/// What the words of a message begin with, and their further lines.
+const FIRST: &str = "- ";
+const FURTHER: &str = "  ";
+/// Stands where something is missing.
+const CUT: &str = " \u{2026} ";
+/// The words of a message are not cut to fewer bytes than this; rather the oldest go.
+const LEAST: usize = 120;
+
+/// The words of one message, on one or more lines.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Words(String);
+
+impl Words {
+    /// What the model says in a message; none if it says nothing, or is not the model's.
+    pub(super) fn of(message: &Message) -> Option<Self> {
+        if message.role != Role::Assistant {
+            return None;
+        }
+        let texts = message.parts.iter().filter_map(Part::as_text);
+        let lines = texts.flat_map(str::lines).map(str::trim_end);
+        let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        (!lines.is_empty()).then(|| Self(lines.join("\n")))
+    }
+
+    /// As many bytes as it takes in a block.
+    fn bytes(&self) -> usize {
+        let lines = self.0.lines().count();
+        self.0.len() + lines * FURTHER.len() + 1
+    }
+
+    /// As much of it as `bytes` hold.
+    fn within(&self, bytes: usize) -> Cow<'_, Self> {
+        if self.bytes() <= bytes {
+            return Cow::Borrowed(self);
+        }
+        let cut = self.cut(bytes);
+        // What its further lines take is known once it is cut.
+        let over = cut.bytes().saturating_sub(bytes);
+        Cow::Owned(if over > 0 {
+            self.cut(bytes - over.min(bytes))
+        } else {
+            cut
+        })
+    }
+
+    /// Two thirds of so many bytes from its head, the rest from its tail.
+    fn cut(&self, bytes: usize) -> Self {
+        let left = bytes.saturating_sub(CUT.len() + FIRST.len() + 1);
+        let head = first_bytes(&self.0, left * 2 / 3).trim_end();
+        let tail = last_bytes(&self.0, left - left * 2 / 3).trim_start();
+        Self(format!("{head}{CUT}{tail}"))
+    }
+}
+
+/// Reads the words in a block again, oldest first.
+pub(super) fn read<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<Words> {
+    let mut words: Vec<Words> = Vec::new();
+    for line in lines {
+        if let Some(first) = line.strip_prefix(FIRST) {
+            words.push(Words(first.to_owned()));
+        } else if let (Some(last), Some(further)) = (words.last_mut(), line.strip_prefix(FURTHER)) {
+            last.0.push('\n');
+            last.0.push_str(further);
+        }
+    }
+    words
+}
+
+/// Words as lines of a block, within so many bytes: all of them, the long ones cut to one level.
+/// Where even that is too much, the oldest go.
+pub(super) fn written(words: &[Words], bytes: usize) -> String {
+    let mut seen = HashSet::new();
+    let mut left = bytes;
+    let newest = words.iter().rev().filter(|words| seen.insert(*words));
+    let newest = newest.take_while(|words| {
+        let least = words.bytes().min(LEAST);
+        let fits = least <= left;
+        left = left.saturating_sub(least);
+        fits
+    });
+    let kept: Vec<&Words> = newest.collect();
+    let sizes = kept.iter().map(|words| words.bytes()).collect();
+    let level = level(sizes, bytes).max(LEAST);
+    let mut lines = String::new();
+    for words in kept.into_iter().rev() {
+        for (at, line) in words.within(level).0.lines().enumerate() {
+            lines.push('\n');
+            lines.push_str(if at == 0 { FIRST } else { FURTHER });
+            lines.push_str(line);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Words {
+        Words::of(&Message::assistant(text)).unwrap()
+    }
+
+    #[test]
+    fn words_are_read_as_they_were_written() {
+        let all = [
+            words("one"),
+            words("two\n- with a list\n  and more\n\nend"),
+            words("three"),
+        ];
+        let block = written(&all, 1_000);
+        assert_eq!(block.lines().nth(1), Some("- one"));
+        let read = read(block.lines());
+        assert_eq!(read.len(), 3);
+        assert_eq!(read[1].0, "two\n- with a list\n  and more\nend");
+        assert_eq!(read, all);
+    }
+
+    #[test]
+    fn long_words_are_cut_before_old_ones_go() {
+        let long = format!("begin {} end", "x".repeat(5_000));
+        let all = [words("the decision"), words(&long), words("the newest")];
+        let block = written(&all, 400);
+        assert!(block.len() <= 400, "{}", block.len());
+        for kept in ["- the decision", "- begin x", "x end", "- the newest"] {
+            assert!(block.contains(kept), "{kept} in {block}");
+        }
+        assert_eq!(written(&all, 30), "\n- the newest");
+    }
+
+    #[test]
+    fn what_is_said_again_stands_once() {
+        let all = [words("again"), words("other"), words("again")];
+        assert_eq!(written(&all, 1_000), "\n- other\n- again");
+    }
+}
