@@ -11,10 +11,14 @@
 mod agents;
 mod demo;
 mod doctor;
+mod gemini;
+mod installed;
 mod model;
+mod resume;
 mod run;
 mod sdk;
 mod serve;
 mod talk;
 mod windows;
 mod wrap;
+mod wrapped;

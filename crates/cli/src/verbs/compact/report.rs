@@ -37,6 +37,10 @@ pub(super) struct Report {
     audit: Option<Audit>,
     originals: Originals,
     notes: Vec<String>,
+    /// What to do with the file, as commands for people.
+    next_steps: Vec<String>,
+    #[serde(skip)]
+    read_command: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -101,7 +105,15 @@ impl Report {
                 outputs: ids(&carried.shortened),
             },
             notes: carried.notes,
+            next_steps: Vec::new(),
+            read_command: carried.read_command,
         }
+    }
+
+    /// The same with what to do next.
+    pub(super) fn with_steps(mut self, steps: Vec<String>) -> Self {
+        self.next_steps = steps;
+        self
     }
 
     fn text(&self) -> String {
@@ -120,7 +132,12 @@ impl Report {
             &format!("{} -> {} ({less} less)", tokens.0, tokens.1),
         );
         let (before, after) = (self.messages_before, self.messages_after);
-        let replaced = format!("{} replaced", self.messages_replaced);
+        let left_out = match self.summary {
+            Some(_) => "replaced",
+            // A message that only repeats another one goes without a summary.
+            None => "left out",
+        };
+        let replaced = format!("{} {left_out}", self.messages_replaced);
         let shorter = counted(self.outputs_shortened, "output");
         line(
             "messages",
@@ -129,7 +146,7 @@ impl Report {
         line(
             "summary",
             match self.summary {
-                None => "none: there was nothing to replace",
+                None => "none: no round was replaced",
                 Some("model") => "written by the model",
                 Some(_) => "put together without a model",
             },
@@ -153,6 +170,9 @@ impl Report {
         );
         for note in &self.notes {
             line("note", note);
+        }
+        for (at, step) in self.next_steps.iter().enumerate() {
+            line(if at == 0 { "next" } else { "" }, step);
         }
         text
     }
@@ -202,10 +222,7 @@ pub(super) fn print(
         }
     }
     if let Some(report) = reports.first().filter(|_| !common.json) {
-        let session = visible(&report.originals.session);
-        terminal.note(&format!(
-            "read one: trimtab output read --session '{session}' REF"
-        ));
+        terminal.note(&visible(&format!("read one: {} REF", report.read_command)));
     }
     Ok(())
 }
