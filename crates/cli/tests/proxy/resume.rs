@@ -20,14 +20,14 @@ const LAST: &str = "every command was run";
 pub(crate) const SUMMARY: &str = "[Summary of the conversation so far]";
 
 /// A client with a home of its own.
-struct Client {
+struct ResumedClient {
     home: tempfile::TempDir,
     upstream: Upstream,
     path: String,
     env: Vec<(&'static str, String)>,
 }
 
-impl Client {
+impl ResumedClient {
     /// A client whose tool `tool` runs commands; `arguments` says how.
     async fn new(
         (package, command): (&str, &str),
@@ -163,9 +163,10 @@ const CODEX: [&str; 6] = [
     "gpt-5.2",
 ];
 
-async fn codex() -> Client {
+async fn codex() -> ResumedClient {
     let arguments = |command: &str| json!({"cmd": command, "max_output_tokens": 20_000});
-    let mut client = Client::new(("@openai/codex", "codex"), "exec_command", arguments).await;
+    let mut client =
+        ResumedClient::new(("@openai/codex", "codex"), "exec_command", arguments).await;
     client.set("OPENAI_API_KEY", "k");
     client
 }
@@ -222,7 +223,7 @@ async fn claude_code_loads_a_compacted_log() {
     }
     let arguments = |command: &str| json!({"command": command, "description": "runs it"});
     let package = ("@anthropic-ai/claude-code", "claude");
-    let mut client = Client::new(package, "Bash", arguments).await;
+    let mut client = ResumedClient::new(package, "Bash", arguments).await;
     for (name, value) in [
         ("ANTHROPIC_API_KEY", "k"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
@@ -250,7 +251,7 @@ async fn copilot_loads_a_compacted_log() {
         return;
     }
     let arguments = |command: &str| json!({"command": command, "description": "runs it"});
-    let mut client = Client::new(("@github/copilot", "copilot"), "bash", arguments).await;
+    let mut client = ResumedClient::new(("@github/copilot", "copilot"), "bash", arguments).await;
     let url = format!("{}/v1", client.upstream.url());
     for (name, value) in [
         ("COPILOT_OFFLINE", "true"),
@@ -283,7 +284,7 @@ async fn opencode_loads_a_compacted_session() {
         return;
     }
     let arguments = |command: &str| json!({"command": command, "description": "runs it"});
-    let mut client = Client::new(("opencode-ai", "opencode"), "bash", arguments).await;
+    let mut client = ResumedClient::new(("opencode-ai", "opencode"), "bash", arguments).await;
     client.set("OPENCODE_DISABLE_AUTOUPDATE", "1");
     client.set("OPENCODE_DISABLE_MODELS_FETCH", "1");
     let model =

@@ -1,6 +1,7 @@
 //! One conversation, compacted in a session of its own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trimtab::engine::compaction::audit::Coverage;
@@ -250,10 +251,11 @@ fn tell_how_to_read(sent: &mut [Sent], conversation: &Conversation, command: &st
         _ => None,
     });
     if let Some(text) = text {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "\n[Refs are read with {READ} where there is such a tool, else with the command: \
              {command} REF]"
-        ));
+        );
     }
 }
 

@@ -39,7 +39,7 @@ impl Compacted<'_> {
                 let there = there.map(|folder| format!("cd {} && ", shell(folder)));
                 let resume = format!("{}claude --resume {id}", there.unwrap_or_default());
                 let add = format!("claude mcp add trimtab -- {mcp}");
-                self.in_place(&self.claude_place(folder.as_deref()), resume, add)
+                self.in_place(&self.claude_place(folder.as_deref()), &resume, &add)
             }
             Form::Codex => {
                 let args = json!(self.mcp_args());
@@ -47,15 +47,15 @@ impl Compacted<'_> {
                     "codex -c 'mcp_servers.trimtab.command=\"trimtab\"' -c {} resume {id}",
                     shell(&format!("mcp_servers.trimtab.args={args}"))
                 );
-                self.in_place(self.file, format!("codex resume {id}"), add)
+                self.in_place(self.file, &format!("codex resume {id}"), &add)
             }
             Form::CopilotCli => {
                 let add = format!("copilot mcp add trimtab -- {mcp}");
-                self.in_place(self.file, format!("copilot --resume={id}"), add)
+                self.in_place(self.file, &format!("copilot --resume={id}"), &add)
             }
             Form::GeminiCli => {
                 let add = format!("gemini mcp add trimtab {mcp}");
-                self.in_place(self.file, format!("gemini --resume {id}"), add)
+                self.in_place(self.file, &format!("gemini --resume {id}"), &add)
             }
             Form::OpenCode => self.by_import(&id),
             _ => Vec::new(),
@@ -79,7 +79,7 @@ impl Compacted<'_> {
     }
 
     /// The steps for a client that reads its log where it wrote it.
-    fn in_place(&self, place: &Path, resume: String, add: String) -> Vec<String> {
+    fn in_place(&self, place: &Path, resume: &str, add: &str) -> Vec<String> {
         let output = self.output.display().to_string();
         let is_there = self.output.canonicalize().ok() == place.canonicalize().ok();
         let copy = (!is_there).then(|| {

@@ -34,11 +34,17 @@ const CLAUDE_CLOUDS: [&str; 3] = [
     "CLAUDE_CODE_USE_FOUNDRY",
 ];
 
-/// Points a client at the proxy.
-type Way = fn(&Surroundings<'_>, &mut Setup) -> Result<(), Failure>;
+/// How a client is pointed at the proxy.
+#[derive(Clone, Copy)]
+enum Way {
+    /// It always can be.
+    Sure(fn(&Surroundings<'_>, &mut Setup)),
+    /// It cannot be where it has no address that could be changed.
+    Unsure(fn(&Surroundings<'_>, &mut Setup) -> Result<(), Failure>),
+}
 
 /// A client that is known.
-pub(super) struct Client {
+pub(super) struct KnownClient {
     /// Its command.
     pub(super) command: &'static str,
     /// How it is pointed at the proxy, for people.
@@ -47,67 +53,67 @@ pub(super) struct Client {
 }
 
 /// Every client that is known.
-pub(super) const CLIENTS: [Client; 12] = [
+pub(super) const CLIENTS: [KnownClient; 12] = [
     client(
         "claude",
         "ANTHROPIC_BASE_URL, or --settings where its own settings name an address",
-        claude,
+        Way::Unsure(claude),
     ),
     client(
         "codex",
         "-c openai_base_url; its own provider, if config.toml names one",
-        codex,
+        Way::Unsure(codex),
     ),
     client(
         "opencode",
         "OPENCODE_CONFIG_CONTENT, with every provider that has an address",
-        opencode,
+        Way::Sure(opencode),
     ),
     client(
         "gemini",
         "GOOGLE_GEMINI_BASE_URL; its requests pass as they are",
-        gemini,
+        Way::Sure(gemini),
     ),
     client(
         "qwen",
         "the four variables below; a temporary file for models in its settings",
-        qwen,
+        Way::Sure(qwen),
     ),
-    client("aider", "the four variables below", any),
+    client("aider", "the four variables below", Way::Sure(any)),
     client(
         "pi",
         "--extension with a temporary file, for every provider of models.json too",
-        pi,
+        Way::Sure(pi),
     ),
     client(
         "copilot",
         "COPILOT_PROVIDER_BASE_URL, which has to be set",
-        copilot,
+        Way::Unsure(copilot),
     ),
     client(
         "cline",
         "CLINE_PROVIDER_SETTINGS_PATH with a temporary copy",
-        cline,
+        Way::Unsure(cline),
     ),
     client(
         "cn",
         "--config with a temporary copy (Continue)",
-        continue_dev,
+        Way::Unsure(continue_dev),
     ),
     client(
         "droid",
         "--settings with a temporary copy of your custom models",
-        droid,
+        Way::Unsure(droid),
     ),
     client(
         "vibe",
         "VIBE_PROVIDERS, with the providers of config.toml",
-        vibe,
+        Way::Unsure(vibe),
     ),
 ];
 
-const fn client(command: &'static str, how: &'static str, way: Way) -> Client {
-    Client { command, how, way }
+const fn client(command: &'static str, how: &'static str, way: Way) -> KnownClient {
+    KnownClient { command, how, way }
 }
 
 /// How the client `command` is run; `asked` are variables that the user wants set instead.
@@ -125,7 +131,10 @@ pub(super) fn setup(
     };
     if asked.is_empty() {
         let known = CLIENTS.iter().find(|client| client.command == name);
-        known.map_or(any as Way, |client| client.way)(around, &mut setup)?;
+        match known.map_or(Way::Sure(any), |client| client.way) {
+            Way::Sure(way) => way(around, &mut setup),
+            Way::Unsure(way) => way(around, &mut setup)?,
+        }
     } else {
         let pairs: Result<_, _> = asked.iter().map(|text| parse(text)).collect();
         setup.env = pairs?;
@@ -135,20 +144,18 @@ pub(super) fn setup(
 }
 
 /// A client reads whichever it knows: all of them must lead to us.
-fn any(_: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+fn any(_: &Surroundings<'_>, setup: &mut Setup) {
     for (name, provider) in BASES {
         match provider {
             Provider::Anthropic => setup.set(name, URL),
             Provider::OpenAi => setup.set(name, &format!("{URL}/v1")),
         }
     }
-    Ok(())
 }
 
-fn qwen(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
-    any(around, setup)?;
+fn qwen(around: &Surroundings<'_>, setup: &mut Setup) {
+    any(around, setup);
     qwen_models(around, setup);
-    Ok(())
 }
 
 fn claude(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
@@ -182,7 +189,7 @@ fn claude(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
 }
 
 /// Gemini under its path.
-fn gemini(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+fn gemini(around: &Surroundings<'_>, setup: &mut Setup) {
     setup.set(GEMINI_VARIABLE, &format!("{URL}{GEMINI_PATH}"));
     let set = (around.variable)(GEMINI_VARIABLE);
     let (name, url) = match &set {
@@ -193,7 +200,6 @@ fn gemini(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
         prefix: GEMINI_PATH.to_owned(),
         ..Upstream::new(name, url)
     });
-    Ok(())
 }
 
 fn copilot(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {

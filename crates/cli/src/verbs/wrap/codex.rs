@@ -10,7 +10,7 @@ use crate::exit::Failure;
 
 /// Codex's own name of `OpenAI` as a provider.
 const OPENAI: &str = "openai";
-/// Where Codex sends requests when the user is logged in with a ChatGPT account.
+/// Where Codex sends requests when the user is logged in with an account.
 const CHATGPT: &str = "https://chatgpt.com/backend-api/codex";
 
 pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! Clients that keep their addresses in files: they get a copy with other addresses.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ const QWEN_SYSTEM: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
 const QWEN_SYSTEM_FILE: &str = "/etc/qwen-code/settings.json";
 
 /// pi: an extension that gives its providers other addresses.
-pub(super) fn pi(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+pub(super) fn pi(around: &Surroundings<'_>, setup: &mut Setup) {
     let file = around
         .folder("PI_CODING_AGENT_DIR", ".pi/agent")
         .join("models.json");
@@ -32,15 +33,14 @@ pub(super) fn pi(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Fai
             addresses.push((name.clone(), address));
         }
     }
-    let calls = addresses.iter().map(|(name, address)| {
+    let mut calls = String::new();
+    for (name, address) in &addresses {
         let (name, options) = (json!(name), json!({"baseUrl": address}));
-        format!("  pi.registerProvider({name}, {options});\n")
-    });
-    let calls: String = calls.collect();
+        let _ = writeln!(calls, "  pi.registerProvider({name}, {options});");
+    }
     let text = format!("export default function (pi) {{\n{calls}}}\n");
     setup.files.push(("trimtab.js".to_owned(), text));
     setup.pass(["--extension", &format!("{FOLDER}/trimtab.js")]);
-    Ok(())
 }
 
 /// Cline: a copy of its providers.

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use self::clients::{CLIENTS, Client, setup};
+use self::clients::{CLIENTS, KnownClient, setup};
 use self::setup::{Setup, Surroundings};
 use crate::args::Common;
 use crate::catalogue;
@@ -157,7 +157,7 @@ fn planned(
 
 /// Shows the clients that are known.
 fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let line = |client: &Client| {
+    let line = |client: &KnownClient| {
         let (command, how) = (client.command, client.how);
         if common.json {
             visible_json(&json!({"client": command, "how": how})) + "\n"

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use super::setup::{Setup, Surroundings, URL};
-use crate::exit::Failure;
 
 /// The variable with these settings.
 const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
@@ -14,7 +13,7 @@ const BASE: &str = "baseURL";
 /// The providers whose own addresses the proxy knows.
 const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
 
-pub(super) fn opencode(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+pub(super) fn opencode(around: &Surroundings<'_>, setup: &mut Setup) {
     let set = (around.variable)(CONTENT);
     let mut content = set.as_deref().map_or_else(
         || json!({}),
@@ -33,7 +32,6 @@ pub(super) fn opencode(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(
         put(&mut content, &["provider", &name, "options", BASE], address);
     }
     setup.set(CONTENT, &content.to_string());
-    Ok(())
 }
 
 /// The addresses in the user's settings. opencode itself is asked for them, because it puts its

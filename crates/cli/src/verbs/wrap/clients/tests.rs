@@ -24,8 +24,8 @@ impl Machine {
         }
     }
 
-    fn file(mut self, path: &'static str, text: impl ToString) -> Self {
-        self.files.push((path, text.to_string()));
+    fn file(mut self, path: &'static str, text: impl Into<String>) -> Self {
+        self.files.push((path, text.into()));
         self
     }
 
@@ -95,7 +95,7 @@ fn clients_are_known_by_name_wherever_they_are() {
 #[test]
 fn claude_follows_an_address_of_its_settings_through_the_proxy() {
     let settings = json!({"env": {"ANTHROPIC_BASE_URL": "https://gw.example"}});
-    let machine = Machine::with(&[]).file("/home/me/.claude/settings.json", settings);
+    let machine = Machine::with(&[]).file("/home/me/.claude/settings.json", settings.to_string());
     let setup = machine.setup("claude");
     let given: Value = serde_json::from_str(&setup.args[1]).unwrap();
     let address = given["env"]["ANTHROPIC_BASE_URL"].as_str().unwrap();
@@ -129,7 +129,7 @@ fn codex_keeps_its_provider() {
 #[test]
 fn codex_with_an_account_goes_to_where_accounts_are_served() {
     let login = json!({"OPENAI_API_KEY": null, "tokens": {"access_token": "t"}});
-    let machine = Machine::with(&[]).file("/home/me/.codex/auth.json", login);
+    let machine = Machine::with(&[]).file("/home/me/.codex/auth.json", login.to_string());
     let setup = machine.setup("codex");
     let address = setup.args[1].strip_prefix("openai_base_url=\"").unwrap();
     let address = address.trim_end_matches('"');
@@ -170,7 +170,7 @@ fn opencode_sends_every_provider_through_the_proxy() {
 fn clients_with_files_get_copies_with_other_addresses() {
     let pi = json!({"providers": {"mine": {"baseUrl": "http://h:1/v1"}}});
     let setup = Machine::with(&[])
-        .file("/home/me/.pi/agent/models.json", pi)
+        .file("/home/me/.pi/agent/models.json", pi.to_string())
         .setup("pi");
     let (name, text) = &setup.files[0];
     assert!(setup.args[1].ends_with(name.as_str()), "{:?}", setup.args);
@@ -180,7 +180,7 @@ fn clients_with_files_get_copies_with_other_addresses() {
 
     let droid = json!({"customModels": [{"model": "m", "baseUrl": "http://h:2", "apiKey": "k"}], "theme": "x"});
     let setup = Machine::with(&[])
-        .file("/home/me/.factory/settings.json", droid)
+        .file("/home/me/.factory/settings.json", droid.to_string())
         .setup("droid");
     let given: Value = serde_json::from_str(&setup.files[0].1).unwrap();
     let model = &given["customModels"][0];
@@ -189,10 +189,13 @@ fn clients_with_files_get_copies_with_other_addresses() {
         "http://h:2"
     );
     assert_eq!((&model["apiKey"], given.get("theme")), (&json!("k"), None));
+}
 
+#[test]
+fn clients_with_settings_get_copies_with_other_addresses() {
     let qwen = json!({"modelProviders": {"openai": [{"id": "m", "baseUrl": "http://h:7/v1"}]}});
     let setup = Machine::with(&[])
-        .file("/home/me/.qwen/settings.json", qwen)
+        .file("/home/me/.qwen/settings.json", qwen.to_string())
         .setup("qwen");
     let given: Value = serde_json::from_str(&setup.files[0].1).unwrap();
     let address = given["modelProviders"]["openai"][0]["baseUrl"].as_str();
@@ -201,7 +204,9 @@ fn clients_with_files_get_copies_with_other_addresses() {
 
     let cline = json!({"providers": {"o": {"settings": {"baseUrl": "http://h:3/v1"}}}});
     let file = "/home/me/.cline/data/settings/providers.json";
-    let setup = Machine::with(&[]).file(file, cline).setup("cline");
+    let setup = Machine::with(&[])
+        .file(file, cline.to_string())
+        .setup("cline");
     let given: Value = serde_json::from_str(&setup.files[0].1).unwrap();
     let address = given["providers"]["o"]["settings"]["baseUrl"]
         .as_str()
