@@ -36,7 +36,7 @@ const CLAUDE_CLOUDS: [&str; 3] = [
 
 /// How a client is pointed at the proxy.
 #[derive(Clone, Copy)]
-enum Way {
+enum WrapWay {
     /// It always can be.
     Sure(fn(&Surroundings<'_>, &mut Setup)),
     /// It cannot be where it has no address that could be changed.
@@ -49,7 +49,7 @@ pub(super) struct KnownClient {
     pub(super) command: &'static str,
     /// How it is pointed at the proxy, for people.
     pub(super) how: &'static str,
-    way: Way,
+    way: WrapWay,
 }
 
 /// Every client that is known.
@@ -57,62 +57,62 @@ pub(super) const CLIENTS: [KnownClient; 12] = [
     client(
         "claude",
         "ANTHROPIC_BASE_URL, or --settings where its own settings name an address",
-        Way::Unsure(claude),
+        WrapWay::Unsure(claude),
     ),
     client(
         "codex",
         "-c openai_base_url; its own provider, if config.toml names one",
-        Way::Unsure(codex),
+        WrapWay::Unsure(codex),
     ),
     client(
         "opencode",
         "OPENCODE_CONFIG_CONTENT, with every provider that has an address",
-        Way::Sure(opencode),
+        WrapWay::Sure(opencode),
     ),
     client(
         "gemini",
         "GOOGLE_GEMINI_BASE_URL; its requests pass as they are",
-        Way::Sure(gemini),
+        WrapWay::Sure(gemini),
     ),
     client(
         "qwen",
         "the four variables below; a temporary file for models in its settings",
-        Way::Sure(qwen),
+        WrapWay::Sure(qwen),
     ),
-    client("aider", "the four variables below", Way::Sure(any)),
+    client("aider", "the four variables below", WrapWay::Sure(any)),
     client(
         "pi",
         "--extension with a temporary file, for every provider of models.json too",
-        Way::Sure(pi),
+        WrapWay::Sure(pi),
     ),
     client(
         "copilot",
         "COPILOT_PROVIDER_BASE_URL, which has to be set",
-        Way::Unsure(copilot),
+        WrapWay::Unsure(copilot),
     ),
     client(
         "cline",
         "CLINE_PROVIDER_SETTINGS_PATH with a temporary copy",
-        Way::Unsure(cline),
+        WrapWay::Unsure(cline),
     ),
     client(
         "cn",
         "--config with a temporary copy (Continue)",
-        Way::Unsure(continue_dev),
+        WrapWay::Unsure(continue_dev),
     ),
     client(
         "droid",
         "--settings with a temporary copy of your custom models",
-        Way::Unsure(droid),
+        WrapWay::Unsure(droid),
     ),
     client(
         "vibe",
         "VIBE_PROVIDERS, with the providers of config.toml",
-        Way::Unsure(vibe),
+        WrapWay::Unsure(vibe),
     ),
 ];
 
-const fn client(command: &'static str, how: &'static str, way: Way) -> KnownClient {
+const fn client(command: &'static str, how: &'static str, way: WrapWay) -> KnownClient {
     KnownClient { command, how, way }
 }
 
@@ -131,9 +131,9 @@ pub(super) fn setup(
     };
     if asked.is_empty() {
         let known = CLIENTS.iter().find(|client| client.command == name);
-        match known.map_or(Way::Sure(any), |client| client.way) {
-            Way::Sure(way) => way(around, &mut setup),
-            Way::Unsure(way) => way(around, &mut setup)?,
+        match known.map_or(WrapWay::Sure(any), |client| client.way) {
+            WrapWay::Sure(way) => way(around, &mut setup),
+            WrapWay::Unsure(way) => way(around, &mut setup)?,
         }
     } else {
         let pairs: Result<_, _> = asked.iter().map(|text| parse(text)).collect();

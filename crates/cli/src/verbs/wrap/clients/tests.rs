@@ -6,7 +6,7 @@ use super::*;
 
 /// A machine with variables and files, for one client.
 #[derive(Default)]
-struct Machine {
+struct FakeMachine {
     variables: Vec<(&'static str, &'static str)>,
     files: Vec<(&'static str, String)>,
     /// What the client prints when it is asked.
@@ -15,7 +15,7 @@ struct Machine {
     args: Vec<&'static str>,
 }
 
-impl Machine {
+impl FakeMachine {
     fn with(variables: &[(&'static str, &'static str)]) -> Self {
         let variables = [&[("HOME", "/home/me")], variables].concat();
         Self {
@@ -58,7 +58,7 @@ impl Machine {
 }
 
 fn of(command: &str, set: &[(&'static str, &'static str)]) -> Setup {
-    Machine::with(set).setup(command)
+    FakeMachine::with(set).setup(command)
 }
 
 fn urls(setup: &Setup) -> Vec<&str> {
@@ -95,14 +95,15 @@ fn clients_are_known_by_name_wherever_they_are() {
 #[test]
 fn claude_follows_an_address_of_its_settings_through_the_proxy() {
     let settings = json!({"env": {"ANTHROPIC_BASE_URL": "https://gw.example"}});
-    let machine = Machine::with(&[]).file("/home/me/.claude/settings.json", settings.to_string());
+    let machine =
+        FakeMachine::with(&[]).file("/home/me/.claude/settings.json", settings.to_string());
     let setup = machine.setup("claude");
     let given: Value = serde_json::from_str(&setup.args[1]).unwrap();
     let address = given["env"]["ANTHROPIC_BASE_URL"].as_str().unwrap();
     assert_eq!(setup.args[0], "--settings");
     assert_eq!(leads_to(&setup, address), "https://gw.example");
     assert!(
-        Machine::with(&[("CLAUDE_CODE_USE_BEDROCK", "1")])
+        FakeMachine::with(&[("CLAUDE_CODE_USE_BEDROCK", "1")])
             .plan("claude")
             .is_err()
     );
@@ -116,7 +117,7 @@ fn codex_keeps_its_provider() {
         ["-c", r#"openai_base_url="http://127.0.0.1:9/v1""#]
     );
     let own = "model_provider = 'my corp'\n[model_providers.'my corp']\nbase_url = 'https://gw.example/v1'\n";
-    let machine = Machine::with(&[]).file("/home/me/.codex/config.toml", own);
+    let machine = FakeMachine::with(&[]).file("/home/me/.codex/config.toml", own);
     let setup = machine.setup("codex");
     let flag = r#"model_providers."my corp".base_url=""#;
     let address = setup.args[1].strip_prefix(flag).unwrap();
@@ -129,7 +130,7 @@ fn codex_keeps_its_provider() {
 #[test]
 fn codex_with_an_account_goes_to_where_accounts_are_served() {
     let login = json!({"OPENAI_API_KEY": null, "tokens": {"access_token": "t"}});
-    let machine = Machine::with(&[]).file("/home/me/.codex/auth.json", login.to_string());
+    let machine = FakeMachine::with(&[]).file("/home/me/.codex/auth.json", login.to_string());
     let setup = machine.setup("codex");
     let address = setup.args[1].strip_prefix("openai_base_url=\"").unwrap();
     let address = address.trim_end_matches('"');
@@ -143,9 +144,9 @@ fn codex_with_an_account_goes_to_where_accounts_are_served() {
 fn opencode_sends_every_provider_through_the_proxy() {
     let own = json!({"provider": {"mine": {"options": {"baseURL": "http://h:1/v1"}}, "groq": {}}});
     let content = r#"{"theme":"dark","provider":{"mine":{"name":"x"}}}"#;
-    let machine = Machine {
+    let machine = FakeMachine {
         printed: Some(own.to_string()),
-        ..Machine::with(&[("OPENCODE_CONFIG_CONTENT", content)])
+        ..FakeMachine::with(&[("OPENCODE_CONFIG_CONTENT", content)])
     };
     let setup = machine.setup("opencode");
     let given: Value = serde_json::from_str(value(&setup, "OPENCODE_CONFIG_CONTENT")).unwrap();
@@ -158,9 +159,9 @@ fn opencode_sends_every_provider_through_the_proxy() {
         (&json!("dark"), &json!("x"))
     );
     // It is not asked, which takes seconds, where no file names an address.
-    let quiet = Machine {
+    let quiet = FakeMachine {
         printed: Some("?".to_owned()),
-        ..Machine::with(&[])
+        ..FakeMachine::with(&[])
     };
     let given = quiet.setup("opencode");
     assert!(value(&given, "OPENCODE_CONFIG_CONTENT").contains("anthropic"));
@@ -169,7 +170,7 @@ fn opencode_sends_every_provider_through_the_proxy() {
 #[test]
 fn clients_with_files_get_copies_with_other_addresses() {
     let pi = json!({"providers": {"mine": {"baseUrl": "http://h:1/v1"}}});
-    let setup = Machine::with(&[])
+    let setup = FakeMachine::with(&[])
         .file("/home/me/.pi/agent/models.json", pi.to_string())
         .setup("pi");
     let (name, text) = &setup.files[0];
@@ -179,7 +180,7 @@ fn clients_with_files_get_copies_with_other_addresses() {
     assert_eq!(leads_to(&setup, address), "http://h:1/v1");
 
     let droid = json!({"customModels": [{"model": "m", "baseUrl": "http://h:2", "apiKey": "k"}], "theme": "x"});
-    let setup = Machine::with(&[])
+    let setup = FakeMachine::with(&[])
         .file("/home/me/.factory/settings.json", droid.to_string())
         .setup("droid");
     let given: Value = serde_json::from_str(&setup.files[0].1).unwrap();
@@ -194,7 +195,7 @@ fn clients_with_files_get_copies_with_other_addresses() {
 #[test]
 fn clients_with_settings_get_copies_with_other_addresses() {
     let qwen = json!({"modelProviders": {"openai": [{"id": "m", "baseUrl": "http://h:7/v1"}]}});
-    let setup = Machine::with(&[])
+    let setup = FakeMachine::with(&[])
         .file("/home/me/.qwen/settings.json", qwen.to_string())
         .setup("qwen");
     let given: Value = serde_json::from_str(&setup.files[0].1).unwrap();
@@ -204,7 +205,7 @@ fn clients_with_settings_get_copies_with_other_addresses() {
 
     let cline = json!({"providers": {"o": {"settings": {"baseUrl": "http://h:3/v1"}}}});
     let file = "/home/me/.cline/data/settings/providers.json";
-    let setup = Machine::with(&[])
+    let setup = FakeMachine::with(&[])
         .file(file, cline.to_string())
         .setup("cline");
     let given: Value = serde_json::from_str(&setup.files[0].1).unwrap();
@@ -215,7 +216,7 @@ fn clients_with_settings_get_copies_with_other_addresses() {
     assert!(value(&setup, "CLINE_PROVIDER_SETTINGS_PATH").ends_with("providers.json"));
 
     let vibe = "[[providers]]\nname = \"m\"\napi_base = \"http://h:4/v1\"\n";
-    let setup = Machine::with(&[])
+    let setup = FakeMachine::with(&[])
         .file("/home/me/.vibe/config.toml", vibe)
         .setup("vibe");
     let given: Value = serde_json::from_str(value(&setup, "VIBE_PROVIDERS")).unwrap();
@@ -225,9 +226,9 @@ fn clients_with_settings_get_copies_with_other_addresses() {
     );
 
     let yaml = "models:\n  - provider: openai\n    apiBase: http://h:5/v1\n";
-    let machine = Machine {
+    let machine = FakeMachine {
         args: vec!["--config", "my.yaml", "-p", "hello"],
-        ..Machine::with(&[]).file("my.yaml", yaml)
+        ..FakeMachine::with(&[]).file("my.yaml", yaml)
     };
     let setup = machine.setup("cn");
     assert_eq!(setup.rest, ["-p", "hello"]);
@@ -238,7 +239,7 @@ fn clients_with_settings_get_copies_with_other_addresses() {
 #[test]
 fn a_client_without_an_address_to_change_says_what_to_do() {
     for command in ["copilot", "cline", "droid", "vibe", "cn"] {
-        let refused = Machine::with(&[]).plan(command);
+        let refused = FakeMachine::with(&[]).plan(command);
         assert!(refused.is_err(), "{command}");
     }
     let set = [("COPILOT_PROVIDER_BASE_URL", "http://h:6/v1")];
@@ -248,9 +249,9 @@ fn a_client_without_an_address_to_change_says_what_to_do() {
 
 #[test]
 fn upstreams_of_ours_count_more_than_addresses_of_the_client() {
-    let machine = Machine {
+    let machine = FakeMachine {
         has_upstreams: true,
-        ..Machine::with(&[("COPILOT_PROVIDER_BASE_URL", "http://h:6/v1")])
+        ..FakeMachine::with(&[("COPILOT_PROVIDER_BASE_URL", "http://h:6/v1")])
     };
     let setup = machine.setup("copilot");
     assert_eq!(
@@ -261,7 +262,7 @@ fn upstreams_of_ours_count_more_than_addresses_of_the_client() {
 
 #[test]
 fn temporary_files_are_the_users_alone_and_gone_with_the_client() {
-    let machine = Machine::with(&[]);
+    let machine = FakeMachine::with(&[]);
     let plan = machine.plan("pi").unwrap_or_else(|_| panic!("pi"));
     let (setup, folder) = plan.at("http://127.0.0.1:9").unwrap();
     let file = PathBuf::from(&setup.args[1]);
