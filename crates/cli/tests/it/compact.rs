@@ -1,6 +1,9 @@
 //! `trimtab compact`: every form in, the same form out.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Kind, Message, rounds};
 use trimtab_testkit::script::{Reply, Script};
 use trimtab_testkit::upstream::{Options, Source, Upstream};
@@ -99,6 +102,156 @@ fn every_form_comes_back_smaller_and_whole() {
             "{form}: {}",
             back.stderr
         );
+    }
+}
+
+/// The forms that clients load again, with where their units are.
+const CLIENTS: [&str; 5] = [
+    "claude-code.jsonl",
+    "codex.jsonl",
+    "copilot-cli.jsonl",
+    "gemini-cli.jsonl",
+    "opencode.json",
+];
+
+/// The lines of a log, or the elements of a session.
+fn units(file: &[u8]) -> Vec<Value> {
+    let text = std::str::from_utf8(file).unwrap();
+    match serde_json::from_str::<Value>(text) {
+        Ok(session) => session["messages"].as_array().unwrap().clone(),
+        Err(_) => text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect(),
+    }
+}
+
+/// Every field of a value with its type; of lists what all elements have.
+fn shape(value: &Value) -> BTreeMap<String, &'static str> {
+    let (name, inside) = match value {
+        Value::Object(fields) => {
+            let inside = fields.iter().flat_map(|(name, value)| {
+                let below = shape(value).into_iter();
+                below.map(move |(path, kind)| (format!(".{name}{path}"), kind))
+            });
+            ("object", inside.collect())
+        }
+        Value::Array(list) => {
+            let below = common(list.iter().map(shape)).into_iter();
+            let inside = below.map(|(path, kind)| (format!("[]{path}"), kind));
+            ("list", inside.collect())
+        }
+        Value::String(_) => ("text", BTreeMap::new()),
+        Value::Number(_) => ("number", BTreeMap::new()),
+        Value::Bool(_) => ("flag", BTreeMap::new()),
+        Value::Null => ("null", BTreeMap::new()),
+    };
+    let mut all: BTreeMap<String, &'static str> = inside;
+    all.insert(String::new(), name);
+    all
+}
+
+/// What all shapes have.
+fn common(
+    mut shapes: impl Iterator<Item = BTreeMap<String, &'static str>>,
+) -> BTreeMap<String, &'static str> {
+    let mut all = shapes.next().unwrap_or_default();
+    for shape in shapes {
+        all.retain(|path, kind| shape.get(path) == Some(kind));
+    }
+    all
+}
+
+/// What a unit is: its types and its role.
+fn unit_kind(unit: &Value) -> Vec<String> {
+    let fields = ["/type", "/payload/type", "/payload/role", "/info/role"];
+    let found = fields.iter().filter_map(|field| unit.pointer(field));
+    found.map(ToString::to_string).collect()
+}
+
+#[test]
+fn inserted_messages_have_the_fields_of_their_neighbours() {
+    for form in CLIENTS {
+        let home = Home::new();
+        let original = std::fs::read(root().join("examples/forms").join(form)).unwrap();
+        let (_, written) = compacted(&home, &format!("forms/{form}"), &["--keep-turns", "1"]);
+        let (before, after) = (units(&original), units(&written));
+        let new: Vec<&Value> = after.iter().filter(|unit| !before.contains(unit)).collect();
+        assert!(!new.is_empty(), "{form}");
+        for unit in new {
+            let kind = unit_kind(unit);
+            let like = before.iter().filter(|other| unit_kind(other) == kind);
+            let expected = common(like.map(shape));
+            assert!(!expected.is_empty(), "{form}: nothing is like {unit}");
+            let found = shape(unit);
+            let lacking: Vec<_> = expected
+                .iter()
+                .filter(|(path, kind)| **kind != "null" && found.get(*path) != Some(kind))
+                .collect();
+            assert!(lacking.is_empty(), "{form}: {unit} lacks {lacking:?}");
+        }
+    }
+}
+
+#[test]
+fn opencode_ids_keep_the_order_of_the_messages() {
+    let home = Home::new();
+    let (_, written) = compacted(&home, "forms/opencode.json", &["--keep-turns", "1"]);
+    let id = |value: &Value| value["id"].as_str().unwrap().to_owned();
+    let units = units(&written);
+    let ids: Vec<String> = units.iter().map(|unit| id(&unit["info"])).collect();
+    assert!(ids.is_sorted(), "{ids:?}");
+    for unit in &units {
+        let parts = unit["parts"].as_array().unwrap();
+        let ids: Vec<String> = parts.iter().map(id).collect();
+        assert!(ids.is_sorted(), "{ids:?}");
+        let own = &unit["info"]["id"];
+        assert!(parts.iter().all(|part| &part["messageID"] == own), "{unit}");
+    }
+}
+
+#[test]
+fn the_report_says_where_the_file_goes_and_the_summary_how_refs_are_read() {
+    for (form, expected) in [
+        ("claude-code.jsonl", "claude --resume "),
+        ("codex.jsonl", "codex resume "),
+        ("copilot-cli.jsonl", "copilot --resume="),
+        ("gemini-cli.jsonl", "gemini --resume "),
+        ("opencode.json", "opencode import "),
+    ] {
+        let home = Home::new();
+        let (report, written) = compacted(&home, &format!("forms/{form}"), &["--keep-turns", "1"]);
+        let steps = report["next_steps"].to_string();
+        let session = report["originals"]["session"].as_str().unwrap();
+        assert!(steps.contains(expected), "{form}: {steps}");
+        assert!(
+            steps.contains(session) && steps.contains("mcp"),
+            "{form}: {steps}"
+        );
+        let command = format!("trimtab output read --session {session}");
+        assert!(
+            String::from_utf8(written).unwrap().contains(&command),
+            "{form}"
+        );
+    }
+}
+
+#[test]
+fn tokens_are_those_of_all_messages_and_tools_by_one_measure() {
+    let home = Home::new();
+    let file = "fix-failing-test.json";
+    let original = std::fs::read(root().join("examples").join(file)).unwrap();
+    let (report, written) = compacted(&home, file, &[]);
+    for (bytes, field) in [(original, "tokens_before"), (written, "tokens_after")] {
+        let conversation = read(&bytes);
+        let mut measure = Measure::default();
+        for message in conversation.in_window() {
+            measure += Measure::of(message);
+        }
+        for tool in &conversation.tools {
+            measure += Measure::of_text(tool.as_str());
+        }
+        assert_eq!(number(&report, field), measure.tokens(), "{field}");
     }
 }
 
@@ -281,6 +434,20 @@ fn a_model_writes_the_summary() {
             .iter()
             .any(|message| message.text().contains("The money tests were mended."))
     );
+}
+
+#[test]
+fn a_model_may_be_served_anywhere() {
+    let home = Home::new();
+    let text = "<retain>tally/money.py</retain><summary>Served here.</summary>";
+    let options = Options::new(Source::script(Script::new([Reply::text(text)])));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let upstream = runtime.block_on(Upstream::start(options)).unwrap();
+    let base = format!("{}/v1", upstream.url());
+    let more = ["--model", "chat:m", "--base-url", &base];
+    let (report, written) = compacted(&home, "fix-failing-test.json", &more);
+    assert_eq!(report["summary"], "model");
+    assert!(String::from_utf8(written).unwrap().contains("Served here."));
 }
 
 #[test]

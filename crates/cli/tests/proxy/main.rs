@@ -11,7 +11,10 @@
 mod agents;
 mod demo;
 mod doctor;
+mod gemini;
+mod installed;
 mod model;
+mod resume;
 mod retained;
 mod run;
 mod savings;
@@ -24,3 +27,4 @@ mod talk;
 mod terminal_device;
 mod windows;
 mod wrap;
+mod wrapped;

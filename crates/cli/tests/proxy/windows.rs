@@ -190,6 +190,6 @@ pub(crate) fn has_asked(received: &Received) -> bool {
 
 /// True for what an agent does by itself: it asks for endpoints that the upstream lacks, and
 /// tries a system message among the others before it does without.
-fn is_the_clients_own(violation: &str) -> bool {
+pub(crate) fn is_the_clients_own(violation: &str) -> bool {
     violation.ends_with("status 404") || violation.ends_with("has the role \"system\"")
 }

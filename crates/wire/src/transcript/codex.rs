@@ -4,7 +4,7 @@
 //! compaction the client goes on with what the `compacted` line holds.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Kind, Message, Role};
+use trimtab_model::{Kind, Message, Role, work};
 
 use super::own;
 use super::reader::Log;
@@ -37,6 +37,8 @@ pub(super) struct Rollout {
     compactions: Vec<usize>,
     origins: Vec<Origin>,
     unit: usize,
+    /// Position of the newest answer: token counts belong to it.
+    answer: Option<usize>,
 }
 
 impl Log for Rollout {
@@ -112,6 +114,9 @@ impl Rollout {
         if let Some(last) = self.gatherer.messages.last_mut() {
             drop_bookkeeping(last);
         }
+        let added = self.gatherer.messages.iter().enumerate().skip(before);
+        let answers = added.filter(|(_, message)| message.role == Role::Assistant);
+        self.answer = answers.map(|(at, _)| at).last().or(self.answer);
         self.origins
             .extend(came(&self.gatherer.messages, before, self.unit));
     }
@@ -138,8 +143,11 @@ impl Rollout {
             return;
         };
         let cached = usage.number("cached_input_tokens").unwrap_or(0);
-        let messages = self.gatherer.messages.iter_mut().rev();
-        if let Some(answer) = messages.into_iter().find(|m| m.role == Role::Assistant) {
+        work::step(1);
+        let answer = self
+            .answer
+            .and_then(|at| self.gatherer.messages.get_mut(at));
+        if let Some(answer) = answer {
             answer.meta.usage = Some(usage_inside(input, cached, output));
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
-use trimtab_model::{Call, Message, Opaque, Output, Part, Role};
+use trimtab_model::{Call, Message, Opaque, Output, Part, Role, work};
 
 use super::own;
 use super::reader::Log;
@@ -21,6 +21,8 @@ pub(super) struct Session {
     model: Option<String>,
     entries: Vec<Entry>,
     places: HashMap<String, usize>,
+    /// The units of entries that a later line replaced, all of them at once.
+    replaced: Vec<usize>,
 }
 
 /// One entry: its messages, and the outputs that it holds besides.
@@ -60,7 +62,12 @@ impl Log for Session {
         let mut read = Conversation::new(Form::GeminiCli);
         read.id = self.id;
         read.model = self.model;
-        let (messages, origins) = in_order(self.entries);
+        let (mut entries, replaced) = (self.entries, self.replaced);
+        // Whatever becomes of the first entry, what it stands for must not come back without it.
+        if let Some(first) = entries.first_mut() {
+            first.units.extend(replaced);
+        }
+        let (messages, origins) = in_order(entries);
         read.messages = messages;
         let some = !read.messages.is_empty();
         let read = Read {
@@ -89,14 +96,11 @@ impl Session {
     fn start_over(&mut self, number: usize, all: Vec<&RawValue>) {
         let old = std::mem::take(&mut self.entries);
         self.places.clear();
+        work::step(old.len());
+        self.replaced
+            .extend(old.into_iter().flat_map(|entry| entry.units));
         for fields in all.into_iter().filter_map(json::fields) {
             self.entry(number, &fields);
-        }
-        // Whatever becomes of this line, what it stands for must not come back without it.
-        if let Some(first) = self.entries.first_mut() {
-            first
-                .units
-                .extend(old.into_iter().flat_map(|entry| entry.units));
         }
     }
 
@@ -242,21 +246,24 @@ fn in_order(entries: Vec<Entry>) -> (Vec<Message>, Vec<Origin>) {
         .collect();
     let mut messages = Vec::new();
     let mut origins = Vec::new();
-    // An output that stands in an answer too goes with it.
-    let mut answers: HashMap<String, Vec<usize>> = HashMap::new();
+    // An output that stands in an answer too goes with it: it names one unit of the answer, and
+    // what shares a unit shares its fate.
+    let mut answers: HashMap<String, usize> = HashMap::new();
     for entry in entries {
+        work::step(1 + entry.units.len());
         for said in entry.messages {
-            let mut units = entry.units.clone();
-            for output in said.outputs() {
-                units.extend(answers.get(&output.call_id).into_iter().flatten());
-            }
             let message = messages.len();
-            origins.extend(units.into_iter().map(|unit| Origin { message, unit }));
+            let own = entry.units.iter().copied();
+            let in_answers = said
+                .outputs()
+                .filter_map(|o| answers.get(&o.call_id).copied());
+            origins.extend(own.chain(in_answers).map(|unit| Origin { message, unit }));
+            work::step(said.parts.len());
             messages.push(said);
         }
-        let embedded = entry.outputs.iter().map(|output| &output.call_id);
-        for id in embedded {
-            answers.insert(id.clone(), entry.units.clone());
+        if let Some(unit) = entry.units.first() {
+            let embedded = entry.outputs.iter();
+            answers.extend(embedded.map(|output| (output.call_id.clone(), *unit)));
         }
         let only_here = entry.outputs.into_iter();
         let only_here = only_here.filter(|output| !on_lines.contains(&output.call_id));

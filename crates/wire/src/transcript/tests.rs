@@ -127,3 +127,77 @@ fn codex_goes_on_with_what_a_compaction_left() {
         .collect();
     assert_eq!(texts, ["rules", "one", "Summary: the story", "two"]);
 }
+
+/// What reading a log with `size` of something costs, in units of counted work.
+fn cost(make: impl Fn(usize) -> String, size: usize) -> u64 {
+    let text = make(size);
+    let (read, units) = trimtab_model::work::counted(|| read(&text));
+    assert_eq!(read.len(), 1);
+    units
+}
+
+/// Twice the log costs at most some more than twice the work; quadratic work costs four times.
+#[track_caller]
+fn assert_linear(make: impl Fn(usize) -> String) {
+    let (once, twice) = (cost(&make, 500), cost(&make, 1_000));
+    assert!(twice < 3 * once, "{once} units, {twice} for twice as much");
+}
+
+#[test]
+fn codex_log_with_token_counts_and_no_answers_is_read_in_linear_work() {
+    assert_linear(|size| {
+        let user = r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"one"}]}}"#;
+        let count = r#"{"type":"event_msg","payload":{"type":"token_count","info":{"last_token_usage":{"input_tokens":1,"output_tokens":1}}}}"#;
+        let meta = r#"{"type":"session_meta","payload":{"id":"r"}}"#;
+        format!("{meta}\n{}", format!("{user}\n{count}\n").repeat(size))
+    });
+}
+
+#[test]
+fn codex_token_counts_belong_to_the_newest_answer() {
+    let text = r#"{"type":"session_meta","payload":{"id":"r"}}
+{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}}
+{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"b"}]}}
+{"type":"event_msg","payload":{"type":"token_count","info":{"last_token_usage":{"input_tokens":7,"output_tokens":1}}}}
+"#;
+    let read = read(text);
+    assert_eq!(read[0].messages[0].meta.usage.unwrap().prompt(), 7);
+}
+
+/// An entry that is written down again and again, at last with many calls, whose outputs follow.
+fn gemini_log(size: usize) -> String {
+    let given = |at: usize| {
+        format!(
+            r#"[{{"functionResponse":{{"id":"c{at}","name":"ls","response":{{"output":"x"}}}}}}]"#
+        )
+    };
+    let call = |at: usize| {
+        let result = given(at);
+        format!(r#"{{"id":"c{at}","name":"ls","args":{{}},"result":{result}}}"#)
+    };
+    let calls: Vec<String> = (0..size).map(call).collect();
+    let answer = |calls: &str| {
+        format!(r#"{{"id":"a","type":"gemini","content":"hm","toolCalls":[{calls}]}}"#) + "\n"
+    };
+    let output = |at: usize| {
+        let content = given(at);
+        format!(r#"{{"id":"o{at}","type":"user","content":{content}}}"#) + "\n"
+    };
+    let meta = r#"{"sessionId":"g","projectHash":"p","startTime":"t"}"#;
+    let outputs: String = (0..size).map(output).collect();
+    let (short, long) = (answer("").repeat(size), answer(&calls.join(",")));
+    format!("{meta}\n{short}{long}{outputs}")
+}
+
+#[test]
+fn gemini_entry_that_comes_again_is_read_in_linear_work() {
+    assert_linear(gemini_log);
+    // As many notes of where messages came from as there are lines, and one for each output.
+    let text = gemini_log(500);
+    let reads = Reader::new(text.as_bytes()).open().unwrap().unwrap();
+    assert!(
+        reads[0].origins.len() < 4 * 500,
+        "{}",
+        reads[0].origins.len()
+    );
+}

@@ -1,15 +1,17 @@
 //! One conversation, compacted in a session of its own.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trimtab::engine::compaction::audit::Coverage;
 use trimtab::engine::policy::Policy;
+use trimtab::engine::view::tools::READ;
 use trimtab::request::sent;
 use trimtab::session::{ByHand, Event, EventKind, Limits, Session, SessionError, Setup};
 use trimtab::store::{Put, SessionId, Store};
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, Ref, Role};
+use trimtab_model::{Kind, Message, Part, Ref, Role};
 use trimtab_wire::splice::Sent;
 use trimtab_wire::transcript::Conversation;
 
@@ -25,6 +27,8 @@ pub(super) struct Wishes {
     pub(super) must_fit: bool,
     pub(super) instructions: String,
     pub(super) keep_turns: Option<usize>,
+    /// The command that reads a ref.
+    pub(super) read_command: String,
 }
 
 /// What became of a conversation.
@@ -32,6 +36,8 @@ pub(super) struct Carried {
     /// What is sent now, with positions in the conversation.
     pub(super) sent: Vec<Sent>,
     pub(super) session: SessionId,
+    /// The command that reads a ref.
+    pub(super) read_command: String,
     /// The transcript as it was.
     pub(super) original: Option<Ref>,
     pub(super) tokens_before: u64,
@@ -112,7 +118,8 @@ pub(super) fn compact(
     let messages = positions
         .iter()
         .filter_map(|at| conversation.messages.get(*at));
-    let mut before = Measure::default();
+    let tools = tools(conversation);
+    let mut before = tools;
     for message in messages {
         before += Measure::of(message);
         session.admit(message.clone())?;
@@ -121,7 +128,9 @@ pub(super) fn compact(
         instructions: wishes.instructions,
         keep_turns: wishes.keep_turns,
     };
-    if let Some(pending) = session.compact(&by_hand)? {
+    let pending = session.compact(&by_hand)?;
+    let is_planned = pending.is_some();
+    if let Some(pending) = pending {
         let answered = summariser.answer(pending, conversation);
         session.finish(answered.map_err(Failed::Runtime)?)?;
     }
@@ -143,12 +152,19 @@ pub(super) fn compact(
         Err(error) => return Err(error.into()),
     }
     let events = session.events();
-    notes.extend(events.iter().filter_map(|event| event.note.clone()));
-    let window = session.window()?;
-    let after = window.measures().total();
-    let sent = placed(sent(window), conversation, &positions);
+    // The report says itself where no round was replaced.
+    let is_news = |event: &&Event| is_planned || event.kind != EventKind::NoOp;
+    let news = events.iter().filter(is_news);
+    notes.extend(news.filter_map(|event| event.note.clone()));
+    let mut sent = placed(sent(session.window()?), conversation, &positions);
+    tell_how_to_read(&mut sent, conversation, &wishes.read_command);
+    let mut after = tools;
+    for entry in &sent {
+        after += Measure::of(&entry.message);
+    }
     Ok(Carried {
         session: id,
+        read_command: wishes.read_command,
         original,
         tokens_before: (before + tools).tokens(),
         tokens_after: (after + tools).tokens(),
@@ -180,19 +196,29 @@ fn placed(mut sent: Vec<Sent>, conversation: &Conversation, positions: &[usize])
         entry.from = entry.from.and_then(|at| positions.get(at).copied());
     }
     let used: HashSet<usize> = sent.iter().filter_map(|entry| entry.from).collect();
-    let free = positions.iter().filter(|at| !used.contains(at));
-    let mut free: Vec<(usize, &Message)> = free
-        .filter_map(|at| Some((*at, conversation.messages.get(*at)?)))
-        .collect();
-    for entry in sent.iter_mut().filter(|entry| entry.from.is_none()) {
-        let same = |message: &Message| {
-            message.role == entry.message.role && message.parts == entry.message.parts
-        };
-        if let Some(found) = free.iter().position(|(_, message)| same(message)) {
-            entry.from = Some(free.remove(found).0);
+    let mut free: HashMap<String, VecDeque<usize>> = HashMap::new();
+    for at in positions.iter().filter(|at| !used.contains(at)) {
+        if let Some(message) = conversation.messages.get(*at) {
+            free.entry(said(message)).or_default().push_back(*at);
         }
     }
+    for entry in sent.iter_mut().filter(|entry| entry.from.is_none()) {
+        let same = free.get_mut(&said(&entry.message));
+        entry.from = same.and_then(VecDeque::pop_front);
+    }
     sent
+}
+
+/// What a message says, apart from where its outputs are stored.
+fn said(message: &Message) -> String {
+    let mut parts = message.parts.clone();
+    for part in &mut parts {
+        if let Part::Output(output) = part {
+            output.stored = None;
+            output.tool = None;
+        }
+    }
+    format!("{} {parts:?}", message.role.as_str())
 }
 
 fn tools(conversation: &Conversation) -> Measure {
@@ -201,6 +227,37 @@ fn tools(conversation: &Conversation) -> Measure {
         measure += Measure::of_text(tool.as_str());
     }
     measure
+}
+
+/// Tells a model in the summary how to read refs if it has no tool for it: most clients have
+/// none, and a log does not say.
+fn tell_how_to_read(sent: &mut [Sent], conversation: &Conversation, command: &str) {
+    let has_tool = |name: &str| {
+        conversation
+            .tools
+            .iter()
+            .any(|tool| tool.as_str().contains(name))
+    };
+    if has_tool(READ) {
+        return;
+    }
+    let is_summary =
+        |entry: &&mut Sent| entry.from.is_none() && entry.message.meta.kind == Some(Kind::Summary);
+    let Some(summary) = sent.iter_mut().find(is_summary) else {
+        return;
+    };
+    let message = Arc::make_mut(&mut summary.message);
+    let text = message.parts.iter_mut().rev().find_map(|part| match part {
+        Part::Text(text) => Some(&mut text.text),
+        _ => None,
+    });
+    if let Some(text) = text {
+        let _ = write!(
+            text,
+            "\n[Refs are read with {READ} where there is such a tool, else with the command: \
+             {command} REF]"
+        );
+    }
 }
 
 fn shortened(sent: &[Sent]) -> Vec<Ref> {

@@ -1,6 +1,7 @@
 //! `trimtab compact`: a recorded conversation, compacted, in the form that it was read in.
 
 mod carried;
+mod next_steps;
 mod report;
 mod summariser;
 mod target;
@@ -9,19 +10,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trimtab::config::Config;
-use trimtab::store::Store;
+use trimtab::store::{FolderStore, Store};
 use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::splice::Sent;
 use trimtab_wire::transcript::{Conversation, Form, Reader, write};
 
 use self::carried::{Carried, Wishes};
+use self::next_steps::{Compacted, read_command};
 use self::report::Report;
 use self::summariser::Summariser;
 use crate::args::Common;
 use crate::exit::Failure;
 use crate::ui::{Terminal, number};
 use crate::verbs::inspect::unreadable;
-use crate::verbs::output::place::{Place, session_id};
+use crate::verbs::output::place::session_id;
 use crate::{catalogue, settings, source};
 
 /// What `trimtab compact` takes.
@@ -45,6 +47,9 @@ pub struct Args {
     /// The model that writes the summary; without one it is put together from the conversation
     #[arg(long, short, value_name = "MODEL")]
     pub model: Option<String>,
+    /// Where that model is served; by its maker, or where the environment says, if not given
+    #[arg(long, value_name = "URL", requires = "model")]
+    pub base_url: Option<String>,
     /// The window that the result has to fit, in tokens (200000, 200k, 1M)
     #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub window: Option<u64>,
@@ -86,18 +91,20 @@ are wrong. The fields of --json are described in docs/compact.md.";
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     let config = settings::load(common, &named(args))?;
-    let summariser = Summariser::new(args.model.as_deref(), &config)?;
+    let summariser = Summariser::new(args.model.as_deref(), args.base_url.as_deref(), &config)?;
     target::check(&args.file, &args.output, args.force)?;
     let name = source::name(&args.file);
     let original = read(args, terminal)?;
     let conversations = conversations(&name, &original, terminal)?;
-    let (store, place) = open_store(common, &config)?.into_parts();
+    let (store, place, is_own) = open_store(common, &config)?;
+    let own_place = is_own.then_some(place.as_path());
     let mut run = Run {
         args,
         config: &config,
         summariser: &summariser,
         catalogue: catalogue::load()?,
         place: &place,
+        own_place,
         store: Arc::new(store),
     };
     let mut carried = Vec::new();
@@ -114,7 +121,17 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         .into_iter()
         .zip(&conversations)
         .map(|(carried, conversation)| {
-            Report::new(&name, &args.output, &place, conversation, carried)
+            let next = Compacted {
+                form: conversation.form,
+                id: conversation.id.as_deref(),
+                file: &args.file,
+                output: &args.output,
+                session: carried.session.as_str(),
+                store: own_place,
+                original: &original,
+            };
+            let steps = next.steps();
+            Report::new(&name, &args.output, &place, conversation, carried).with_steps(steps)
         });
     report::print(&reports.collect::<Vec<_>>(), args, common, terminal)
 }
@@ -160,10 +177,13 @@ fn conversations(
     Ok(all)
 }
 
-fn open_store(common: &Common, config: &Config) -> Result<Place, Failure> {
+/// The store, where it is, and whether that is another place than the default one.
+fn open_store(common: &Common, config: &Config) -> Result<(FolderStore, PathBuf, bool), Failure> {
     let mut args = common.store.clone();
     args.store = args.store.or_else(|| config.store.clone());
-    args.make()
+    let is_own = args.store.is_some();
+    let (store, place) = args.make()?.into_parts();
+    Ok((store, place, is_own))
 }
 
 /// One run of the verb.
@@ -173,6 +193,8 @@ struct Run<'a> {
     summariser: &'a Summariser,
     catalogue: Catalogue,
     place: &'a Path,
+    /// The same, if it is not the default one.
+    own_place: Option<&'a Path>,
     store: Arc<dyn Store>,
 }
 
@@ -183,14 +205,16 @@ impl Run<'_> {
         conversation: &Conversation,
         original: &[u8],
     ) -> Result<Carried, Failure> {
+        let name = self.session_name(number, conversation);
         let wishes = Wishes {
             policy: self.config.policy.clone(),
             limits: self.limits(conversation)?,
             must_fit: self.args.window.is_some(),
             instructions: self.args.instructions.clone().unwrap_or_default(),
             keep_turns: self.args.keep_turns,
+            read_command: read_command(&name, self.own_place),
         };
-        let id = session_id(&self.session_name(number, conversation))?;
+        let id = session_id(&name)?;
         // The whole file is kept once, with the first of its conversations.
         let original = (number == 0).then_some(original);
         let compacted = carried::compact(

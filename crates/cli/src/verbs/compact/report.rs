@@ -37,6 +37,10 @@ pub(super) struct Report {
     audit: Option<Audit>,
     originals: Originals,
     notes: Vec<String>,
+    /// What to do with the file, as commands for people.
+    next_steps: Vec<String>,
+    #[serde(skip)]
+    read_command: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -103,7 +107,15 @@ impl Report {
                 outputs: ids(&carried.shortened),
             },
             notes: carried.notes.into_iter().chain(warning).collect(),
+            next_steps: Vec::new(),
+            read_command: carried.read_command,
         }
+    }
+
+    /// The same with what to do next.
+    pub(super) fn with_steps(mut self, steps: Vec<String>) -> Self {
+        self.next_steps = steps;
+        self
     }
 
     fn text(&self) -> String {
@@ -122,7 +134,12 @@ impl Report {
             &format!("{} -> {} ({less} less)", tokens.0, tokens.1),
         );
         let (before, after) = (self.messages_before, self.messages_after);
-        let replaced = format!("{} replaced", self.messages_replaced);
+        let left_out = match self.summary {
+            Some(_) => "replaced",
+            // A message that only repeats another one goes without a summary.
+            None => "left out",
+        };
+        let replaced = format!("{} {left_out}", self.messages_replaced);
         let shorter = counted(self.outputs_shortened, "output");
         line(
             "messages",
@@ -131,7 +148,7 @@ impl Report {
         line(
             "summary",
             match self.summary {
-                None => "none: there was nothing to replace",
+                None => "none: no round was replaced",
                 Some("model") => "written by the model",
                 Some(_) => "put together without a model",
             },
@@ -155,6 +172,9 @@ impl Report {
         );
         for note in &self.notes {
             line("note", note);
+        }
+        for (at, step) in self.next_steps.iter().enumerate() {
+            line(if at == 0 { "next" } else { "" }, step);
         }
         text
     }
@@ -204,10 +224,7 @@ pub(super) fn print(
         }
     }
     if let Some(report) = reports.first().filter(|_| !common.json) {
-        let session = visible(&report.originals.session);
-        terminal.note(&format!(
-            "read one: trimtab output read --session '{session}' REF"
-        ));
+        terminal.note(&visible(&format!("read one: {} REF", report.read_command)));
     }
     Ok(())
 }

@@ -18,10 +18,14 @@ use crate::{catalogue, model, settings};
 pub(super) struct Summariser(Option<Model>);
 
 impl Summariser {
-    /// The model that was named, by flag or in the settings.
-    pub(super) fn new(named: Option<&str>, config: &Config) -> Result<Self, Failure> {
+    /// The model that was named, by flag or in the settings, and where it is served.
+    pub(super) fn new(
+        named: Option<&str>,
+        base_url: Option<&str>,
+        config: &Config,
+    ) -> Result<Self, Failure> {
         let set = Some(config.policy.compaction.model.as_str()).filter(|name| !name.is_empty());
-        let opened = named.or(set).map(|name| open(name, config));
+        let opened = named.or(set).map(|name| open(name, base_url, config));
         opened.transpose().map(Self)
     }
 
@@ -46,12 +50,13 @@ impl Summariser {
     }
 }
 
-fn open(name: &str, config: &Config) -> Result<Model, Failure> {
+fn open(name: &str, base_url: Option<&str>, config: &Config) -> Result<Model, Failure> {
     if let Some(script) = model::script(name)? {
         return Ok(Model::new(Client::new(script.writes_summaries()), name));
     }
     let wanted = Wanted {
         name,
+        base_url,
         ..Wanted::default()
     };
     model::find(&wanted, &catalogue::load()?, settings::outgoing(config)?)

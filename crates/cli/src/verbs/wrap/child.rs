@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 
 use tokio::process::{Child, Command};
 
@@ -32,6 +32,17 @@ pub(super) async fn run(
             signal = signals.next() => hand_on(&child, signal),
         }
     }
+}
+
+/// What a command prints with these arguments; none if it fails.
+pub(super) fn printed(name: &OsStr, args: &[&str]) -> Option<String> {
+    let mut command = std::process::Command::new(name);
+    for secret in handover::own_secrets() {
+        command.env_remove(secret);
+    }
+    let output = command.args(args).stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then_some(text)
 }
 
 fn failed(name: &OsStr, error: &io::Error) -> Failure {

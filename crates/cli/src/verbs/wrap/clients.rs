@@ -1,16 +1,20 @@
-//! How each client is pointed at the proxy: by its environment or its flags, never by a file.
+//! The clients that are known, and how each is pointed at the proxy: by its environment, its
+//! flags or a temporary file, never by a change to a file of its own.
 
+use std::ffi::OsString;
 use std::path::Path;
 
-use serde_json::json;
 use trimtab::provider::Provider;
 use trimtab_proxy::Upstream;
 
+use super::codex::codex;
+use super::continue_dev::continue_dev;
+use super::files::{cline, droid, pi, qwen_models, vibe};
+use super::opencode::opencode;
+use super::setup::{Setup, Surroundings, URL};
 use crate::exit::Failure;
 use crate::proxy::destinations::GEMINI;
 
-/// What stands for the proxy's address.
-const URL: &str = "{url}";
 /// The path under which Gemini's own interface is reached; it passes through, because we do not
 /// speak it.
 const GEMINI_PATH: &str = "/gemini";
@@ -23,114 +27,205 @@ const BASES: [(&str, Provider); 4] = [
     ("OPENAI_BASE_URL", Provider::OpenAi),
     ("OPENAI_API_BASE", Provider::OpenAi),
 ];
+/// Variables that make Claude Code speak to a cloud whose interface we do not know.
+const CLAUDE_CLOUDS: [&str; 3] = [
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_USE_FOUNDRY",
+];
 
-/// How a client is run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Setup {
-    /// Variables to set.
-    pub(super) env: Vec<(String, String)>,
-    /// Arguments to put before the user's own.
-    pub(super) args: Vec<String>,
-    /// Where the proxy sends requests, where nothing else says so.
-    pub(super) upstreams: Vec<Upstream>,
+/// How a client is pointed at the proxy.
+#[derive(Clone, Copy)]
+enum WrapWay {
+    /// It always can be.
+    Sure(fn(&Surroundings<'_>, &mut Setup)),
+    /// It cannot be where it has no address that could be changed.
+    Unsure(fn(&Surroundings<'_>, &mut Setup) -> Result<(), Failure>),
 }
 
-/// How the client `command` is run; `asked` are variables that the user wants set instead,
-/// `variable` gives those that are set now.
+/// A client that is known.
+pub(super) struct KnownClient {
+    /// Its command.
+    pub(super) command: &'static str,
+    /// How it is pointed at the proxy, for people.
+    pub(super) how: &'static str,
+    way: WrapWay,
+}
+
+/// Every client that is known.
+pub(super) const CLIENTS: [KnownClient; 12] = [
+    client(
+        "claude",
+        "ANTHROPIC_BASE_URL, or --settings where its own settings name an address",
+        WrapWay::Unsure(claude),
+    ),
+    client(
+        "codex",
+        "-c openai_base_url; its own provider, if config.toml names one",
+        WrapWay::Unsure(codex),
+    ),
+    client(
+        "opencode",
+        "OPENCODE_CONFIG_CONTENT, with every provider that has an address",
+        WrapWay::Sure(opencode),
+    ),
+    client(
+        "gemini",
+        "GOOGLE_GEMINI_BASE_URL; its requests pass as they are",
+        WrapWay::Sure(gemini),
+    ),
+    client(
+        "qwen",
+        "the four variables below; a temporary file for models in its settings",
+        WrapWay::Sure(qwen),
+    ),
+    client("aider", "the four variables below", WrapWay::Sure(any)),
+    client(
+        "pi",
+        "--extension with a temporary file, for every provider of models.json too",
+        WrapWay::Sure(pi),
+    ),
+    client(
+        "copilot",
+        "COPILOT_PROVIDER_BASE_URL, which has to be set",
+        WrapWay::Unsure(copilot),
+    ),
+    client(
+        "cline",
+        "CLINE_PROVIDER_SETTINGS_PATH with a temporary copy",
+        WrapWay::Unsure(cline),
+    ),
+    client(
+        "cn",
+        "--config with a temporary copy (Continue)",
+        WrapWay::Unsure(continue_dev),
+    ),
+    client(
+        "droid",
+        "--settings with a temporary copy of your custom models",
+        WrapWay::Unsure(droid),
+    ),
+    client(
+        "vibe",
+        "VIBE_PROVIDERS, with the providers of config.toml",
+        WrapWay::Unsure(vibe),
+    ),
+];
+
+const fn client(command: &'static str, how: &'static str, way: WrapWay) -> KnownClient {
+    KnownClient { command, how, way }
+}
+
+/// How the client `command` is run; `asked` are variables that the user wants set instead.
 pub(super) fn setup(
     command: &str,
+    rest: &[OsString],
     asked: &[String],
-    variable: impl Fn(&str) -> Option<String>,
+    around: &Surroundings<'_>,
 ) -> Result<Setup, Failure> {
     let name = Path::new(command).file_stem();
     let name = name.and_then(|name| name.to_str()).unwrap_or(command);
-    let mut setup = if asked.is_empty() {
-        known(name, &variable)
-    } else {
-        Setup {
-            env: asked
-                .iter()
-                .map(|text| parse(text))
-                .collect::<Result<_, _>>()?,
-            ..Setup::default()
-        }
+    let mut setup = Setup {
+        rest: rest.to_vec(),
+        ..Setup::default()
     };
-    setup.upstreams.extend(upstreams(&variable));
+    if asked.is_empty() {
+        let known = CLIENTS.iter().find(|client| client.command == name);
+        match known.map_or(WrapWay::Sure(any), |client| client.way) {
+            WrapWay::Sure(way) => way(around, &mut setup),
+            WrapWay::Unsure(way) => way(around, &mut setup)?,
+        }
+    } else {
+        let pairs: Result<_, _> = asked.iter().map(|text| parse(text)).collect();
+        setup.env = pairs?;
+    }
+    setup.upstreams.extend(upstreams(around));
     Ok(setup)
 }
 
-fn known(name: &str, variable: &impl Fn(&str) -> Option<String>) -> Setup {
-    let openai = format!("{URL}/v1");
-    let env = |pairs: &[(&str, &str)]| Setup {
-        env: pairs
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
-        ..Setup::default()
-    };
-    match name {
-        "claude" => env(&[("ANTHROPIC_BASE_URL", URL)]),
-        "codex" => Setup {
-            args: codex(&openai, variable("OPENAI_API_KEY").is_some()),
-            ..Setup::default()
-        },
-        "opencode" => env(&[("OPENCODE_CONFIG_CONTENT", &opencode(&openai))]),
-        "gemini" => Setup {
-            upstreams: vec![gemini(variable)],
-            ..env(&[(GEMINI_VARIABLE, &format!("{URL}{GEMINI_PATH}"))])
-        },
-        // A client reads whichever it knows: all of them must lead to us.
-        _ => env(&BASES.map(|(name, provider)| match provider {
-            Provider::Anthropic => (name, URL),
-            Provider::OpenAi => (name, openai.as_str()),
-        })),
+/// A client reads whichever it knows: all of them must lead to us.
+fn any(_: &Surroundings<'_>, setup: &mut Setup) {
+    for (name, provider) in BASES {
+        match provider {
+            Provider::Anthropic => setup.set(name, URL),
+            Provider::OpenAi => setup.set(name, &format!("{URL}/v1")),
+        }
     }
 }
 
-/// A provider of its own for Codex, which reads no variable for its base address.
-fn codex(base: &str, has_key: bool) -> Vec<String> {
-    let mut settings = vec![
-        r#"model_provider="trimtab""#.to_owned(),
-        r#"model_providers.trimtab.name="trimtab""#.to_owned(),
-        format!("model_providers.trimtab.base_url=\"{base}\""),
-        r#"model_providers.trimtab.wire_api="responses""#.to_owned(),
-    ];
-    settings.push(if has_key {
-        r#"model_providers.trimtab.env_key="OPENAI_API_KEY""#.to_owned()
-    } else {
-        "model_providers.trimtab.requires_openai_auth=true".to_owned()
-    });
-    let flags = settings.into_iter();
-    flags
-        .flat_map(|setting| ["-c".to_owned(), setting])
-        .collect()
+fn qwen(around: &Surroundings<'_>, setup: &mut Setup) {
+    any(around, setup);
+    qwen_models(around, setup);
 }
 
-/// Settings for opencode, which lays them over those of its files.
-fn opencode(openai: &str) -> String {
-    let at = |url: &str| json!({"options": {"baseURL": url}});
-    json!({"provider": {"anthropic": at(openai), "openai": at(openai)}}).to_string()
+fn claude(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+    if let Some(cloud) = CLAUDE_CLOUDS.into_iter().find(|name| around.is_set(name)) {
+        return Err(Failure::input(
+            format!("claude uses a cloud whose interface the proxy does not speak: {cloud} is set"),
+            format!("unset {cloud} to use Anthropic's own interface or a gateway that speaks it"),
+        ));
+    }
+    setup.set("ANTHROPIC_BASE_URL", URL);
+    // What its settings name counts more than the environment, the last of these most.
+    let home = around.folder("CLAUDE_CONFIG_DIR", ".claude");
+    let files = [
+        home.join("settings.json"),
+        ".claude/settings.json".into(),
+        ".claude/settings.local.json".into(),
+    ];
+    let named = files.iter().rev().find_map(|file| {
+        let address = around
+            .json(file)?
+            .pointer("/env/ANTHROPIC_BASE_URL")?
+            .clone();
+        Some((file, address.as_str()?.to_owned()))
+    });
+    if let Some((file, base)) = named {
+        let address = setup.redirect(around, &base, &file.display().to_string());
+        let settings = serde_json::json!({"env": {"ANTHROPIC_BASE_URL": address}});
+        setup.pass(["--settings", &settings.to_string()]);
+    }
+    Ok(())
 }
 
 /// Gemini under its path.
-fn gemini(variable: &impl Fn(&str) -> Option<String>) -> Upstream {
-    let set = variable(GEMINI_VARIABLE).filter(|url| !url.is_empty());
+fn gemini(around: &Surroundings<'_>, setup: &mut Setup) {
+    setup.set(GEMINI_VARIABLE, &format!("{URL}{GEMINI_PATH}"));
+    let set = (around.variable)(GEMINI_VARIABLE);
     let (name, url) = match &set {
         Some(url) => (GEMINI_VARIABLE, url.as_str()),
         None => ("gemini", GEMINI),
     };
-    Upstream {
+    setup.upstreams.push(Upstream {
         prefix: GEMINI_PATH.to_owned(),
         ..Upstream::new(name, url)
-    }
+    });
+}
+
+fn copilot(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+    let name = "COPILOT_PROVIDER_BASE_URL";
+    let Some(base) = (around.variable)(name) else {
+        return Err(Failure::input(
+            "copilot uses GitHub's own models, which do not go through a proxy",
+            format!(
+                "for a model of your own set {name}, COPILOT_PROVIDER_TYPE (openai or anthropic), \
+                 COPILOT_PROVIDER_API_KEY and COPILOT_MODEL; 'copilot help providers' tells more"
+            ),
+        ));
+    };
+    let address = setup.redirect(around, &base, name);
+    setup.set(name, &address);
+    // Conversations are managed over HTTP only.
+    setup.set("COPILOT_PROVIDER_TRANSPORT", "http");
+    Ok(())
 }
 
 /// Where the environment sends requests now: there the proxy sends them, too.
-fn upstreams(variable: &impl Fn(&str) -> Option<String>) -> Vec<Upstream> {
+fn upstreams(around: &Surroundings<'_>) -> Vec<Upstream> {
     let set = |provider: Provider| {
         let names = BASES.into_iter().filter(|(_, of)| *of == provider);
         let mut urls = names.filter_map(|(name, _)| {
-            let url = variable(name).filter(|url| !url.is_empty())?;
+            let url = (around.variable)(name)?;
             Some(Upstream::new(name, url).for_dialects(provider.dialects().iter().copied()))
         });
         urls.next()
@@ -151,105 +246,5 @@ fn parse(text: &str) -> Result<(String, String), Failure> {
     }
 }
 
-impl Setup {
-    /// The same for a proxy at `url`.
-    pub(super) fn at(mut self, url: &str) -> Self {
-        for (_, value) in &mut self.env {
-            *value = value.replace(URL, url);
-        }
-        for value in &mut self.args {
-            *value = value.replace(URL, url);
-        }
-        self
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(command: &str, set: &[(&str, &str)]) -> Setup {
-        let variable = |name: &str| {
-            let found = set.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_owned())
-        };
-        setup(command, &[], variable)
-            .unwrap()
-            .at("http://127.0.0.1:9")
-    }
-
-    #[test]
-    fn clients_are_known_by_name_wherever_they_are() {
-        for command in ["claude", "/usr/local/bin/claude", "claude.exe"] {
-            let setup = of(command, &[]);
-            let expected = (
-                "ANTHROPIC_BASE_URL".to_owned(),
-                "http://127.0.0.1:9".to_owned(),
-            );
-            assert_eq!(setup.env, [expected], "{command}");
-            let urls: Vec<&str> = setup.upstreams.iter().map(|one| one.url.as_str()).collect();
-            assert_eq!(
-                urls,
-                ["https://api.anthropic.com", "https://api.openai.com"]
-            );
-        }
-        let codex = of("codex", &[("OPENAI_API_KEY", "k")]);
-        assert!(
-            codex.args.contains(
-                &r#"model_providers.trimtab.base_url="http://127.0.0.1:9/v1""#.to_owned()
-            )
-        );
-        assert!(codex.args.iter().any(|arg| arg.contains("OPENAI_API_KEY")));
-        assert!(!codex.args.iter().any(|arg| arg.contains("=\"k\"")));
-        let opencode = of("opencode", &[]);
-        let config: serde_json::Value = serde_json::from_str(&opencode.env[0].1).unwrap();
-        assert_eq!(
-            config["provider"]["openai"]["options"]["baseURL"],
-            "http://127.0.0.1:9/v1"
-        );
-    }
-
-    #[test]
-    fn any_command_gets_what_the_libraries_read() {
-        let names: Vec<String> = of("python3", &[])
-            .env
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
-        assert_eq!(names, BASES.map(|(name, _)| name));
-        let asked = ["MY_URL={url}/x".to_owned()];
-        let setup = setup("python3", &asked, |_| None).unwrap().at("http://h");
-        assert_eq!(setup.env, [("MY_URL".to_owned(), "http://h/x".to_owned())]);
-        assert!(super::setup("python3", &["oops".to_owned()], |_| None).is_err());
-    }
-
-    #[test]
-    fn an_address_that_is_set_becomes_the_upstream() {
-        let urls = |command: &str, set: &[(&str, &str)]| {
-            let upstreams = of(command, set).upstreams.into_iter();
-            upstreams.map(|one| one.url).collect::<Vec<_>>()
-        };
-        let anthropic = Provider::Anthropic.url();
-        let gateway = [("ANTHROPIC_BASE_URL", "https://gw.example/anthropic/")];
-        assert_eq!(
-            urls("claude", &gateway),
-            ["https://gw.example/anthropic/", Provider::OpenAi.url()]
-        );
-        for name in ["OPENAI_API_BASE", "OPENAI_BASE_URL"] {
-            let local = [(name, "http://127.0.0.1:11434/v1")];
-            assert_eq!(
-                urls("aider", &local),
-                [anthropic, "http://127.0.0.1:11434/v1"]
-            );
-        }
-        let google = [("GOOGLE_GEMINI_BASE_URL", "https://gw.example/google")];
-        assert_eq!(
-            urls("gemini", &google),
-            [
-                "https://gw.example/google",
-                anthropic,
-                Provider::OpenAi.url()
-            ]
-        );
-    }
-}
+mod tests;

@@ -2,13 +2,21 @@
 
 mod child;
 mod clients;
+mod codex;
+mod continue_dev;
+mod files;
+mod opencode;
+mod setup;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 
 use serde_json::json;
 
-use self::clients::{Setup, setup};
+use self::clients::{CLIENTS, KnownClient, setup};
+use self::setup::{Setup, Surroundings};
 use crate::args::Common;
 use crate::catalogue;
 use crate::exit::Failure;
@@ -25,13 +33,16 @@ pub struct Args {
     /// Set NAME for the client; {url} stands for the proxy's address. May be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
+    /// Show the clients that are known, and how each is pointed at the proxy
+    #[arg(long)]
+    pub list: bool,
     /// How the proxy works.
     #[command(flatten)]
     pub proxy: ProxyArgs,
     /// The client and its arguments
     #[arg(
         value_name = "CLIENT [ARGS]",
-        required = true,
+        required_unless_present = "list",
         trailing_var_arg = true,
         allow_hyphen_values = true
     )]
@@ -46,12 +57,13 @@ Starts a proxy on a free port of this machine, points the client at it by enviro
 runs it in the foreground with its terminal, and tells at the end in one line what was saved. \
 No file of the client is changed, and the proxy ends with it. The exit code is the client's.
 
-Known are claude, codex, opencode and gemini. Any other command, such as aider, gets \
-ANTHROPIC_BASE_URL, ANTHROPIC_API_BASE, OPENAI_BASE_URL and OPENAI_API_BASE, which the libraries \
-read; or what --env says, and nothing else.
+Known are claude, codex, opencode, gemini, qwen, aider, pi, copilot, cline, cn (Continue), droid \
+and vibe; --list shows how each is pointed at the proxy. Any other command gets ANTHROPIC_BASE_URL, \
+ANTHROPIC_API_BASE, OPENAI_BASE_URL and OPENAI_API_BASE, which the libraries read; or what --env \
+says, and nothing else.
 
-If ANTHROPIC_BASE_URL, OPENAI_BASE_URL, or another variable that the client reads is set already, \
-the proxy sends requests there, unless --upstream or the settings say otherwise. Where they go is \
+If one of these variables is set already, or settings of the client name an address, the proxy \
+sends requests there, unless --upstream or the settings of trimtab say otherwise. Where they go is \
 told at the start if it is not the provider's own address.
 
 Options for trimtab stand before the client; all that follows it belongs to the client.";
@@ -63,11 +75,15 @@ Examples:
   trimtab wrap --preset refs codex exec \"fix the failing test\"
   trimtab wrap --observe claude -p \"what does this repository do?\"
   trimtab wrap --env OPENAI_BASE_URL={url}/v1 python agent.py
+  trimtab wrap --list
 
 Exit codes: the client's own; 127 if it is not there, 1 and 2 as everywhere before it starts.";
 
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    if args.list {
+        return list(common, terminal);
+    }
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut resolved = resolve(&args.proxy, Some(listen), common)?;
     // It is private: nobody else is told its address.
@@ -75,8 +91,8 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     let (name, rest) = args.command.split_first().ok_or_else(no_client)?;
     let mut savings = Savings::new(catalogue::load()?);
     let code = block_on(async {
-        let client = name.to_string_lossy();
-        let plan = setup(&client, &args.env, |name| std::env::var(name).ok())?;
+        let has_upstreams = !resolved.proxy.upstreams.is_empty();
+        let plan = planned(name, rest, &args.env, has_upstreams)?;
         if resolved.proxy.upstreams.is_empty() {
             resolved.proxy.upstreams.clone_from(&plan.upstreams);
             resolved.upstreams_from = None;
@@ -89,12 +105,10 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
             // Before the client has the terminal.
             terminal.warn(&notice);
         }
-        let Setup { env, args: own, .. } = plan.at(&format!("http://{}", running.address()));
-        let code = child::run(
-            name,
-            own.iter().map(OsString::from).chain(rest.iter().cloned()),
-            env,
-        );
+        // The folder with temporary files is there until the client has ended.
+        let (plan, _folder) = plan.at(&format!("http://{}", running.address()))?;
+        let own = plan.args.into_iter().map(OsString::from);
+        let code = child::run(name, own.chain(plan.rest), plan.env);
         tokio::pin!(code);
         let code = loop {
             tokio::select! {
@@ -120,6 +134,44 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     } else {
         Err(Failure::Child(code))
     }
+}
+
+/// How the client is run, with what it finds on this machine.
+fn planned(
+    name: &OsStr,
+    rest: &[OsString],
+    asked: &[String],
+    has_upstreams: bool,
+) -> Result<Setup, Failure> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let read = |path: &Path| std::fs::read_to_string(path).ok();
+    let ask = |args: &[&str]| child::printed(name, args);
+    let around = Surroundings {
+        variable: &variable,
+        read: &read,
+        ask: &ask,
+        has_upstreams,
+    };
+    setup(&name.to_string_lossy(), rest, asked, &around)
+}
+
+/// Shows the clients that are known.
+fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    let line = |client: &KnownClient| {
+        let (command, how) = (client.command, client.how);
+        if common.json {
+            visible_json(&json!({"client": command, "how": how})) + "\n"
+        } else {
+            format!("{command:<10}{how}\n")
+        }
+    };
+    let mut text: String = CLIENTS.iter().map(line).collect();
+    if !common.json {
+        text +=
+            "any other ANTHROPIC_BASE_URL, ANTHROPIC_API_BASE, OPENAI_BASE_URL, OPENAI_API_BASE\n";
+    }
+    terminal.out().write_all(text.as_bytes())?;
+    Ok(())
 }
 
 fn no_client() -> Failure {

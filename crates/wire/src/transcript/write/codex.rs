@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use trimtab_model::{Message, Output, Part, RawJson, Role};
 
 use super::patch::{Patch, copied};
-use super::pen::{Names, New, Pen};
+use super::pen::{Names, New, Pen, name};
 use crate::json::{self, Fields, quoted, string, type_of};
 use crate::responses::{write_input, write_instructions};
 use crate::transcript::own;
@@ -51,6 +51,8 @@ fn show_entry(entry: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
     }
 }
 
+/// The lines of a message. They have no `ordinal`: between two lines that stay there is often
+/// no free one, and Codex reads lines without it, as its older versions wrote them.
 fn lines(new: &New<'_>) -> Vec<String> {
     if let Some(text) = write_instructions(std::slice::from_ref(new.message)) {
         return vec![instructions(new, &text)];
@@ -63,8 +65,25 @@ fn lines(new: &New<'_>) -> Vec<String> {
             .maybe(own::FIELD, own::mark(new.message))
             .end()
     };
-    let entries = write_input(std::slice::from_ref(new.message));
+    let entries = write_input(&[as_codex_spells_it(new, &fields)]);
     entries.iter().map(|entry| line(entry.as_str())).collect()
+}
+
+/// The message with its content as a list of parts: Codex passes over a line whose message has
+/// plain text there. A message of ours gets an id where the others have one.
+fn as_codex_spells_it(new: &New<'_>, line: &Fields<'_>) -> Message {
+    let mut message = new.message.clone();
+    if message.role == Role::Tool {
+        return message;
+    }
+    message.meta.content_list = true;
+    let near = line.fields("payload").unwrap_or_default();
+    if !new.is_old() && message.role != Role::Assistant && near.has("id") {
+        let id = format!("msg_{}", name(new.like(), new.number, new.message));
+        let id = RawJson::of(&id);
+        message.meta.extra.push(("id".to_owned(), id));
+    }
+    message
 }
 
 /// The line that says what the session is, with other instructions.

@@ -17,6 +17,17 @@ const ANSWER: [&str; 4] = [
     "toolRequests",
 ];
 
+/// What is written anew where the system or the user speaks.
+const SAID: [&str; 4] = ["content", "transformedContent", "role", "parentToolCallId"];
+/// What is written anew at the end of a call.
+const COMPLETE: [&str; 5] = [
+    "toolCallId",
+    "success",
+    "result",
+    "error",
+    "parentToolCallId",
+];
+
 /// Spells lines of a session.
 #[derive(Default)]
 pub(super) struct Copilot {
@@ -67,18 +78,14 @@ impl Copilot {
             Role::Tool => {
                 let outputs = new.message.outputs();
                 outputs
-                    .map(|output| ("tool.execution_complete", complete(output)))
+                    .map(|output| ("tool.execution_complete", complete(output, &data)))
                     .collect()
             }
-            role => {
-                let system = role == Role::System;
-                let name = if system {
-                    "system.message"
-                } else {
-                    "user.message"
-                };
-                vec![(name, Object::new().text("content", &new.message.text()))]
-            }
+            Role::System => vec![("system.message", said(new, &data).text("role", "system"))],
+            Role::User => vec![(
+                "user.message",
+                said(new, &data).maybe("messageId", new_id(new)),
+            )],
         };
         let lines = datas.into_iter().enumerate();
         let lines = lines.map(|(at, (type_name, object))| {
@@ -122,6 +129,27 @@ impl Copilot {
     }
 }
 
+/// What the system or the user said, with the other fields that stood beside it.
+fn said(new: &New<'_>, data: &Fields<'_>) -> Object {
+    let own = if new.is_old() && data.has("content") {
+        data.clone()
+    } else {
+        Fields::default()
+    };
+    let is_written = |name: &str| SAID.contains(&name);
+    let text = new.message.text();
+    let sent = own.has("transformedContent").then(|| quoted(&text));
+    copied(&own, |name| !is_written(name))
+        .text("content", &text)
+        .maybe("transformedContent", sent)
+}
+
+/// The id of a message of ours; one that stood in the file has its own.
+fn new_id(new: &New<'_>) -> Option<String> {
+    let made = || quoted(&name(new.like(), new.number, new.message));
+    (!new.is_old()).then(made)
+}
+
 fn answer(new: &New<'_>, data: &Fields<'_>) -> Object {
     let message: &Message = new.message;
     let thought = message.parts.iter().find_map(|part| match part {
@@ -160,9 +188,14 @@ fn request(call: &Call) -> String {
         .end()
 }
 
-fn complete(output: &Output) -> Object {
+/// The end of a call, with the other fields of the line if that was the same call's.
+fn complete(output: &Output, data: &Fields<'_>) -> Object {
     let result = Object::new().text("content", &output.text()).end();
-    Object::new()
+    let same = data
+        .text("toolCallId")
+        .is_some_and(|id| id == output.call_id.as_str());
+    let is_kept = |name: &str| !COMPLETE.contains(&name);
+    copied(data, |name| same && data.has("success") && is_kept(name))
         .text("toolCallId", &output.call_id)
         .raw("success", if output.is_error { "false" } else { "true" })
         .raw("result", &result)

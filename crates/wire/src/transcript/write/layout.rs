@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trimtab_model::{Message, Output, Part, Role};
+use trimtab_model::{Message, Output, Part, Role, work};
 
 use super::pen::{Names, New, Pen};
 use crate::splice::Sent;
@@ -209,6 +209,8 @@ impl<'a> Plan<'a> {
                 message: &entry.message,
                 units: units.map(|at| unit(*at)).collect(),
                 near: last.map(unit),
+                is_last: before == END,
+                has_moved: entry.from.is_some() && stays.is_none(),
                 number,
             };
             // An output that is written with its call waits for it.
@@ -276,25 +278,37 @@ fn is_sent(count: usize, sent: &[Sent]) -> Vec<bool> {
 
 /// For each message, the first one that it shares a unit with, directly or through others.
 fn groups(units: &[Vec<usize>]) -> Vec<usize> {
-    let mut group: Vec<usize> = Vec::with_capacity(units.len());
+    let mut before: Vec<usize> = (0..units.len()).collect();
     let mut of_unit: HashMap<usize, usize> = HashMap::new();
     for (message, units) in units.iter().enumerate() {
-        let shared = units.iter().filter_map(|unit| of_unit.get(unit)).copied();
-        let own = shared.clone().min().unwrap_or(message);
-        let merged: Vec<usize> = shared.filter(|other| *other != own).collect();
-        if !merged.is_empty() {
-            let join = |group: &mut usize| {
-                if merged.contains(group) {
-                    *group = own;
-                }
-            };
-            group.iter_mut().for_each(join);
-            of_unit.values_mut().for_each(join);
+        for unit in units {
+            let other = *of_unit.entry(*unit).or_insert(message);
+            let (one, two) = (first_of(&mut before, other), first_of(&mut before, message));
+            if let Some(later) = before.get_mut(one.max(two)) {
+                *later = one.min(two);
+            }
         }
-        group.push(own);
-        of_unit.extend(units.iter().map(|unit| (*unit, own)));
     }
-    group
+    (0..units.len())
+        .map(|message| first_of(&mut before, message))
+        .collect()
+}
+
+/// Follows `before` to the first message of a group. The way is made shorter for the next time.
+fn first_of(before: &mut [usize], message: usize) -> usize {
+    let mut at = message;
+    loop {
+        work::step(1);
+        let next = before.get(at).copied().unwrap_or(at);
+        if next == at {
+            return at;
+        }
+        let over = before.get(next).copied().unwrap_or(next);
+        if let Some(way) = before.get_mut(at) {
+            *way = over;
+        }
+        at = over;
+    }
 }
 
 /// The outputs that are shown otherwise than they came; none if more than that changed.

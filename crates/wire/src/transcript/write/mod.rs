@@ -13,6 +13,7 @@ mod layout;
 mod links;
 mod loose;
 mod opencode;
+mod opencode_parts;
 mod patch;
 mod pen;
 

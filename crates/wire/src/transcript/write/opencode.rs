@@ -1,11 +1,22 @@
 //! Elements of an opencode session.
+//!
+//! `opencode import` refuses a session in which a message or a part lacks one of the fields
+//! that opencode writes itself, and it orders both by their ids.
 
-use trimtab_model::{Call, Message, Output, Part, RawJson, Role};
+use trimtab_model::{Output, Role};
 
+use super::opencode_parts::{PartIds, parts};
 use super::patch::{Patch, copied};
 use super::pen::{Names, New, Pen, name};
 use crate::json::{self, Fields, Object, array, quoted, string};
 use crate::transcript::own;
+
+/// How many digits at the start of an id say when it was made; ids are ordered by them.
+const TIME_DIGITS: usize = 12;
+/// What follows them in ids of ours: it sorts behind all that opencode makes at the same time.
+const LAST_OF_ITS_TIME: &str = "zzzzzzzz";
+/// The agent that opencode starts with.
+const DEFAULT_AGENT: &str = "build";
 
 /// Spells elements of a session.
 #[derive(Default)]
@@ -60,64 +71,87 @@ impl Pen for OpenCode {
 
 impl OpenCode {
     fn element(&mut self, new: &New<'_>, role: &str, outputs: &[&Output]) -> String {
-        let like = new.like();
-        let fields = serde_json::from_str::<Fields<'_>>(like).unwrap_or_default();
-        let info = fields.fields("info").unwrap_or_default();
-        let same = info.text("role").is_some_and(|own| own == role);
+        let fields = serde_json::from_str::<Fields<'_>>(new.like()).unwrap_or_default();
+        let like = fields.fields("info").unwrap_or_default();
+        let same = like.text("role").is_some_and(|own| own == role);
         let old = new.is_old() && same;
-        let own = info.get("id").and_then(string);
-        let own = own.filter(|id| old && self.used.insert(id.clone()));
-        let id = own.unwrap_or_else(|| format!("msg_{}", name(like, new.number, new.message)));
-        let is_session = |name: &str| matches!(name, "sessionID" | "time");
+        let own = like.get("id").and_then(string);
+        // Elsewhere the id would be out of order.
+        let own = own.filter(|id| old && !new.has_moved && self.used.insert(id.clone()));
+        let id = own.unwrap_or_else(|| made_id(new));
         let own_field = |name: &str| !matches!(name, "id" | "role" | "summary");
-        let info = copied(&info, |name| is_session(name) || (old && own_field(name)))
-            .text("role", role)
-            .text("id", &id);
+        let info = if old {
+            copied(&like, own_field)
+        } else {
+            made_info(&like, role)
+        };
+        let info = info.text("role", role).text("id", &id);
+        let session = like.get("sessionID").and_then(string).unwrap_or_default();
+        let ids = PartIds::new(&id, &session, new.number);
+        let mark = own::mark(new.message).filter(|_| role == "user");
         Object::new()
             .raw("info", &info.end())
-            .raw("parts", &parts(new.message, outputs))
-            .maybe(
-                own::FIELD,
-                own::mark(new.message).filter(|_| role == "user"),
-            )
+            .raw("parts", &array(parts(new.message, outputs, &ids, &like)))
+            .maybe(own::FIELD, mark)
             .end()
     }
 }
 
-fn parts(message: &Message, outputs: &[&Output]) -> String {
-    let plain = |type_name: &str, text: &str| {
-        let object = Object::new().text("type", type_name);
-        object.text("text", text).end()
+/// An id that is ordered between the elements that the new one stands between.
+fn made_id(new: &New<'_>) -> String {
+    let near = new.near.and_then(|unit| {
+        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+        fields.fields("info")?.get("id").and_then(string)
+    });
+    let digits = near.as_deref().and_then(|id| {
+        let (_, id) = id.split_once('_')?;
+        u64::from_str_radix(id.get(..TIME_DIGITS)?, 16).ok()
+    });
+    let Some(time) = digits else {
+        return format!("msg_{}", name(new.like(), new.number, new.message));
     };
-    array(message.parts.iter().map(|part| match part {
-        Part::Text(text) => plain("text", &text.text),
-        Part::Reasoning(thought) => plain("reasoning", &thought.text),
-        Part::Media(media) => media.raw.as_str().to_owned(),
-        Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
-        Part::Output(output) => plain("text", &output.text()),
-        Part::Call(call) => {
-            let output = outputs.iter().find(|output| output.call_id == call.id);
-            tool(call, output.copied())
-        }
-    }))
+    let time = if new.is_last {
+        time.saturating_add(1)
+    } else {
+        time.saturating_sub(1)
+    };
+    format!("msg_{time:012x}{LAST_OF_ITS_TIME}{:06}", new.number)
 }
 
-fn tool(call: &Call, output: Option<&Output>) -> String {
-    let input = match RawJson::parse(&call.arguments) {
-        Ok(_) => call.arguments.trim().to_owned(),
-        Err(_) => Object::new().text("arguments", &call.arguments).end(),
+/// What opencode says of every message, taken from a message near by.
+fn made_info(near: &Fields<'_>, role: &str) -> Object {
+    let raw = |name: &str| near.get(name).map(|raw| raw.get().to_owned());
+    let agent = raw("agent").or_else(|| raw("mode"));
+    let agent = agent.unwrap_or_else(|| quoted(DEFAULT_AGENT));
+    let near_model = near.fields("model").unwrap_or_default();
+    let of_model = |name: &str| {
+        let raw = near_model.get(name).or_else(|| near.get(name));
+        raw.map_or_else(|| quoted(""), |raw| raw.get().to_owned())
     };
-    let (status, name) = match output {
-        Some(output) if output.is_error => ("error", "error"),
-        Some(_) => ("completed", "output"),
-        None => ("running", ""),
-    };
-    let state = Object::new().text("status", status).raw("input", &input);
-    let state = state.maybe(name, output.map(|output| quoted(&output.text())));
-    Object::new()
-        .text("type", "tool")
-        .text("callID", &call.id)
-        .text("tool", &call.name)
-        .raw("state", &state.end())
-        .end()
+    let (provider, model) = (of_model("providerID"), of_model("modelID"));
+    let info = copied(near, |name| name == "sessionID").raw("agent", &agent);
+    let created = near.fields("time").and_then(|time| time.number("created"));
+    let created = created.unwrap_or_default().to_string();
+    let time = Object::new().raw("created", &created);
+    if role == "user" {
+        let model = Object::new()
+            .raw("providerID", &provider)
+            .raw("modelID", &model);
+        return info.raw("time", &time.end()).raw("model", &model.end());
+    }
+    let parent = raw("parentID").or_else(|| raw("id"));
+    info.raw("time", &time.raw("completed", &created).end())
+        .raw("parentID", &parent.unwrap_or_else(|| quoted("")))
+        .raw("mode", &agent)
+        .raw("providerID", &provider)
+        .raw("modelID", &model)
+        .raw(
+            "path",
+            &raw("path").unwrap_or_else(|| r#"{"cwd":"/","root":"/"}"#.to_owned()),
+        )
+        .raw("cost", "0")
+        .raw(
+            "tokens",
+            r#"{"input":0,"output":0,"reasoning":0,"cache":{"read":0,"write":0}}"#,
+        )
 }

@@ -10,8 +10,13 @@ pub(super) struct New<'a> {
     pub(super) message: &'a Message,
     /// The units that it stood in; none if it is ours.
     pub(super) units: Vec<&'a str>,
-    /// A unit of the same conversation: what it says of the session holds for new ones too.
+    /// A unit of the same conversation: what it says of the session holds for new ones too. The
+    /// new ones stand before it, unless `is_last`.
     pub(super) near: Option<&'a str>,
+    /// True if no unit that stays follows.
+    pub(super) is_last: bool,
+    /// True if it stood somewhere else in the file.
+    pub(super) has_moved: bool,
     /// Its position among what is sent: no other new message has the same.
     pub(super) number: usize,
 }

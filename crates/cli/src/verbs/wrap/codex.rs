@@ -1,0 +1,79 @@
+//! Codex: flags that change the address of the provider that it has.
+//!
+//! The provider keeps its name, because Codex resumes a chat only with the provider that the
+//! chat began with.
+
+use serde_json::Value;
+
+use super::setup::{Setup, Surroundings, URL};
+use crate::exit::Failure;
+
+/// Codex's own name of `OpenAI` as a provider.
+const OPENAI: &str = "openai";
+/// Where Codex sends requests when the user is logged in with an account.
+const CHATGPT: &str = "https://chatgpt.com/backend-api/codex";
+
+pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+    let home = around.folder("CODEX_HOME", ".codex");
+    let file = home.join("config.toml");
+    let config = around.toml(&file).unwrap_or_default();
+    let from = file.display().to_string();
+    let provider = provider(&config);
+    let own = config
+        .get("model_providers")
+        .and_then(|all| all.get(provider)?.get("base_url")?.as_str());
+    if let Some(base) = own {
+        let address = setup.redirect(around, base, &from);
+        let flag = format!(
+            "model_providers.{}.base_url=\"{address}\"",
+            quoted(provider)
+        );
+        setup.pass(["-c", &flag]);
+        return Ok(());
+    }
+    if provider != OPENAI {
+        return Err(Failure::input(
+            format!("codex uses the provider {provider}, and {from} gives no base_url for it"),
+            format!(
+                "set model_providers.{provider}.base_url there, or run codex with -c model_provider=openai"
+            ),
+        ));
+    }
+    let set = config.get("openai_base_url").and_then(Value::as_str);
+    let address = if let Some(base) = set {
+        setup.redirect(around, base, &from)
+    } else if is_chatgpt_login(around.json(&home.join("auth.json")).as_ref()) {
+        setup.redirect(around, CHATGPT, "Codex's ChatGPT login")
+    } else {
+        format!("{URL}/v1")
+    };
+    setup.pass(["-c", &format!("openai_base_url=\"{address}\"")]);
+    Ok(())
+}
+
+/// The provider that the settings name.
+fn provider(config: &Value) -> &str {
+    let profile = config.get("profile").and_then(Value::as_str);
+    let profile = profile.and_then(|name| config.get("profiles")?.get(name));
+    let named = profile.and_then(|profile| profile.get("model_provider"));
+    let named = named.or_else(|| config.get("model_provider"));
+    named.and_then(Value::as_str).unwrap_or(OPENAI)
+}
+
+/// True if the login that Codex keeps is that of an account. It counts more than a key in the
+/// environment.
+fn is_chatgpt_login(login: Option<&Value>) -> bool {
+    let has =
+        |name: &str| login.is_some_and(|login| login.get(name).is_some_and(|it| !it.is_null()));
+    has("tokens") && !has("OPENAI_API_KEY")
+}
+
+/// A name as a part of a dotted key.
+fn quoted(name: &str) -> String {
+    let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
+    if name.chars().all(is_plain) {
+        name.to_owned()
+    } else {
+        Value::from(name).to_string()
+    }
+}

@@ -1,0 +1,142 @@
+//! Clients that keep their addresses in files: they get a copy with other addresses.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::setup::{FOLDER, Setup, Surroundings, URL};
+use crate::exit::Failure;
+
+/// The variable that names the file with Cline's providers.
+const CLINE_PROVIDERS: &str = "CLINE_PROVIDER_SETTINGS_PATH";
+
+/// The variable that names Qwen Code's settings of the system, and where they are else.
+const QWEN_SYSTEM: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
+const QWEN_SYSTEM_FILE: &str = "/etc/qwen-code/settings.json";
+
+/// pi: an extension that gives its providers other addresses.
+pub(super) fn pi(around: &Surroundings<'_>, setup: &mut Setup) {
+    let file = around
+        .folder("PI_CODING_AGENT_DIR", ".pi/agent")
+        .join("models.json");
+    let mut addresses = vec![
+        ("anthropic".to_owned(), URL.to_owned()),
+        ("openai".to_owned(), format!("{URL}/v1")),
+    ];
+    let models = around.json(&file).unwrap_or_default();
+    let own = models.get("providers").and_then(Value::as_object);
+    for (name, provider) in own.into_iter().flatten() {
+        if let Some(base) = provider.get("baseUrl").and_then(Value::as_str) {
+            let address = setup.redirect(around, base, &file.display().to_string());
+            addresses.retain(|(known, _)| known != name);
+            addresses.push((name.clone(), address));
+        }
+    }
+    let mut calls = String::new();
+    for (name, address) in &addresses {
+        let (name, options) = (json!(name), json!({"baseUrl": address}));
+        let _ = writeln!(calls, "  pi.registerProvider({name}, {options});");
+    }
+    let text = format!("export default function (pi) {{\n{calls}}}\n");
+    setup.files.push(("trimtab.js".to_owned(), text));
+    setup.pass(["--extension", &format!("{FOLDER}/trimtab.js")]);
+}
+
+/// Cline: a copy of its providers.
+pub(super) fn cline(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+    let data = around.folder("CLINE_DATA_DIR", ".cline/data");
+    let named = (around.variable)(CLINE_PROVIDERS).map(PathBuf::from);
+    let file = named.unwrap_or_else(|| data.join("settings").join("providers.json"));
+    let mut providers = around.json(&file).unwrap_or_default();
+    let from = file.display().to_string();
+    if setup.redirect_all(around, &mut providers, ("baseUrl", &from)) == 0 {
+        return Err(Failure::input(
+            format!("{from} names no address, and Cline's own providers have a fixed one"),
+            "set one up first, for example: cline auth -p openai -k KEY -m MODEL -b \
+             https://api.openai.com/v1",
+        ));
+    }
+    let text = providers.to_string();
+    setup.files.push(("providers.json".to_owned(), text));
+    setup.set(CLINE_PROVIDERS, &format!("{FOLDER}/providers.json"));
+    // A background process of Cline's would go on with the settings that it began with.
+    setup.set("CLINE_SESSION_BACKEND_MODE", "local");
+    Ok(())
+}
+
+/// Qwen Code: settings of the system, which count more than the user's, with the models that the
+/// user's own settings name.
+pub(super) fn qwen_models(around: &Surroundings<'_>, setup: &mut Setup) {
+    let file = around.folder("HOME", "").join(".qwen/settings.json");
+    let settings = around.json(&file).unwrap_or_default();
+    let mut models = settings.get("modelProviders").cloned().unwrap_or_default();
+    let from = file.display().to_string();
+    if setup.redirect_all(around, &mut models, ("baseUrl", &from)) == 0 {
+        return;
+    }
+    let system = (around.variable)(QWEN_SYSTEM).unwrap_or_else(|| QWEN_SYSTEM_FILE.to_owned());
+    let system = around.json(Path::new(&system));
+    let mut settings = system
+        .and_then(|it| it.as_object().cloned())
+        .unwrap_or_default();
+    settings.insert("modelProviders".to_owned(), models);
+    let text = Value::from(settings).to_string();
+    setup.files.push(("settings.json".to_owned(), text));
+    setup.set(QWEN_SYSTEM, &format!("{FOLDER}/settings.json"));
+}
+
+/// Factory's droid: settings with the user's own models, laid over its settings.
+pub(super) fn droid(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+    let file = around
+        .folder("FACTORY_HOME_OVERRIDE", "")
+        .join(".factory")
+        .join("settings.json");
+    let settings = around.json(&file).unwrap_or_default();
+    let mut models = settings.get("customModels").cloned().unwrap_or_default();
+    let from = file.display().to_string();
+    if setup.redirect_all(around, &mut models, ("baseUrl", &from)) == 0 {
+        return Err(Failure::input(
+            format!(
+                "{from} has no customModels, and Factory's own models do not go through a proxy"
+            ),
+            "add a model of your own there, with model, baseUrl, apiKey and provider, and choose \
+             it with -m custom:MODEL",
+        ));
+    }
+    if setup.rest.iter().any(|arg| arg == "--settings") {
+        return Err(Failure::input(
+            "droid --settings is how wrap gives droid other addresses",
+            "put these settings into ~/.factory/settings.json",
+        ));
+    }
+    let text = json!({"customModels": models}).to_string();
+    setup.files.push(("settings.json".to_owned(), text));
+    setup.pass(["--settings", &format!("{FOLDER}/settings.json")]);
+    Ok(())
+}
+
+/// Mistral's vibe: its providers in a variable.
+pub(super) fn vibe(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+    let user = around.folder("VIBE_HOME", ".vibe").join("config.toml");
+    let project = Path::new(".vibe").join("config.toml");
+    let found = [project, user.clone()].into_iter().find_map(|file| {
+        let providers = around.toml(&file)?.get("providers")?.clone();
+        Some((file, providers))
+    });
+    let from = found
+        .as_ref()
+        .map_or(&user, |(file, _)| file)
+        .display()
+        .to_string();
+    let mut providers = found.map(|(_, providers)| providers).unwrap_or_default();
+    if setup.redirect_all(around, &mut providers, ("api_base", &from)) == 0 {
+        return Err(Failure::input(
+            format!("{from} names no provider"),
+            "write the provider that you use into it as [[providers]], with name, api_base and \
+             api_key_env_var",
+        ));
+    }
+    setup.set("VIBE_PROVIDERS", &providers.to_string());
+    Ok(())
+}

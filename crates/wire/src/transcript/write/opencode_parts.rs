@@ -1,0 +1,105 @@
+//! Parts of a message in an opencode session.
+
+use trimtab_model::{Call, Message, Output, Part, RawJson};
+
+use super::patch::copied;
+use crate::json::{Fields, Object, quoted};
+
+/// What names the parts of one message.
+pub(super) struct PartIds<'a> {
+    message: &'a str,
+    session: &'a str,
+    number: usize,
+}
+
+impl<'a> PartIds<'a> {
+    /// For the parts of the message with this id; `number` keeps messages apart.
+    pub(super) fn new(message: &'a str, session: &'a str, number: usize) -> Self {
+        Self {
+            message,
+            session,
+            number,
+        }
+    }
+
+    /// Completes the part at `place` in its message. Parts are ordered by their ids.
+    fn complete(&self, part: Object, place: usize) -> String {
+        let stem = self.message.split_once('_').map_or("", |(_, stem)| stem);
+        let id = format!("prt_{stem}{:06}{place:06}", self.number);
+        part.text("id", &id)
+            .text("messageID", self.message)
+            .text("sessionID", self.session)
+            .end()
+    }
+}
+
+/// The parts of a message, calls with their outputs; `info` says when they were said.
+pub(super) fn parts(
+    message: &Message,
+    outputs: &[&Output],
+    ids: &PartIds<'_>,
+    info: &Fields<'_>,
+) -> Vec<String> {
+    let time = info.fields("time").and_then(|time| time.number("created"));
+    let time = time.unwrap_or_default();
+    let spelled = message.parts.iter().map(|part| match part {
+        Part::Text(text) => plain("text", &text.text),
+        Part::Reasoning(thought) => {
+            let time = Object::new().raw("start", &time.to_string()).end();
+            plain("reasoning", &thought.text).raw("time", &time)
+        }
+        Part::Media(media) => given(&media.raw),
+        Part::Opaque(opaque) => given(&opaque.raw),
+        Part::Output(output) => plain("text", &output.text()),
+        Part::Call(call) => {
+            let output = outputs.iter().find(|output| output.call_id == call.id);
+            tool(call, output.copied(), time)
+        }
+    });
+    spelled
+        .enumerate()
+        .map(|(place, part)| ids.complete(part, place))
+        .collect()
+}
+
+fn plain(type_name: &str, text: &str) -> Object {
+    Object::new().text("type", type_name).text("text", text)
+}
+
+/// A part as it came, without its names: it may stand in another message now.
+fn given(raw: &RawJson) -> Object {
+    let fields = serde_json::from_str::<Fields<'_>>(raw.as_str()).unwrap_or_default();
+    copied(&fields, |name| {
+        !matches!(name, "id" | "messageID" | "sessionID")
+    })
+}
+
+fn tool(call: &Call, output: Option<&Output>, time: u64) -> Object {
+    let input = match RawJson::parse(&call.arguments) {
+        Ok(_) => call.arguments.trim().to_owned(),
+        Err(_) => Object::new().text("arguments", &call.arguments).end(),
+    };
+    let state = |status: &str| Object::new().text("status", status).raw("input", &input);
+    let start = Object::new().raw("start", &time.to_string());
+    let state = match output {
+        None => state("running").raw("time", &start.end()),
+        Some(output) => {
+            let done = start.raw("end", &time.to_string()).end();
+            let text = quoted(&output.text());
+            if output.is_error {
+                state("error").raw("error", &text).raw("time", &done)
+            } else {
+                state("completed")
+                    .raw("output", &text)
+                    .text("title", &call.name)
+                    .raw("metadata", "{}")
+                    .raw("time", &done)
+            }
+        }
+    };
+    Object::new()
+        .text("type", "tool")
+        .text("callID", &call.id)
+        .text("tool", &call.name)
+        .raw("state", &state.end())
+}
