@@ -374,7 +374,7 @@ impl Branch {
     pub(crate) fn fits_as_it_came(&self) -> bool {
         let setup = self.session.setup();
         let answer = setup.limits.max_output.unwrap_or(0);
-        let tokens = self.came + self.tools.1.tokens();
+        let tokens = setup.calibration.tokens(&(self.came + self.tools.1));
         let window = setup.limits.window;
         window.is_none_or(|window| tokens.saturating_add(answer) <= window)
     }
