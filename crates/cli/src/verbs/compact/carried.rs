@@ -118,7 +118,6 @@ pub(super) fn compact(
     let messages = positions
         .iter()
         .filter_map(|at| conversation.messages.get(*at));
-    let tools = tools(conversation);
     let mut before = tools;
     for message in messages {
         before += Measure::of(message);
@@ -166,8 +165,8 @@ pub(super) fn compact(
         session: id,
         read_command: wishes.read_command,
         original,
-        tokens_before: (before + tools).tokens(),
-        tokens_after: (after + tools).tokens(),
+        tokens_before: before.tokens(),
+        tokens_after: after.tokens(),
         messages_before: positions.len(),
         replaced: positions.len() - sent.iter().filter(|entry| entry.from.is_some()).count(),
         shortened: shortened(&sent),
