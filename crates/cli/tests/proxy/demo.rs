@@ -122,7 +122,7 @@ fn it_is_shown_and_then_served() {
         "larger than the window",
         "overflows at call",
         "saved",
-        "is scripted",
+        "scripted",
     ] {
         assert!(stdout.contains(text), "{text}: {stdout}");
     }
