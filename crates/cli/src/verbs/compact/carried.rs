@@ -133,23 +133,8 @@ pub(super) fn compact(
         let answered = summariser.answer(pending, conversation);
         session.finish(answered.map_err(Failed::Runtime)?)?;
     }
-    let mut notes = Vec::new();
-    match session.ready() {
-        Ok(_) => {}
-        Err(error @ (SessionError::TooLarge(_) | SessionError::OverBudget { .. }))
-            if !wishes.must_fit =>
-        {
-            notes.push(
-                error
-                    .to_string()
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned(),
-            );
-        }
-        Err(error) => return Err(error.into()),
-    }
+    let too_large = too_large(&mut session, wishes.must_fit)?;
+    let mut notes: Vec<String> = too_large.into_iter().collect();
     let events = session.events();
     // The report says itself where no round was replaced.
     let is_news = |event: &&Event| is_planned || event.kind != EventKind::NoOp;
@@ -176,6 +161,18 @@ pub(super) fn compact(
         notes,
         sent,
     })
+}
+
+/// What to tell if the window does not fit; an error if it must.
+fn too_large(session: &mut Session, must_fit: bool) -> Result<Option<String>, Failed> {
+    match session.ready() {
+        Ok(_) => Ok(None),
+        Err(error @ (SessionError::TooLarge(_) | SessionError::OverBudget { .. })) if !must_fit => {
+            let text = error.to_string();
+            Ok(text.lines().next().map(str::to_owned))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The positions of what the model was sent last: the system messages at the head and

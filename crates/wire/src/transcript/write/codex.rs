@@ -73,7 +73,9 @@ fn lines(new: &New<'_>) -> Vec<String> {
 /// plain text there. A message of ours gets an id where the others have one.
 fn as_codex_spells_it(new: &New<'_>, line: &Fields<'_>) -> Message {
     let mut message = new.message.clone();
-    if message.role == Role::Tool {
+    // An entry that is no message is written as it came.
+    let is_entry = matches!(message.parts.as_slice(), [Part::Opaque(_)]);
+    if message.role == Role::Tool || is_entry {
         return message;
     }
     message.meta.content_list = true;
