@@ -4,9 +4,10 @@
 //! it came. A mark is held back only until it is clear what it is, so that text appears as it
 //! is written; a table appears when it is complete.
 
-use crate::ui::style::{self, TextStyle};
+use std::fmt::Write as _;
 
 use super::table::MarkdownTable;
+use crate::ui::style::{self, TextStyle};
 
 /// What the line is that is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,7 +259,7 @@ impl Markdown {
     fn end_run(&mut self) {
         let (look, text) = (self.run.0, std::mem::take(&mut self.run.1));
         if !text.is_empty() {
-            self.out.push_str(&format!("{look}{text}{look:#}"));
+            let _ = write!(self.out, "{look}{text}{look:#}");
         }
     }
 
