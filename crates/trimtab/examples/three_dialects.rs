@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trimtab::engine::policy::Policy;
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let mut body = format!(r#"{{"model":"m","{limit}":1000,"tools":{}"#, tools.as_str());
         for field in request::fields(&window, dialect) {
-            body.push_str(&format!(",\"{}\":{}", field.name, field.value.as_str()));
+            write!(body, ",\"{}\":{}", field.name, field.value.as_str())?;
         }
         body.push('}');
 

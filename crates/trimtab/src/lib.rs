@@ -51,7 +51,7 @@
 //! The parts below it are re-exported: [`model`], [`engine`], [`wire`], [`store`].
 //!
 //! Without the feature `folder`, which is on by default, there is the store in memory only, and
-//! neither SQLite nor zstd is compiled.
+//! neither `SQLite` nor zstd is compiled.
 
 pub mod admission;
 pub mod config;

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use trimtab::engine::view::retrieval::AnswerLimits;
@@ -177,7 +179,7 @@ proptest! {
         for hit in &hits {
             let (from, to) = (hit.saturating_sub(before).max(next), (hit + after + 1).min(end));
             for (at, line) in all.iter().enumerate().take(to).skip(from) {
-                shown.push_str(&format!("\n{:>5}  {line}", at + 1));
+                let _ = write!(shown, "\n{:>5}  {line}", at + 1);
             }
             next = next.max(to);
         }

@@ -203,9 +203,7 @@ fn every_verb_and_option_that_a_page_names_is_there() {
                 continue;
             };
             let mut known = BTreeSet::from(["help".to_owned(), "version".to_owned()]);
-            let common = cli
-                .get_arguments()
-                .filter_map(|argument| argument.get_long());
+            let common = cli.get_arguments().filter_map(clap::Arg::get_long);
             known.extend(common.map(str::to_owned));
             options(command, &mut known);
             // What a client takes stands behind its name.
@@ -236,7 +234,9 @@ fn every_example_of_a_help_text_is_taken() {
             parse(&words(line), command.get_name());
             *seen += 1;
         }
-        command.get_subcommands().for_each(|verb| visit(verb, seen));
+        for verb in command.get_subcommands() {
+            visit(verb, seen);
+        }
     }
     let mut seen = 0;
     visit(&Cli::command(), &mut seen);

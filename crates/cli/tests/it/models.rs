@@ -138,7 +138,7 @@ fn update_reads_a_registry_from_a_server() {
         let served = std::thread::spawn(move || {
             let (mut stream, _) = server.accept().unwrap();
             let mut head = [0; 4096];
-            let _ = stream.read(&mut head).unwrap();
+            assert!(stream.read(&mut head).unwrap() > 0);
             stream.write_all(answer.as_bytes()).unwrap();
         });
         let outcome = models(folder.path(), &["update", &url], b"");

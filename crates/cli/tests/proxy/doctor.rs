@@ -111,7 +111,7 @@ fn a_file_server_is_no_upstream() {
     let at = format!("http://{}", server.local_addr().unwrap());
     let served = std::thread::spawn(move || {
         let (mut stream, _) = server.accept().unwrap();
-        let _ = stream.read(&mut [0; 4096]).unwrap();
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
         let page = "<h1>Error response</h1>";
         let head = "HTTP/1.1 404 File not found\r\nserver: SimpleHTTP/0.6\r\n\
                     content-type: text/html\r\ncontent-length";

@@ -1,6 +1,7 @@
 //! `tool_output_cache_grep`: a search in one output, or in all of the session.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
@@ -153,9 +154,7 @@ impl Retrieval<'_> {
         if !found.binary.is_empty() {
             let count = found.binary.len();
             let outputs = if count == 1 { "output" } else { "outputs" };
-            text.push_str(&format!(
-                "\n[trimtab: {count} binary {outputs} not searched]"
-            ));
+            let _ = write!(text, "\n[trimtab: {count} binary {outputs} not searched]");
         }
         if !found.damaged.is_empty() {
             let ids = found.damaged.join(", ");

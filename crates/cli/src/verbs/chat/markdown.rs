@@ -4,9 +4,13 @@
 //! it came. A mark is held back only until it is clear what it is, so that text appears as it
 //! is written; a table appears when it is complete.
 
-use crate::ui::style::{self, TextStyle};
+use std::fmt::Write as _;
 
 use super::table::MarkdownTable;
+use crate::ui::style::{self, TextStyle};
+
+/// A line is held back only while it has no more white space or marks than this.
+const MOST_INDENT: usize = 80;
 
 /// What the line is that is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +154,8 @@ impl Markdown {
     fn decide(&mut self, width: usize) {
         if self.fence.is_some() {
             let bare = self.held.trim_start();
-            if !bare.trim_start_matches(['`', '~']).is_empty() {
+            let is_end = bare.trim_start_matches(['`', '~']).is_empty();
+            if !is_end || self.held.len() > MOST_INDENT {
                 let held = std::mem::take(&mut self.held);
                 self.line = LineKind::Code;
                 self.emit(style::OUTPUT, &held);
@@ -258,7 +263,7 @@ impl Markdown {
     fn end_run(&mut self) {
         let (look, text) = (self.run.0, std::mem::take(&mut self.run.1));
         if !text.is_empty() {
-            self.out.push_str(&format!("{look}{text}{look:#}"));
+            let _ = write!(self.out, "{look}{text}{look:#}");
         }
     }
 
@@ -274,24 +279,24 @@ fn begins(held: &str) -> LineStart {
     let indent = held.len() - bare.len();
     let mut rest = bare.chars();
     match (rest.next(), rest.next()) {
-        // White space, or a row of a table, which is held back whole.
-        (None, _) | (Some('|'), _) => LineStart::Undecided,
+        (None, _) if held.len() > MOST_INDENT => LineStart::Text,
+        // White space, a row of a table, which is held back whole, or perhaps a bullet.
+        (None | Some('|'), _) | (Some('-' | '*' | '+'), None) => LineStart::Undecided,
         (Some('#'), _) => {
-            let marks = bare.chars().take_while(|c| *c == '#').count();
+            let marks = marks(bare, '#');
             match bare.chars().nth(marks) {
                 None if marks <= 6 => LineStart::Undecided,
                 Some(' ') if marks <= 6 && indent <= 3 => LineStart::Heading(marks),
                 _ => LineStart::Text,
             }
         }
-        (Some('-' | '*' | '+'), None) => LineStart::Undecided,
         (Some('-' | '*' | '+'), Some(' ')) => {
             LineStart::Bullet(format!("{}\u{2022} ", " ".repeat(indent)))
         }
         (Some(mark @ ('`' | '~')), _) => {
-            let marks = bare.chars().take_while(|c| *c == mark).count();
+            let marks = marks(bare, mark);
             // A fence is held back whole.
-            if marks == bare.chars().count() || marks >= 3 {
+            if marks >= 3 || marks == bare.len() {
                 LineStart::Undecided
             } else {
                 LineStart::Text
@@ -299,6 +304,12 @@ fn begins(held: &str) -> LineStart {
         }
         _ => LineStart::Text,
     }
+}
+
+/// How many of `mark` a text begins with, as far as it matters: this is asked for every
+/// character of a line that is held back.
+fn marks(text: &str, mark: char) -> usize {
+    text.chars().take(7).take_while(|c| *c == mark).count()
 }
 
 /// The marks that end the fence which a line begins, if it begins one.

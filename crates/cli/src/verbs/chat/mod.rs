@@ -56,15 +56,9 @@ pub struct Args {
     /// The folder that the tools work in, and never leave [default: the working folder]
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
-    /// Let the model run commands without asking
-    #[arg(long)]
-    pub allow_shell: bool,
-    /// Let the model write files of the workspace without asking
-    #[arg(long, visible_alias = "yes")]
-    pub allow_writes: bool,
-    /// Let the model write files that run commands or steer agents (.git, trimtab.toml, ...)
-    #[arg(long)]
-    pub allow_protected_files: bool,
+    /// What is not asked about.
+    #[command(flatten)]
+    pub allowed: AllowedArgs,
     /// Give commands this variable of your environment; may be given several times
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
@@ -80,6 +74,20 @@ pub struct Args {
     /// Show the sessions that can be resumed
     #[arg(long)]
     pub list: bool,
+}
+
+/// What the model may do without a question.
+#[derive(Debug, clap::Args)]
+pub struct AllowedArgs {
+    /// Let the model run commands without asking
+    #[arg(long)]
+    pub allow_shell: bool,
+    /// Let the model write files of the workspace without asking
+    #[arg(long, visible_alias = "yes")]
+    pub allow_writes: bool,
+    /// Let the model write files that run commands or steer agents (.git, trimtab.toml, ...)
+    #[arg(long)]
+    pub allow_protected_files: bool,
 }
 
 /// The settings of the agent's tools. No file of a project may make them.

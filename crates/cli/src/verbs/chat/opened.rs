@@ -70,9 +70,9 @@ impl Opened {
         let around = Around {
             catalogue: catalogue::load()?,
             ask: ask.clone(),
-            allow_shell: args.allow_shell,
-            allow_writes: args.allow_writes || allows_writes(common)?,
-            allow_protected: args.allow_protected_files,
+            allow_shell: args.allowed.allow_shell,
+            allow_writes: args.allowed.allow_writes || allows_writes(common)?,
+            allow_protected: args.allowed.allow_protected_files,
             environment: environment(args, common)?,
             system: system(args)?,
             inputs: settings::inputs(common, &[]),

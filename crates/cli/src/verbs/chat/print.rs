@@ -34,7 +34,9 @@ pub(super) fn run(
         Message::user(said)
     } else {
         let attached = attach(&said, &chat.agent.settings().workspace);
-        attached.notes.iter().for_each(|note| terminal.note(note));
+        for note in &attached.notes {
+            terminal.note(note);
+        }
         attached.message
     };
     talk::warn_of(&chat, args, terminal);

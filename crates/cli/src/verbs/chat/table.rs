@@ -122,7 +122,9 @@ mod tests {
 
     fn shown(lines: &[&str], width: usize) -> String {
         let mut table = MarkdownTable::default();
-        lines.iter().for_each(|line| table.push(line));
+        for line in lines {
+            table.push(line);
+        }
         table
             .take(width)
             .into_iter()

@@ -202,7 +202,7 @@ fn sessions_and_refs_are_found_by_how_they_begin() {
     };
     let id = put("proxy/8e01/messages/4ee4");
     let _ = put("proxy/8e01/messages/55aa");
-    let short = &id[..6];
+    let short = id.get(..6).unwrap();
     let read = ["output", "read", "-s", "4ee", short];
     home.check(&read, 0, "    1  alpha\n", "");
     let grep = ["output", "grep", "-s", "4ee", short, "alpha"];
