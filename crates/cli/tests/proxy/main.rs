@@ -18,3 +18,7 @@ mod serve;
 mod talk;
 mod windows;
 mod wrap;
+
+#[path = "../clients/install.rs"]
+#[allow(dead_code, reason = "other test binaries use the rest of it")]
+mod install;
