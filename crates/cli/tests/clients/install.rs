@@ -28,12 +28,12 @@ pub(crate) enum Package {
         packages: &'static [&'static str],
     },
     /// Libraries from PyPI, in an environment of their own: the oldest Python 3 that they run
-    /// on, the packages, and what is imported to see that they are there.
+    /// on, the packages, and the modules that they bring.
     Python {
         folder: &'static str,
         minor: u32,
         packages: &'static [&'static str],
-        imports: &'static str,
+        modules: &'static [&'static str],
     },
 }
 
@@ -48,7 +48,7 @@ pub(crate) const PYTHON_SDKS: Package = Package::Python {
     folder: "sdk-venv",
     minor: 9,
     packages: &["openai", "anthropic"],
-    imports: "openai, anthropic",
+    modules: &["openai", "anthropic"],
 };
 /// The SDKs of the providers for Node.
 pub(crate) const NODE_SDKS: Package = Package::NodeLibraries {
@@ -71,8 +71,8 @@ impl Package {
                 folder,
                 minor,
                 packages,
-                imports,
-            } => python(&root.join(folder), minor, packages, imports),
+                modules,
+            } => python(&root.join(folder), minor, packages, modules),
         }
     }
 }
@@ -122,10 +122,17 @@ fn npm(folder: &Path, packages: &[&str]) -> Result<(), String> {
     done(npm.current_dir(folder))
 }
 
-fn python(folder: &Path, minor: u32, packages: &[&str], imports: &str) -> Result<PathBuf, String> {
+fn python(
+    folder: &Path,
+    minor: u32,
+    packages: &[&str],
+    modules: &[&str],
+) -> Result<PathBuf, String> {
     let python = folder.join("bin/python");
-    let imports = format!("import {imports}");
-    let ready = || done(Command::new(&python).args(["-c", &imports]));
+    // Finds the modules without running them, which takes some of them seconds.
+    let find = "import sys, importlib.util as util; \
+                sys.exit(any(util.find_spec(name) is None for name in sys.argv[1:]))";
+    let ready = || done(Command::new(&python).args(["-c", find]).args(modules));
     if ready().is_err() {
         let system = system_python(minor)?;
         done(Command::new(system).args(["-m", "venv"]).arg(folder))?;

@@ -8,8 +8,11 @@ use trimtab_testkit::upstream::{Outcome, Received};
 
 use crate::launch::Ended;
 use crate::model::{Knowledge, Progress, asks_for_summary, session_shell};
-use crate::scenario::{LAST_WORDS, TASK_MARK};
-use crate::shell::offered_tools;
+use crate::scenario::{LAST_WORDS, Scenario, TASK_MARK};
+use crate::shell::{Shell, offered_tools};
+
+/// What stands beside refs in a window.
+const REF_MARKS: [&str; 2] = ["ref_id", "[Stored outputs"];
 
 /// Something that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(crate) struct RunReport {
     pub(crate) switches: usize,
     pub(crate) needle: Knowledge,
     pub(crate) decision: Knowledge,
+    /// True if the client lost the needle before it sent it.
+    pub(crate) is_spoiled: bool,
 }
 
 /// How a proxied run compares with the direct one.
@@ -64,6 +69,10 @@ pub(crate) fn judge(ended: &Ended, progress: &Progress, requests: &[Arc<Received
         fail("client failed", trouble.clone());
     }
     if !progress.is_finished {
+        if let Some(stray) = requests.iter().find(|one| is_stray(one)) {
+            let detail = format!("request {} has nothing of the session", stray.serial);
+            fail("task lost", detail);
+        }
         fail(
             "not finished",
             format!("it stopped before round {}", progress.next),
@@ -83,6 +92,7 @@ pub(crate) fn judge(ended: &Ended, progress: &Progress, requests: &[Arc<Received
     failures.extend(broken_rules(requests));
     failures.extend(session.iter().find_map(|one| lost_task(one)));
     failures.extend(session.iter().find_map(|one| tools_missing(one)));
+    failures.extend(session.iter().find_map(|one| empty_output(one)));
     let answered = |one: &&&Arc<Received>| one.outcome == Outcome::Answered;
     let answered: Vec<&Arc<Received>> = session.iter().filter(answered).copied().collect();
     let is_overflow = |one: &&&Arc<Received>| one.outcome == Outcome::Overflow;
@@ -94,6 +104,7 @@ pub(crate) fn judge(ended: &Ended, progress: &Progress, requests: &[Arc<Received
         switches: switches(&answered),
         needle: progress.needle,
         decision: progress.decision,
+        is_spoiled: progress.is_finished && !progress.has_come,
     }
 }
 
@@ -103,6 +114,13 @@ fn is_session(received: &Received) -> bool {
         && !received.path.contains("count_tokens")
         && !asks_for_summary(received)
         && session_shell(received, &received.json()).is_some()
+}
+
+/// True for a request that could be of the session, if there were anything of the session in it.
+fn is_stray(received: &Received) -> bool {
+    let body = received.json();
+    let has_shell = Shell::of(&body).is_some();
+    has_shell && session_shell(received, &body).is_none() && !asks_for_summary(received)
 }
 
 /// Every rule of the provider that was broken, once.
@@ -137,16 +155,26 @@ fn lost_task(received: &Received) -> Option<RunFailure> {
 
 /// Refs must come with the tools that read them.
 fn tools_missing(received: &Received) -> Option<RunFailure> {
+    let shows_ref = |text: &str| REF_MARKS.iter().any(|mark| text.contains(mark));
     let messages = received.read_messages();
     let shows = messages.iter().any(|message| {
         let mut outputs = message.outputs();
-        message.text().contains("ref_id") || outputs.any(|output| output.text().contains("ref_id"))
+        shows_ref(&message.text()) || outputs.any(|output| shows_ref(&output.text()))
     });
     let offered = offered_tools(&received.json());
     let has_tool = offered.iter().any(|tool| tool.name == READ);
     let is_missing = shows && !has_tool;
     let detail = format!("request {} shows a ref", received.serial);
     is_missing.then(|| RunFailure::new("retrieval tools not offered", detail))
+}
+
+/// Every command of the scenarios prints something, and the model must see something of it.
+fn empty_output(received: &Received) -> Option<RunFailure> {
+    let messages = received.read_messages();
+    let mut outputs = messages.iter().flat_map(trimtab_model::Message::outputs);
+    let empty = outputs.find(|output| output.text().trim().is_empty())?;
+    let detail = format!("request {}: {}", received.serial, empty.call_id);
+    Some(RunFailure::new("output shown empty", detail))
 }
 
 /// How often a window does not begin with most of the one before it.
@@ -175,6 +203,18 @@ pub(crate) fn compare(direct: &RunReport, proxied: &RunReport) -> Comparison {
 }
 
 impl RunReport {
+    /// Adds what makes a proxied run worthless as a test.
+    pub(crate) fn expect(&mut self, scenario: Scenario) {
+        let (kind, found) = match scenario {
+            Scenario::BigOutputs => return,
+            Scenario::Overflow if self.overflows > 0 => return,
+            Scenario::Overflow => ("no overflow", 0),
+            Scenario::LongSession if self.switches >= 2 => return,
+            Scenario::LongSession => ("too few switch points", self.switches),
+        };
+        self.failures.push(RunFailure::new(kind, found.to_string()));
+    }
+
     pub(crate) fn to_json(&self) -> Value {
         let failures = self.failures.iter();
         let failures = failures.map(|one| json!({"kind": one.kind, "detail": one.detail}));

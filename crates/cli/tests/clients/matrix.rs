@@ -1,7 +1,7 @@
 //! Every client, scenario and preset: run, compared and shown as one table.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -15,6 +15,9 @@ use crate::setup::ClientSetup;
 
 /// The presets that every scenario is run under.
 const PRESETS: [&str; 2] = ["steady", "refs"];
+/// Columns of a client's name in the table, and of a cell.
+const NAME_WIDTH: usize = 33;
+const CELL_WIDTH: usize = 16;
 /// How many clients run at once.
 const AT_ONCE: usize = 2;
 
@@ -77,15 +80,15 @@ async fn run_client(client: &'static ClientSetup) -> ClientRow {
 
 async fn run_scenario(
     client: &'static ClientSetup,
-    installed: &PathBuf,
+    installed: &Path,
     scenario: Scenario,
 ) -> Vec<MatrixCell> {
-    let direct = run(client, installed.clone(), scenario, None).await;
+    let direct = run(client, installed, scenario, None).await;
     let window = direct.first_tokens + scenario.room();
     let mut cells = Vec::new();
     for preset in PRESETS {
         let through = Through { preset, window };
-        let proxied = run(client, installed.clone(), scenario, Some(through)).await;
+        let proxied = run(client, installed, scenario, Some(through)).await;
         cells.push(MatrixCell {
             scenario,
             preset,
@@ -129,13 +132,13 @@ impl ClientRow {
     }
 
     fn line(&self) -> String {
-        let mut line = format!("{:<24}", self.name);
+        let mut line = format!("{:<NAME_WIDTH$}", self.name);
         if let Some(why) = &self.skipped {
             let _ = write!(line, "SKIPPED: it cannot be installed: {why}");
             return line;
         }
         for cell in &self.cells {
-            let _ = write!(line, "{:<16}", cell.word());
+            let _ = write!(line, "{:<CELL_WIDTH$}", cell.word());
         }
         line.trim_end().to_owned()
     }
@@ -171,10 +174,14 @@ impl ClientRow {
 
 /// The table, and below it why cells are not `ok`.
 pub(crate) fn table(rows: &[ClientRow]) -> String {
-    let mut text = format!("\n{:<24}", "client");
+    let mut text = format!("\n{:<NAME_WIDTH$}", "client");
     for scenario in Scenario::ALL {
         for preset in PRESETS {
-            let _ = write!(text, "{:<16}", format!("{} {preset}", scenario.name()));
+            let _ = write!(
+                text,
+                "{:<CELL_WIDTH$}",
+                format!("{} {preset}", scenario.name())
+            );
         }
     }
     let lines = rows.iter().map(ClientRow::line);

@@ -12,7 +12,9 @@ use trimtab_model::Dialect;
 use trimtab_testkit::script::{Fault, Reply, ScriptedCall};
 use trimtab_testkit::upstream::Received;
 
-use crate::scenario::{DECISION, LAST_WORDS, NEEDLE, NEEDLE_PATTERN, Round, Scenario, TASK_MARK};
+use crate::scenario::{
+    DECISION, DECISION_PATTERN, LAST_WORDS, NEEDLE, NEEDLE_PATTERN, Round, Scenario, TASK_MARK,
+};
 use crate::shell::{Shell, offered_tools};
 
 /// What the ids of its calls begin with; the number of the round follows.
@@ -43,6 +45,8 @@ pub(crate) struct Progress {
     pub(crate) decision: Knowledge,
     /// True when the last words were said.
     pub(crate) is_finished: bool,
+    /// True when a request had the needle in it. Some clients lose outputs of quick commands.
+    pub(crate) has_come: bool,
     /// Tokens of the first request of the session.
     first: Option<u64>,
     /// The window, since it shrank.
@@ -91,8 +95,9 @@ impl AuditModel {
             return Reply::default().with_fault(Fault::Overflow { window });
         }
         progress.next = progress.next.max(round);
+        progress.has_come |= text.contains(NEEDLE);
         let Some(planned) = self.rounds.get(round) else {
-            return self.end(&mut progress, &shell, &body, &text);
+            return progress.end(&shell, &body, &text);
         };
         let mut reply = Reply::text(&planned.text);
         if wants_thought(received, &body) {
@@ -116,41 +121,67 @@ impl AuditModel {
         let numbers = numbers.filter_map(|found| found[1].parse::<usize>().ok());
         numbers.max().map_or(known, |newest| newest + 1)
     }
+}
 
+impl Progress {
     /// The last words; what is not in the window is looked for first, once.
-    fn end(&self, progress: &mut Progress, shell: &Shell, body: &Value, text: &str) -> Reply {
+    fn end(&mut self, shell: &Shell, body: &Value, text: &str) -> Reply {
+        self.note(text);
         let can_look = offered_tools(body).iter().any(|tool| tool.name == GREP);
-        let wanted = [(NEEDLE, NEEDLE_PATTERN), (DECISION, DECISION)];
-        for (sought, pattern) in wanted {
-            if !text.contains(sought) && can_look && !progress.looked_for.contains(&pattern) {
-                progress.looked_for.push(pattern);
-                let mut call = ScriptedCall::new(GREP, json!({"pattern": pattern, "max": 3}));
-                call.id = Some(format!("call_look_{}", progress.looked_for.len()));
-                return Reply {
-                    calls: vec![call],
-                    ..Reply::default()
-                };
+        if let Some(pattern) = self.next_pattern().filter(|_| can_look) {
+            self.looked_for.push(pattern);
+            let mut call = ScriptedCall::new(GREP, json!({"pattern": pattern, "max": 3}));
+            call.id = Some(format!("call_look_{}", self.looked_for.len()));
+            return Reply {
+                calls: vec![call],
+                ..Reply::default()
+            };
+        }
+        for place in [&mut self.needle, &mut self.decision] {
+            if *place == Knowledge::Unasked {
+                *place = Knowledge::Lost;
             }
         }
-        let looked_for = &progress.looked_for;
-        let [needle, decision] = wanted.map(|(sought, pattern)| {
-            match (text.contains(sought), looked_for.contains(&pattern)) {
-                (true, false) => Knowledge::Shown,
-                (true, true) => Knowledge::Fetched,
-                (false, _) => Knowledge::Lost,
+        self.is_finished = true;
+        shell.last_words(body, &self.last_words())
+    }
+
+    /// Notes what a window at the end of the session shows.
+    fn note(&mut self, text: &str) {
+        let known = if self.looked_for.is_empty() {
+            Knowledge::Shown
+        } else {
+            Knowledge::Fetched
+        };
+        for (sought, place) in [(NEEDLE, &mut self.needle), (DECISION, &mut self.decision)] {
+            if *place == Knowledge::Unasked && text.contains(sought) {
+                *place = known;
             }
+        }
+    }
+
+    /// What to look for next: a pattern for something that no window showed.
+    fn next_pattern(&self) -> Option<&'static str> {
+        let places = [
+            (NEEDLE_PATTERN, self.needle),
+            (DECISION_PATTERN, self.decision),
+        ];
+        let mut open = places.into_iter().filter(|(pattern, place)| {
+            *place == Knowledge::Unasked && !self.looked_for.contains(pattern)
         });
-        if !progress.is_finished {
-            (progress.needle, progress.decision) = (needle, decision);
-        }
-        progress.is_finished = true;
-        let known = |text: &'static str, place| if place == Knowledge::Lost { "?" } else { text };
-        let words = format!(
-            "{LAST_WORDS}: the needle is {}; I decided to {}.",
-            known(NEEDLE, needle),
-            known(DECISION, decision)
-        );
-        shell.last_words(body, &words)
+        open.next().map(|(pattern, _)| pattern)
+    }
+
+    fn last_words(&self) -> String {
+        let known = |text: &'static str, place| match place {
+            Knowledge::Lost | Knowledge::Unasked => "not known",
+            Knowledge::Shown | Knowledge::Fetched => text,
+        };
+        format!(
+            "{LAST_WORDS}: the needle is {}; what I decided: {}.",
+            known(NEEDLE, self.needle),
+            known(DECISION, self.decision)
+        )
     }
 }
 

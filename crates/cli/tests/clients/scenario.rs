@@ -14,6 +14,8 @@ pub(crate) const NEEDLE: &str = "NEEDLE-5f3a90c7";
 pub(crate) const NEEDLE_PATTERN: &str = "NEEDLE-";
 /// The decision, in the model's words of the second round.
 pub(crate) const DECISION: &str = "raise the quota of volume data-7 to 40 GB";
+/// What the model looks for when the decision is gone.
+pub(crate) const DECISION_PATTERN: &str = "I decided";
 /// The beginning of the model's last words.
 pub(crate) const LAST_WORDS: &str = "FINISHED the audit";
 
@@ -73,7 +75,7 @@ impl Scenario {
 
     /// The round from which on the window is smaller than anybody was told.
     pub(crate) fn shrinks_at(self) -> Option<usize> {
-        (self == Self::Overflow).then_some(6)
+        (self == Self::Overflow).then_some(8)
     }
 
     /// The rounds, in order; behind them the model says its last words.
@@ -121,9 +123,15 @@ fn big_outputs() -> Vec<Round> {
     ]
 }
 
-/// Outputs that fit, until the window shrinks.
+/// Outputs that fit, until the window shrinks: two of 8 KB in each round.
 fn medium_outputs() -> Vec<Round> {
-    (2..9).map(|number| log_round(number, 110)).collect()
+    let rounds = (1..10).map(|number| {
+        let mut both = log_round(number * 2, 110);
+        both.commands
+            .extend(log_round(number * 2 + 1, 110).commands);
+        both
+    });
+    rounds.collect()
 }
 
 /// A round that reads the next `lines` of the log.
@@ -131,11 +139,9 @@ fn log_round(number: usize, lines: usize) -> Round {
     let first = (number - 2) * lines % (LOG_LINES - lines);
     let last = first + lines;
     let first = first + 1;
+    let worker = number % 7;
     round(
-        &format!(
-            "Lines {first} to {last} are next; worker-{} was slow before.",
-            number % 7
-        ),
+        &format!("Lines from {first} on are next; worker-{worker} was slow before."),
         &[&format!("sed -n '{first},{last}p' big.log | cut -c 1-120")],
     )
 }

@@ -1,6 +1,7 @@
 //! How a client is told to run a command, whatever its tool is called.
 
 use serde_json::{Map, Value, json};
+use trimtab_engine::view::tools::is_retrieval;
 use trimtab_testkit::script::{Reply, ScriptedCall};
 
 /// Names under which clients offer a shell, the usual ones first.
@@ -95,7 +96,9 @@ impl Shell {
         let system = body.pointer("/messages/0/content").map(Value::to_string);
         let system = system.unwrap_or_default();
         let is_text = system.contains("<code>") && system.contains(FINAL_ANSWER);
-        (tools.is_empty() && is_text).then_some(Self::Text)
+        // The tools of the proxy may have come in addition.
+        let has_none = tools.iter().all(|tool| is_retrieval(&tool.name));
+        (has_none && is_text).then_some(Self::Text)
     }
 
     /// Adds the run of `command` to `reply`, as call `id`.
@@ -112,11 +115,11 @@ impl Shell {
             }
             Self::Text => {
                 // JSON texts are Python texts too.
-                let command = json!(command);
-                reply.text = format!(
-                    "Thought: {}\n<code>\n# {id}\nprint(bash({command}))\n</code>",
-                    reply.text
-                );
+                let line = format!("# {id}\nprint(bash({}))\n</code>", json!(command));
+                reply.text = match reply.text.strip_suffix("</code>") {
+                    Some(begun) => format!("{begun}{line}"),
+                    None => format!("Thought: {}\n<code>\n{line}", reply.text),
+                };
                 return;
             }
         };

@@ -7,19 +7,19 @@ const LANGCHAIN: Package = Package::Python {
     folder: "venv-langchain",
     minor: 10,
     packages: &["langchain", "langchain-openai", "langchain-anthropic"],
-    imports: "langchain, langchain_openai, langchain_anthropic",
+    modules: &["langchain", "langchain_openai", "langchain_anthropic"],
 };
 const SMOLAGENTS: Package = Package::Python {
     folder: "venv-smolagents",
     minor: 10,
     packages: &["smolagents[openai]"],
-    imports: "smolagents, openai",
+    modules: &["smolagents", "openai"],
 };
 const OPENHANDS: Package = Package::Python {
     folder: "venv-openhands",
     minor: 12,
     packages: &["openhands-sdk", "openhands-tools"],
-    imports: "openhands.sdk, openhands.tools",
+    modules: &["openhands.sdk", "openhands.tools"],
 };
 const AI_SDK: Package = Package::NodeLibraries {
     folder: "ai-sdk-node",
