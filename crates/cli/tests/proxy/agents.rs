@@ -4,23 +4,17 @@
 //! --clients` does. They are installed once into a folder of the user's cache.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
-use crate::run::{cache, say, texts, trimtab};
+use crate::install::{self, Package};
+use crate::run::{say, texts, trimtab};
 use crate::windows;
 
-/// What is installed; Node first, because the agents need a newer one than most systems have.
-const PACKAGES: [&str; 4] = [
-    "node@24",
-    "@anthropic-ai/claude-code",
-    "@openai/codex",
-    "@qwen-code/qwen-code",
-];
 /// How often the model runs a command before it is done.
 const ROUNDS: usize = 12;
 /// The round before which it asks for a stored output.
@@ -33,6 +27,7 @@ const WINDOW: u64 = 60_000;
 /// An agent, and how it is used. Each speaks another dialect.
 struct Agent {
     name: &'static str,
+    package: &'static str,
     args: &'static [&'static str],
     env: &'static [(&'static str, &'static str)],
     /// The tool that runs a command, and what it takes.
@@ -43,6 +38,7 @@ struct Agent {
 const AGENTS: [Agent; 3] = [
     Agent {
         name: "claude",
+        package: "@anthropic-ai/claude-code",
         args: &["-p", "--dangerously-skip-permissions", "run the commands"],
         env: &[
             ("ANTHROPIC_API_KEY", "test"),
@@ -55,6 +51,7 @@ const AGENTS: [Agent; 3] = [
     },
     Agent {
         name: "codex",
+        package: "@openai/codex",
         args: &[
             "exec",
             "--skip-git-repo-check",
@@ -69,6 +66,7 @@ const AGENTS: [Agent; 3] = [
     },
     Agent {
         name: "qwen",
+        package: "@qwen-code/qwen-code",
         args: &[
             "--auth-type",
             "openai",
@@ -176,17 +174,12 @@ async fn run(agent: &Agent, bin: &Path, url: &str) -> Output {
 
 /// Installs the agents, if they are not there, and gives the folder of their commands.
 fn installed() -> PathBuf {
-    let folder = cache().unwrap().join("trimtab").join("clients");
-    let bin = folder.join("node_modules").join(".bin");
-    let mut commands = ["node"].into_iter().chain(AGENTS.map(|agent| agent.name));
-    if !commands.all(|name| bin.join(name).exists()) {
-        std::fs::create_dir_all(&folder).unwrap();
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund"])
-            .args(PACKAGES)
-            .current_dir(&folder);
-        let output = npm.output().unwrap();
-        assert!(output.status.success(), "{}", texts(&output).1);
+    for agent in &AGENTS {
+        let package = Package::Npm {
+            package: agent.package,
+            command: agent.name,
+        };
+        package.installed().unwrap();
     }
-    bin
+    install::commands().unwrap()
 }

@@ -28,3 +28,7 @@ mod terminal_device;
 mod windows;
 mod wrap;
 mod wrapped;
+
+#[path = "../clients/install.rs"]
+#[allow(dead_code, reason = "other test binaries use the rest of it")]
+mod install;

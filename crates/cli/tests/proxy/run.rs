@@ -125,6 +125,12 @@ impl Served {
         }
     }
 
+    /// The lines on standard error that nobody waited for yet.
+    #[allow(dead_code, reason = "not every test binary asks for it")]
+    pub(crate) fn lines_so_far(&self) -> Vec<String> {
+        self.lines.try_iter().collect()
+    }
+
     /// The number of its process.
     #[allow(dead_code, reason = "not every test binary asks for it")]
     pub(crate) fn process_id(&self) -> u32 {

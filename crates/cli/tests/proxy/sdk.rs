@@ -4,15 +4,16 @@
 //! test says that it was skipped, and why.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
 use trimtab::store::{FolderStore, Store};
 use trimtab_testkit::upstream::Upstream;
 
+use crate::install::{NODE_SDKS, PYTHON_SDKS};
 use crate::model::{LAST, LONG, RETRIEVED, SHORT, Work, options};
-use crate::run::{Served, cache, say, texts, user_file};
+use crate::run::{Served, say, texts, user_file};
 use crate::windows::{self, Windows};
 
 /// A machine that runs many tests at once is slow.
@@ -30,15 +31,18 @@ const FLOWS: [(&str, Work, &str); 6] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn python_sdks_run_to_the_end() {
-    match python() {
-        Ok(python) => all_flows("Python", || Command::new(&python), "sdk.py", None).await,
+    match PYTHON_SDKS.installed() {
+        Ok(folder) => {
+            let python = folder.join("bin/python");
+            all_flows("Python", || Command::new(&python), "sdk.py", None).await;
+        }
         Err(why) => say(&format!("SKIPPED: the Python SDKs: {why}")),
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn node_sdks_run_to_the_end() {
-    match node() {
+    match NODE_SDKS.installed() {
         Ok(folder) => {
             all_flows("Node", || Command::new("node"), "sdk.mjs", Some(&folder)).await;
         }
@@ -129,62 +133,4 @@ fn text(number: usize, bytes: usize) -> String {
         lines.push(line);
     }
     lines.join("\n")
-}
-
-/// A Python that has the SDKs.
-fn python() -> Result<PathBuf, String> {
-    let packages = ["openai", "anthropic"];
-    let folder = kept("sdk-venv")?;
-    let python = folder.join("bin").join("python");
-    let imports = format!("import {}", packages.join(", "));
-    let ready = || done(Command::new(&python).args(["-c", &imports]));
-    if ready().is_err() {
-        done(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-        let mut pip = Command::new(&python);
-        done(pip.args(["-m", "pip", "install", "--quiet"]).args(packages))?;
-        ready()?;
-    }
-    Ok(python)
-}
-
-/// The folder in which Node finds the SDKs.
-fn node() -> Result<PathBuf, String> {
-    let folder = kept("sdk-node")?;
-    let ready = || {
-        let requires = "require('openai'); require('@anthropic-ai/sdk')";
-        done(
-            Command::new("node")
-                .args(["-e", requires])
-                .current_dir(&folder),
-        )
-    };
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    if ready().is_err() {
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund"]);
-        npm.args(["openai", "@anthropic-ai/sdk"]);
-        done(npm.current_dir(&folder))?;
-        ready()?;
-    }
-    Ok(folder)
-}
-
-/// A folder of the user's cache.
-fn kept(name: &str) -> Result<PathBuf, String> {
-    let cache = cache().ok_or("there is no folder for what can be made again")?;
-    Ok(cache.join("trimtab").join(name))
-}
-
-/// Runs a command to its end, or says why that did not work.
-fn done(command: &mut Command) -> Result<(), String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .map_err(|error| format!("{program} cannot be run: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let (_, stderr) = texts(&output);
-    let line = stderr.lines().rfind(|line| !line.trim().is_empty());
-    Err(format!("{program} failed: {}", line.unwrap_or_default()))
 }

@@ -21,7 +21,7 @@ use super::route::Route;
 use super::socket::Fuse;
 use super::spoil::pack;
 use super::state::State;
-use super::{Options, Outcome, OverflowForm, Received, Violation};
+use super::{Fault, Options, Outcome, OverflowForm, Received, Violation};
 
 /// Everything behind the connections.
 #[derive(Debug)]
@@ -167,33 +167,42 @@ impl Exchange {
             received.outcome = Outcome::Counted;
             return Parcel::json(200, &json!({"input_tokens": received.tokens}));
         }
-        if let Some(parcel) = self.overflow(dialect, received) {
-            received.outcome = Outcome::Overflow;
-            return parcel;
+        if let Some(excess) = self.excess(dialect, received) {
+            return self.too_long(dialect, received, excess);
         }
         let turn = self.turn(received);
+        if let Some(Fault::Overflow { window }) = turn.fault {
+            received.fault = turn.fault;
+            let excess = Excess::of_any(received.tokens, window);
+            return self.too_long(dialect, received, excess);
+        }
         let answer = self.answer(&turn, &prompt, dialect, received);
         received.fault = turn.fault;
         received.usage = Some(answer.usage);
         pack(answer.render(received.stream), turn.fault, &answer)
     }
 
-    fn overflow(&self, dialect: Dialect, received: &Received) -> Option<Parcel> {
-        let form = self.options.overflow;
+    /// How much too long the prompt is for the window, where that is said at all.
+    fn excess(&self, dialect: Dialect, received: &Received) -> Option<Excess> {
+        if self.options.overflow == OverflowForm::Silent {
+            return None;
+        }
         let window = self.options.window?;
         let counts = self.options.answer_counts && dialect != Dialect::Responses;
         let limit = received.answer_limit.filter(|_| counts);
-        let excess = Excess::of(received.tokens, limit, window)?;
-        if form == OverflowForm::Silent {
-            return None;
-        }
+        Excess::of(received.tokens, limit, window)
+    }
+
+    fn too_long(&self, dialect: Dialect, received: &mut Received, excess: Excess) -> Parcel {
+        let form = self.options.overflow;
+        received.outcome = Outcome::Overflow;
         if let Some(Rendered::Events(events)) =
             excess.stream(dialect, form).filter(|_| received.stream)
         {
-            return Some(Parcel::events(&events));
+            return Parcel::events(&events);
         }
         let refusal = excess.refusal(dialect, form);
-        Some(Parcel::json(refusal.status, &refusal.body))
+        Parcel::json(refusal.status, &refusal.body)
     }
 }
 

@@ -47,6 +47,15 @@ impl Excess {
         (both > window).then(|| excess(answer))
     }
 
+    /// A prompt of `tokens` that is too much for `window`, whatever its length.
+    pub(super) fn of_any(tokens: u64, window: u64) -> Self {
+        Self {
+            tokens: tokens.max(window.saturating_add(1)),
+            answer: None,
+            window,
+        }
+    }
+
     /// The error as status and body.
     pub(super) fn refusal(self, dialect: Dialect, form: OverflowForm) -> Refusal {
         if form == OverflowForm::LlamaCpp {

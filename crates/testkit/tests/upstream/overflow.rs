@@ -6,7 +6,7 @@ use trimtab_model::estimate::Vocabulary;
 use trimtab_testkit::upstream::{Count, Options, Outcome, OverflowForm};
 use trimtab_wire::overflow::{Response, classify};
 
-use crate::client::{Got, Talk, start};
+use crate::client::{Got, Talk, scripted, start};
 
 const WINDOW: u64 = 1_000;
 
@@ -190,4 +190,23 @@ async fn tokens_are_counted_as_told() {
         "four tokens each: {tokens:?}"
     );
     assert!(tokens[1] > 700 && tokens[1] < 1_100, "{tokens:?}");
+}
+
+#[tokio::test]
+async fn overflow_of_a_script_refuses_once_whatever_the_length() {
+    for dialect in Dialect::ALL {
+        let fault = json!({"kind": "overflow", "window": 9_000});
+        let (upstream, client) = start(scripted(&json!([{"text": "hello", "fault": fault}]))).await;
+        let talk = Talk::new(dialect, "short");
+        let got = client.post(dialect, &talk.body).await;
+        let verdict = classify(&Response::new(got.status, &got.body));
+        assert!(verdict.is_overflow(), "{dialect}: {got:?}");
+        assert_eq!(upstream.requests()[0].outcome, Outcome::Overflow);
+        let got = client.post(dialect, &talk.body).await;
+        assert_eq!(got.status, 200);
+        assert!(
+            String::from_utf8_lossy(&got.body).contains("hello"),
+            "{got:?}"
+        );
+    }
 }

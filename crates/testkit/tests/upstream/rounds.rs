@@ -267,3 +267,17 @@ async fn many_talk_at_once() {
     serials.sort_unstable();
     assert_eq!(serials, (0..60).collect::<Vec<_>>());
 }
+
+#[tokio::test]
+async fn custom_call_of_responses_carries_its_text() {
+    let (input, custom) = ("text(await tools.ls())", true);
+    let call = json!({"name": "exec", "arguments": input, "custom": custom, "id": "c1"});
+    let (_upstream, client) = start(scripted(&json!([{"calls": [call]}]))).await;
+    let talk = Talk::new(Dialect::Responses, "list").streaming();
+    let got = client.post(Dialect::Responses, &talk.body).await;
+    let answer = gathered(Dialect::Responses, &got);
+    let item = &answer["output"][0];
+    assert_eq!(item["type"], "custom_tool_call");
+    assert_eq!(item["input"], input);
+    assert_eq!(item["call_id"], "c1");
+}

@@ -42,6 +42,11 @@ pub enum Fault {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<u64>,
     },
+    /// The prompt is refused as too long, whatever its length.
+    Overflow {
+        /// The window that the error names, in tokens.
+        window: u64,
+    },
     /// An error as an event of the stream, which then ends. A plain 500 when not streamed.
     ErrorEvent {
         /// Events before it.

@@ -44,6 +44,9 @@ pub struct ScriptedCall {
     /// The id of the call; made up if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// True for a custom tool of Responses, which takes a text instead of JSON.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub custom: bool,
 }
 
 /// The arguments of a call.
@@ -98,6 +101,7 @@ impl ScriptedCall {
             name: name.into(),
             arguments,
             id: None,
+            custom: false,
         }
     }
 }

@@ -83,8 +83,13 @@ fn items(answer: &Answer) -> Vec<Item> {
         items.push(said(&id, &answer.reply.text));
     }
     for (call_id, call) in answer.calls() {
-        let id = answer.item_id("fc", items.len());
-        items.push(called(&id, &call_id, call));
+        let (prefix, write): (_, fn(&str, &str, &ScriptedCall) -> Item) = if call.custom {
+            ("ctc", called_custom)
+        } else {
+            ("fc", called)
+        };
+        let id = answer.item_id(prefix, items.len());
+        items.push(write(&id, &call_id, call));
     }
     items
 }
@@ -186,6 +191,35 @@ fn called(id: &str, call_id: &str, call: &ScriptedCall) -> Item {
     Item {
         begun: item("in_progress", ""),
         done: item("completed", &arguments),
+        between,
+    }
+}
+
+/// A call of a custom tool, which takes a text.
+fn called_custom(id: &str, call_id: &str, call: &ScriptedCall) -> Item {
+    let input = call.arguments.to_text();
+    let item = |status: &str, input: &str| {
+        json!({
+            "id": id, "type": "custom_tool_call", "status": status, "call_id": call_id,
+            "name": call.name, "input": input,
+        })
+    };
+    let deltas = pieces(&input).into_iter();
+    let mut between: Vec<(&str, Value)> = deltas
+        .map(|piece| {
+            (
+                "response.custom_tool_call_input.delta",
+                json!({"delta": piece}),
+            )
+        })
+        .collect();
+    between.push((
+        "response.custom_tool_call_input.done",
+        json!({"input": input}),
+    ));
+    Item {
+        begun: item("in_progress", ""),
+        done: item("completed", &input),
         between,
     }
 }
