@@ -86,7 +86,7 @@ const AGENTS: [Agent; 3] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_run_to_the_end() {
     if std::env::var_os("TRIMTAB_CLIENTS").is_none() {
-        say("SKIPPED: set TRIMTAB_CLIENTS=1, or run ./test --clients, for real agents");
+        say("SKIPPED: set TRIMTAB_CLIENTS=all, or run ./test --clients, for real agents");
         return;
     }
     let bin = installed();

@@ -9,13 +9,13 @@ use crate::run::{cache, say, texts, trimtab};
 const NODE: &str = "node@24";
 
 /// True if tests with the real client `name` are wanted; says so if they are skipped.
-/// `TRIMTAB_CLIENTS` is 1 for all clients, or the names of some with commas between them.
+/// `TRIMTAB_CLIENTS` is `all`, or the names of some clients with commas between them.
 pub(crate) fn wants(name: &str) -> bool {
     let clients = std::env::var("TRIMTAB_CLIENTS").unwrap_or_default();
-    let is_wanted = clients == "1" || clients.split(',').any(|one| one == name);
+    let is_wanted = clients == "all" || clients.split(',').any(|one| one == name);
     if !is_wanted {
         say(&format!(
-            "SKIPPED {name}: set TRIMTAB_CLIENTS=1, or run ./test --clients"
+            "SKIPPED {name}: set TRIMTAB_CLIENTS=all, or run ./test --clients"
         ));
     }
     is_wanted
