@@ -174,7 +174,7 @@ async fn task_stays(preset: &str, dialect: Dialect, upstream_window: Option<u64>
     let args = ["--upstream", &url, "--window", "24000", "--preset", preset];
     let served = Served::start(&args);
     let mut body = begun(dialect, false);
-    for number in 0..30 {
+    for number in 0..30_usize {
         send(&served, dialect, &body).await;
         let said_last = answered(&upstream).last().map(|one| said(one)).unwrap();
         assert!(
