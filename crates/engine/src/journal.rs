@@ -296,7 +296,7 @@ impl<'a> Changes<'a> {
             if let Some(text) = self.as_text.get(&(at, part)) {
                 match slot {
                     // Cache markers and the like stay.
-                    Part::Text(shown) => (*text).clone_into(&mut shown.text),
+                    Part::Text(part) => (*text).clone_into(&mut part.text),
                     other => *other = Part::text(*text),
                 }
             }

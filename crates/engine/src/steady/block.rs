@@ -29,7 +29,7 @@ const VALUE: usize = 60;
 /// A line of no more bytes is short. Longer ones are cut to so many where there is no room, and
 /// one byte in so many is for such lines.
 const SHORT_LINE: usize = 300;
-const STUB: usize = 160;
+const STUB: usize = 64;
 const STUBS_SHARE: usize = 8;
 /// Stands for the call of an output that has none.
 const NO_CALL: &str = "output";

@@ -181,7 +181,7 @@ pub(super) fn visible_outputs<'a, M: Borrow<Message>>(
 
 /// The observations among the messages that the model sees.
 fn observations<M: Borrow<Message>>(messages: &[M]) -> impl Iterator<Item = Found<'_>> {
-    let visible = messages.iter().enumerate().filter_map(|(at, message)| {
+    messages.iter().enumerate().filter_map(|(at, message)| {
         let message: &Message = message.borrow();
         let (part, output) = observed(message).filter(|_| message.agent_visible())?;
         Some(Found {
@@ -190,8 +190,7 @@ fn observations<M: Borrow<Message>>(messages: &[M]) -> impl Iterator<Item = Foun
             tokens: estimate(&output.text()),
             output: Cow::Owned(output),
         })
-    });
-    visible
+    })
 }
 
 fn called<'a, M: Borrow<Message>>(
