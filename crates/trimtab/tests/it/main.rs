@@ -17,6 +17,5 @@ mod regressions;
 mod request;
 mod session;
 mod switch;
-mod system_places;
 mod tidy;
 mod transcripts;
