@@ -79,8 +79,8 @@ impl TokenFit {
     fn add(&mut self, sent: Measure, reported: u64) {
         let (before, counted) = match self.last.replace((sent, reported)) {
             Some((last, then)) => {
-                let (lost, added) = ((last - sent).tokens(), (sent - last).tokens());
-                if lost.saturating_mul(MOST_LOST) > added {
+                let (gone, added) = ((last - sent).tokens(), (sent - last).tokens());
+                if gone.saturating_mul(MOST_LOST) > added {
                     return;
                 }
                 (last, reported.saturating_sub(then))
