@@ -16,7 +16,7 @@ const INCREMENTS: usize = 32;
 /// No provider is further from our estimate than this factor, either way.
 const MOST: f64 = 5.0;
 /// How much less text of another kind says, as a power of how alike the two are.
-const SHARPNESS: i32 = 8;
+const SHARPNESS: i32 = 24;
 /// What an increment that is nothing like the text still says.
 const LEAST_WEIGHT: f64 = 1e-3;
 /// A prompt that lost more than this share of what it gained is no increment.
@@ -79,8 +79,8 @@ impl TokenFit {
     fn add(&mut self, sent: Measure, reported: u64) {
         let (before, counted) = match self.last.replace((sent, reported)) {
             Some((last, then)) => {
-                let (lost, added) = ((last - sent).tokens(), (sent - last).tokens());
-                if lost.saturating_mul(MOST_LOST) > added {
+                let (gone, added) = ((last - sent).tokens(), (sent - last).tokens());
+                if gone.saturating_mul(MOST_LOST) > added {
                     return;
                 }
                 (last, reported.saturating_sub(then))
