@@ -155,13 +155,13 @@ impl Chains {
                 Past::Unknown
             }
             None => Past::Known(None),
-            Some(name) => match kept.links.get(&name) {
-                Some(link) => link.past.clone(),
-                None => {
+            Some(name) => {
+                let past = kept.links.get(&name).map(|link| link.past.clone());
+                past.unwrap_or_else(|| {
                     self.tell(&mut kept, name);
                     Past::Unknown
-                }
-            },
+                })
+            }
         };
         let items = resolved(tenant, scan, &kept).unwrap_or_else(|| {
             past = Past::Unknown;

@@ -135,14 +135,14 @@ fn update_reads_a_registry_from_a_server() {
     let ask = |answer: String| {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/registry.json", server.local_addr().unwrap());
-        let served = std::thread::spawn(move || {
+        let answering = std::thread::spawn(move || {
             let (mut stream, _) = server.accept().unwrap();
             let mut head = [0; 4096];
             assert!(stream.read(&mut head).unwrap() > 0);
             stream.write_all(answer.as_bytes()).unwrap();
         });
         let outcome = models(folder.path(), &["update", &url], b"");
-        served.join().unwrap();
+        answering.join().unwrap();
         outcome
     };
     let length = REGISTRY.len();

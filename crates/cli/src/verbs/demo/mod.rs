@@ -180,11 +180,11 @@ impl Stage {
         };
         let (proxy, log) = start(args.listen, config, folder).await?;
         Ok(Self {
-            proxy,
-            log,
             session,
             boundless,
             strict,
+            proxy,
+            log,
         })
     }
 

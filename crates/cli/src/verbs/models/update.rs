@@ -18,7 +18,7 @@ use crate::ui::{Terminal, number};
 use crate::{catalogue, settings, source};
 
 /// How long a download may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Runs the verb.
 pub(super) fn run(from: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {

@@ -80,13 +80,10 @@ pub fn run(
     let id = wanted(args)?;
     let place = store.open()?;
     let session = place.session(&args.session.session)?;
-    let id = match id {
-        Some(id) => Some(place.output(&session, id)?),
-        None => {
-            place.known(&session)?;
-            None
-        }
-    };
+    if id.is_none() {
+        place.known(&session)?;
+    }
+    let id = id.map(|id| place.output(&session, id)).transpose()?;
     let id = id.as_deref();
     let query = query(args);
     let found = place.store.grep(&session, id, &query);

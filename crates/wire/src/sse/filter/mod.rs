@@ -45,6 +45,10 @@ enum Verdict {
 
 /// What the filter knows of the stream.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is one thing that was seen in the stream"
+)]
 struct Rewriter {
     dialect: Dialect,
     hidden_names: Vec<String>,
