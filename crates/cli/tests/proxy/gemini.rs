@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::installed::{command_in, installed, node, path_with, wants, write};
+use crate::installed::{command_in, path_with_client, wants, write};
 use crate::resume::{ROUNDS, SUMMARY, log_in};
 use crate::run::{finished, say, texts};
 
@@ -90,10 +90,7 @@ fn gemini(folder: &Path, url: &str, args: &[&str]) {
     ];
     command.args(options).args(args);
     let output = command
-        .env(
-            "PATH",
-            path_with(&[installed("@google/gemini-cli", "gemini"), node()]),
-        )
+        .env("PATH", path_with_client("@google/gemini-cli", "gemini"))
         .env("GEMINI_API_KEY", "k")
         .env("GOOGLE_GEMINI_BASE_URL", url)
         .output()

@@ -1,12 +1,10 @@
-//! Real clients, installed once from the package registries into a folder of the user's cache.
+//! Runs of real clients: which are wanted, and in what environment they run.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::run::{cache, say, texts, trimtab};
-
-/// Node, which the clients need in a newer version than most systems have.
-const NODE: &str = "node@24";
+use crate::install::Package;
+use crate::run::{say, trimtab};
 
 /// True if tests with the real client `name` are wanted; says so if they are skipped.
 /// `TRIMTAB_CLIENTS` is `all`, or the names of some clients with commas between them.
@@ -21,36 +19,12 @@ pub(crate) fn wants(name: &str) -> bool {
     is_wanted
 }
 
-/// The folder with the command of a client, which is installed if it is not there.
-pub(crate) fn installed(package: &str, command: &str) -> PathBuf {
-    npm_folder(command, &[package], command)
-}
-
-/// The folder with Node.
-pub(crate) fn node() -> PathBuf {
-    npm_folder("node", &[NODE], "node")
-}
-
-fn npm_folder(name: &str, packages: &[&str], command: &str) -> PathBuf {
-    let folder = cache().unwrap().join("trimtab/wrap-clients").join(name);
-    let bin = folder.join("node_modules/.bin");
-    if !bin.join(command).exists() {
-        std::fs::create_dir_all(&folder).unwrap();
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund"])
-            .args(packages)
-            .current_dir(&folder);
-        let output = npm.output().unwrap();
-        assert!(output.status.success(), "{name}: {}", texts(&output).1);
-    }
-    bin
-}
-
-/// `PATH` with these folders in front.
-pub(crate) fn path_with(folders: &[PathBuf]) -> String {
+/// `PATH` with the command of a client, which is installed if it is not there, and with Node.
+pub(crate) fn path_with_client(package: &'static str, command: &'static str) -> String {
+    let installed = Package::Npm { package, command }.installed();
+    let commands = installed.unwrap().join("node_modules/.bin");
     let path = std::env::var("PATH").unwrap_or_default();
-    let folders = folders.iter().map(|folder| folder.display().to_string());
-    folders.chain([path]).collect::<Vec<_>>().join(":")
+    format!("{}:{path}", commands.display())
 }
 
 /// A command in `folder`, with the environment of every run of ours and no input.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
-use crate::installed::{command_in, installed, node, path_with, wants, write};
+use crate::installed::{command_in, path_with_client, wants, write};
 use crate::run::{finished, say, texts};
 use crate::windows::is_the_clients_own;
 
@@ -30,7 +30,7 @@ struct ResumedClient {
 impl ResumedClient {
     /// A client whose tool `tool` runs commands; `arguments` says how.
     async fn new(
-        (package, command): (&str, &str),
+        (package, command): (&'static str, &'static str),
         tool: &'static str,
         arguments: fn(&str) -> Value,
     ) -> Self {
@@ -55,7 +55,7 @@ impl ResumedClient {
         Self {
             home: tempfile::tempdir().unwrap(),
             upstream: Upstream::start(options).await.unwrap(),
-            path: path_with(&[installed(package, command), node()]),
+            path: path_with_client(package, command),
             env: Vec::new(),
         }
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Source, Upstream};
 
-use crate::installed::{installed, node, path_with, wants, write};
+use crate::installed::{path_with_client, wants, write};
 use crate::run::{say, texts, trimtab};
 
 /// A client, and how it is used.
@@ -172,7 +172,7 @@ async fn reaches_its_address(client: &Wrapped) {
     let settings = settings(folder.path(), client);
     let args = [&["wrap", name], client.args].concat();
     let mut command = trimtab(folder.path(), &args);
-    let path = path_with(&[installed(client.package, name), node()]);
+    let path = path_with_client(client.package, name);
     command.env("PATH", path).env("CI", "1");
     for (name, value) in client.env {
         command.env(name, value.replace("{url}", &url));
