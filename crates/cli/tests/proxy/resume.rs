@@ -113,10 +113,7 @@ impl ResumedClient {
     fn judge(&self, report: &Value) {
         self.assert_valid();
         let requests = self.upstream.requests();
-        let bodies = requests
-            .iter()
-            .map(|one| String::from_utf8_lossy(&one.body));
-        let body = bodies.last().unwrap();
+        let body = String::from_utf8_lossy(&requests.last().unwrap().body);
         assert!(body.contains(SUMMARY), "{body}");
         let refs: Vec<&str> = report["originals"]["replaced"]
             .as_array()

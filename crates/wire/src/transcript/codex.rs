@@ -115,10 +115,8 @@ impl Rollout {
             drop_bookkeeping(last);
         }
         let added = self.gatherer.messages.iter().enumerate().skip(before);
-        let newest = added
-            .rev()
-            .find(|(_, message)| message.role == Role::Assistant);
-        self.answer = newest.map(|(at, _)| at).or(self.answer);
+        let mut answers = added.filter(|(_, message)| message.role == Role::Assistant);
+        self.answer = answers.next_back().map(|(at, _)| at).or(self.answer);
         self.origins
             .extend(came(&self.gatherer.messages, before, self.unit));
     }
