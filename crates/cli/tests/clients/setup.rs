@@ -33,6 +33,20 @@ pub(crate) struct Launch {
     pub(crate) env: Vec<(String, String)>,
 }
 
+impl ClientSetup {
+    pub(crate) const fn new(
+        name: &'static str,
+        package: Package,
+        launch: fn(&RunPlace) -> Vec<Launch>,
+    ) -> Self {
+        Self {
+            name,
+            package,
+            launch,
+        }
+    }
+}
+
 impl RunPlace {
     /// The address that clients of OpenAI want.
     pub(crate) fn v1(&self) -> String {
