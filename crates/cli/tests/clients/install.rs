@@ -27,7 +27,7 @@ pub(crate) enum Package {
         folder: &'static str,
         packages: &'static [&'static str],
     },
-    /// Libraries from PyPI, in an environment of their own: the oldest Python 3 that they run
+    /// Libraries for Python, in an environment of their own: the oldest Python 3 that they run
     /// on, the packages, and the modules that they bring.
     Python {
         folder: &'static str,

@@ -48,7 +48,7 @@ impl ClientSetup {
 }
 
 impl RunPlace {
-    /// The address that clients of OpenAI want.
+    /// The address with `/v1`, as most clients want it.
     pub(crate) fn v1(&self) -> String {
         format!("{}/v1", self.url)
     }
