@@ -27,7 +27,7 @@ pub(crate) enum Package {
         folder: &'static str,
         packages: &'static [&'static str],
     },
-    /// Libraries from PyPI, in an environment of their own: the oldest Python 3 that they run
+    /// Libraries for Python, in an environment of their own: the oldest Python 3 that they run
     /// on, the packages, and the modules that they bring.
     Python {
         folder: &'static str,
@@ -39,10 +39,7 @@ pub(crate) enum Package {
 
 /// Most clients need a newer Node than systems have, and npm installs older versions of clients
 /// where it runs on an older Node.
-pub(crate) const NEWER_NODE: Package = Package::Npm {
-    package: NODE_PACKAGE,
-    command: "node",
-};
+pub(crate) const NEWER_NODE: Package = Package::npm(NODE_PACKAGE, "node");
 /// The SDKs of the providers for Python.
 pub(crate) const PYTHON_SDKS: Package = Package::Python {
     folder: "sdk-venv",
@@ -57,6 +54,11 @@ pub(crate) const NODE_SDKS: Package = Package::NodeLibraries {
 };
 
 impl Package {
+    /// The command that a package of npm brings.
+    pub(crate) const fn npm(package: &'static str, command: &'static str) -> Self {
+        Self::Npm { package, command }
+    }
+
     /// Installs what is not there yet; the folder in which it is, or why it cannot be had.
     pub(crate) fn installed(self) -> Result<PathBuf, String> {
         let _one = INSTALLING.lock().map_err(|error| error.to_string())?;

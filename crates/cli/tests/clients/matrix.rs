@@ -47,6 +47,7 @@ pub(crate) async fn run_matrix(clients: Vec<&'static ClientSetup>) -> Vec<Client
             let _place = places.acquire().await.unwrap();
             let row = run_client(client).await;
             say(&row.line());
+            row.reasons().iter().for_each(|reason| say(reason));
             row
         })
     });

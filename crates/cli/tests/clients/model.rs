@@ -107,7 +107,7 @@ impl AuditModel {
             let id = if at == 0 {
                 format!("{ID}{round:03}")
             } else {
-                format!("{ID}{round:03}_{at}")
+                format!("{ID}{round:03}x{at}")
             };
             shell.run(&mut reply, &id, command);
         }

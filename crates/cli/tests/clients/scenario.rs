@@ -1,10 +1,11 @@
 //! What the scripted model does in a session, and the folder that it looks through.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::Path;
 
 /// What the user asks for. The first words tell requests of the session from others.
-pub(crate) const TASK: &str = "Audit of host kestrel: look through big.log and module.py in this \
+pub(crate) const TASK: &str = "Audit of host kestrel: look through the logs and module.py in this \
      folder with your shell tool, find the needle, and tell me what you decided.";
 /// The part of [`TASK`] that must be in every window.
 pub(crate) const TASK_MARK: &str = "Audit of host kestrel";
@@ -25,8 +26,10 @@ const LONG_ROUNDS: usize = 39;
 const LONG_LINES: usize = 80;
 /// Lines of `big.log`.
 const LOG_LINES: usize = 3_000;
-/// The line of the log before which the needle stands.
-const NEEDLE_LINE: usize = 2_100;
+/// Lines of `disk.log`, which no command prints whole.
+const DISK_LINES: usize = 400;
+/// The line of `disk.log` before which the needle stands.
+const NEEDLE_LINE: usize = 210;
 /// Functions in `module.py`.
 const FUNCTIONS: usize = 200;
 
@@ -87,7 +90,7 @@ impl Scenario {
                     "I decided: I will {DECISION} and leave the parser alone, because the other \
                      volumes have room."
                 ),
-                &["grep -n NEEDLE big.log"],
+                &["grep -n NEEDLE disk.log"],
             ),
         ];
         match self {
@@ -149,23 +152,16 @@ fn log_round(number: usize, lines: usize) -> Round {
 /// Writes the folder that the session is about. No line of it is like another.
 pub(crate) fn write_folder(folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
-    let mut log = String::new();
-    for line in 0..LOG_LINES {
-        let time = format!("2026-01-01T00:{:02}:{:02}Z", line / 60 % 60, line % 60);
-        if line == NEEDLE_LINE {
-            let _ = writeln!(
-                log,
-                "{time} ERROR {NEEDLE} disk quota exceeded on volume data-7"
-            );
-        }
-        let (request, took) = (spread(line), spread(line + LOG_LINES) % 65_536);
-        let worker = line % 7;
-        let _ = writeln!(
-            log,
-            "{time} INFO worker-{worker} req={request:016x} took={took}us"
-        );
-    }
-    std::fs::write(folder.join("big.log"), log).unwrap();
+    std::fs::write(folder.join("big.log"), log_lines(0..LOG_LINES)).unwrap();
+    let disk = LOG_LINES..LOG_LINES + DISK_LINES;
+    let (before, after) = (
+        disk.start..disk.start + NEEDLE_LINE,
+        disk.start + NEEDLE_LINE..disk.end,
+    );
+    let needle =
+        format!("2026-01-01T00:35:00Z ERROR {NEEDLE} disk quota exceeded on volume data-7\n");
+    let disk = log_lines(before) + &needle + &log_lines(after);
+    std::fs::write(folder.join("disk.log"), disk).unwrap();
     let mut module = String::new();
     for number in 0..FUNCTIONS {
         let _ = writeln!(
@@ -176,6 +172,19 @@ pub(crate) fn write_folder(folder: &Path) {
         );
     }
     std::fs::write(folder.join("module.py"), module).unwrap();
+}
+
+fn log_lines(lines: Range<usize>) -> String {
+    let mut log = String::new();
+    for line in lines {
+        let (request, took) = (spread(line), spread(line + LOG_LINES * 2) % 65_536);
+        let (minute, second, worker) = (line / 60 % 60, line % 60, line % 7);
+        let _ = writeln!(
+            log,
+            "2026-01-01T00:{minute:02}:{second:02}Z INFO worker-{worker} req={request:016x} took={took}us"
+        );
+    }
+    log
 }
 
 /// A number without a pattern, the same for the same `seed`.

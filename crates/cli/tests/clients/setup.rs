@@ -33,8 +33,22 @@ pub(crate) struct Launch {
     pub(crate) env: Vec<(String, String)>,
 }
 
+impl ClientSetup {
+    pub(crate) const fn new(
+        name: &'static str,
+        package: Package,
+        launch: fn(&RunPlace) -> Vec<Launch>,
+    ) -> Self {
+        Self {
+            name,
+            package,
+            launch,
+        }
+    }
+}
+
 impl RunPlace {
-    /// The address that clients of OpenAI want.
+    /// The address with `/v1`, as most clients want it.
     pub(crate) fn v1(&self) -> String {
         format!("{}/v1", self.url)
     }

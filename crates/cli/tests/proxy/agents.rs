@@ -175,10 +175,7 @@ async fn run(agent: &Agent, bin: &Path, url: &str) -> Output {
 /// Installs the agents, if they are not there, and gives the folder of their commands.
 fn installed() -> PathBuf {
     for agent in &AGENTS {
-        let package = Package::Npm {
-            package: agent.package,
-            command: agent.name,
-        };
+        let package = Package::npm(agent.package, agent.name);
         package.installed().unwrap();
     }
     install::commands().unwrap()

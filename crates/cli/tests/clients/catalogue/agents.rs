@@ -7,63 +7,28 @@ use crate::install::Package;
 use crate::scenario::TASK;
 use crate::setup::{ClientSetup, Launch, RunPlace};
 
-const CLAUDE: Package = Package::Npm {
-    package: "@anthropic-ai/claude-code",
-    command: "claude",
-};
-const CODEX: Package = Package::Npm {
-    package: "@openai/codex",
-    command: "codex",
-};
-const QWEN: Package = Package::Npm {
-    package: "@qwen-code/qwen-code",
-    command: "qwen",
-};
+const CLAUDE: Package = Package::npm("@anthropic-ai/claude-code", "claude");
+const CODEX: Package = Package::npm("@openai/codex", "codex");
+const QWEN: Package = Package::npm("@qwen-code/qwen-code", "qwen");
 
 pub(super) const CLIENTS: &[ClientSetup] = &[
-    ClientSetup {
-        name: "claude",
-        package: CLAUDE,
-        launch: |place| claude(place, &[], &[]),
-    },
-    ClientSetup {
-        name: "claude-thinking",
-        package: CLAUDE,
-        launch: |place| claude(place, &["--model", "claude-haiku-4-5"], &[]),
-    },
-    ClientSetup {
-        name: "claude-no-thinking",
-        package: CLAUDE,
-        launch: |place| {
-            let model = ["--model", "claude-haiku-4-5"];
-            claude(place, &model, &[("MAX_THINKING_TOKENS", "0")])
-        },
-    },
-    ClientSetup {
-        name: "codex",
-        package: CODEX,
-        launch: |place| codex(place, "gpt-5-codex"),
-    },
-    ClientSetup {
-        name: "codex-code-mode",
-        package: CODEX,
-        launch: |place| codex(place, "gpt-5.6-sol"),
-    },
-    ClientSetup {
-        name: "qwen-chat",
-        package: QWEN,
-        launch: |place| qwen(place, "openai"),
-    },
-    ClientSetup {
-        name: "qwen-responses",
-        package: QWEN,
-        launch: |place| qwen(place, "openai-responses"),
-    },
-    ClientSetup {
-        name: "qwen-anthropic",
-        package: QWEN,
-        launch: |place| qwen(place, "anthropic"),
-    },
+    ClientSetup::new("claude", CLAUDE, |place| claude(place, &[], &[])),
+    ClientSetup::new("claude-thinking", CLAUDE, |place| {
+        claude(place, &["--model", "claude-haiku-4-5"], &[])
+    }),
+    ClientSetup::new("claude-no-thinking", CLAUDE, |place| {
+        let model = ["--model", "claude-haiku-4-5"];
+        claude(place, &model, &[("MAX_THINKING_TOKENS", "0")])
+    }),
+    ClientSetup::new("codex", CODEX, |place| codex(place, "gpt-5-codex")),
+    ClientSetup::new("codex-code-mode", CODEX, |place| {
+        codex(place, "gpt-5.6-sol")
+    }),
+    ClientSetup::new("qwen-chat", QWEN, |place| qwen(place, "openai")),
+    ClientSetup::new("qwen-responses", QWEN, |place| {
+        qwen(place, "openai-responses")
+    }),
+    ClientSetup::new("qwen-anthropic", QWEN, |place| qwen(place, "anthropic")),
 ];
 
 fn claude(place: &RunPlace, args: &[&str], env: &[(&str, &str)]) -> Vec<Launch> {

@@ -7,93 +7,44 @@ use crate::install::Package;
 use crate::scenario::TASK;
 use crate::setup::{ClientSetup, Launch, RunPlace};
 
-const OPENCODE: Package = Package::Npm {
-    package: "opencode-ai",
-    command: "opencode",
-};
-const PI: Package = Package::Npm {
-    package: "@mariozechner/pi-coding-agent",
-    command: "pi",
-};
-const COPILOT: Package = Package::Npm {
-    package: "@github/copilot",
-    command: "copilot",
-};
-const CLINE: Package = Package::Npm {
-    package: "cline",
-    command: "cline",
-};
-const CONTINUE: Package = Package::Npm {
-    package: "@continuedev/cli",
-    command: "cn",
-};
+const OPENCODE: Package = Package::npm("opencode-ai", "opencode");
+const PI: Package = Package::npm("@mariozechner/pi-coding-agent", "pi");
+const COPILOT: Package = Package::npm("@github/copilot", "copilot");
+const CLINE: Package = Package::npm("cline", "cline");
+const CONTINUE: Package = Package::npm("@continuedev/cli", "cn");
 
 pub(super) const CLIENTS: &[ClientSetup] = &[
-    ClientSetup {
-        name: "opencode-chat",
-        package: OPENCODE,
-        launch: |place| opencode(place, "@ai-sdk/openai-compatible"),
-    },
-    ClientSetup {
-        name: "opencode-responses",
-        package: OPENCODE,
-        launch: |place| opencode(place, "@ai-sdk/openai"),
-    },
-    ClientSetup {
-        name: "opencode-anthropic",
-        package: OPENCODE,
-        launch: |place| opencode(place, "@ai-sdk/anthropic"),
-    },
-    ClientSetup {
-        name: "pi-chat",
-        package: PI,
-        launch: |place| pi(place, "openai-completions"),
-    },
-    ClientSetup {
-        name: "pi-responses",
-        package: PI,
-        launch: |place| pi(place, "openai-responses"),
-    },
-    ClientSetup {
-        name: "pi-anthropic",
-        package: PI,
-        launch: |place| pi(place, "anthropic-messages"),
-    },
-    ClientSetup {
-        name: "copilot-chat",
-        package: COPILOT,
-        launch: |place| copilot(place, "openai", "completions"),
-    },
-    ClientSetup {
-        name: "copilot-responses",
-        package: COPILOT,
-        launch: |place| copilot(place, "openai", "responses"),
-    },
-    ClientSetup {
-        name: "copilot-anthropic",
-        package: COPILOT,
-        launch: |place| copilot(place, "anthropic", "completions"),
-    },
-    ClientSetup {
-        name: "cline-chat",
-        package: CLINE,
-        launch: |place| cline(place, "openai"),
-    },
-    ClientSetup {
-        name: "cline-responses",
-        package: CLINE,
-        launch: |place| cline(place, "openai-native"),
-    },
-    ClientSetup {
-        name: "continue-chat",
-        package: CONTINUE,
-        launch: |place| continue_agent(place, "openai", "gpt-4o"),
-    },
-    ClientSetup {
-        name: "continue-anthropic",
-        package: CONTINUE,
-        launch: |place| continue_agent(place, "anthropic", "claude-sonnet-4-5"),
-    },
+    ClientSetup::new("opencode-chat", OPENCODE, |place| {
+        opencode(place, "@ai-sdk/openai-compatible")
+    }),
+    ClientSetup::new("opencode-responses", OPENCODE, |place| {
+        opencode(place, "@ai-sdk/openai")
+    }),
+    ClientSetup::new("opencode-anthropic", OPENCODE, |place| {
+        opencode(place, "@ai-sdk/anthropic")
+    }),
+    ClientSetup::new("pi-chat", PI, |place| pi(place, "openai-completions")),
+    ClientSetup::new("pi-responses", PI, |place| pi(place, "openai-responses")),
+    ClientSetup::new("pi-anthropic", PI, |place| pi(place, "anthropic-messages")),
+    ClientSetup::new("copilot-chat", COPILOT, |place| {
+        copilot(place, "openai", "completions")
+    }),
+    ClientSetup::new("copilot-responses", COPILOT, |place| {
+        copilot(place, "openai", "responses")
+    }),
+    ClientSetup::new("copilot-anthropic", COPILOT, |place| {
+        copilot(place, "anthropic", "completions")
+    }),
+    ClientSetup::new("cline-chat", CLINE, |place| cline(place, "openai")),
+    ClientSetup::new("cline-responses", CLINE, |place| {
+        cline(place, "openai-native")
+    }),
+    ClientSetup::new("continue-chat", CONTINUE, |place| {
+        continue_agent(place, "openai", "gpt-4o")
+    }),
+    ClientSetup::new("continue-anthropic", CONTINUE, |place| {
+        continue_agent(place, "anthropic", "claude-sonnet-4-5")
+    }),
 ];
 
 fn opencode(place: &RunPlace, library: &str) -> Vec<Launch> {

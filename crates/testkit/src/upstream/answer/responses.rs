@@ -83,13 +83,9 @@ fn items(answer: &Answer) -> Vec<Item> {
         items.push(said(&id, &answer.reply.text));
     }
     for (call_id, call) in answer.calls() {
-        let (prefix, write): (_, fn(&str, &str, &ScriptedCall) -> Item) = if call.custom {
-            ("ctc", called_custom)
-        } else {
-            ("fc", called)
-        };
+        let prefix = if call.custom { "ctc" } else { "fc" };
         let id = answer.item_id(prefix, items.len());
-        items.push(write(&id, &call_id, call));
+        items.push(called(&id, &call_id, call));
     }
     items
 }
@@ -168,58 +164,36 @@ fn said(id: &str, text: &str) -> Item {
 }
 
 fn called(id: &str, call_id: &str, call: &ScriptedCall) -> Item {
-    let arguments = call.arguments.to_text();
-    let item = |status: &str, arguments: &str| {
+    let text = call.arguments.to_text();
+    let (kind, field, delta, done) = if call.custom {
+        (
+            "custom_tool_call",
+            "input",
+            "response.custom_tool_call_input.delta",
+            "response.custom_tool_call_input.done",
+        )
+    } else {
+        (
+            "function_call",
+            "arguments",
+            "response.function_call_arguments.delta",
+            "response.function_call_arguments.done",
+        )
+    };
+    let item = |status: &str, text: &str| {
         json!({
-            "id": id, "type": "function_call", "status": status, "call_id": call_id,
-            "name": call.name, "arguments": arguments,
+            "id": id, "type": kind, "status": status, "call_id": call_id,
+            "name": call.name, field: text,
         })
     };
-    let deltas = pieces(&arguments).into_iter();
+    let deltas = pieces(&text).into_iter();
     let mut between: Vec<(&str, Value)> = deltas
-        .map(|piece| {
-            (
-                "response.function_call_arguments.delta",
-                json!({"delta": piece}),
-            )
-        })
+        .map(|piece| (delta, json!({"delta": piece})))
         .collect();
-    between.push((
-        "response.function_call_arguments.done",
-        json!({"arguments": arguments}),
-    ));
+    between.push((done, json!({field: text})));
     Item {
         begun: item("in_progress", ""),
-        done: item("completed", &arguments),
-        between,
-    }
-}
-
-/// A call of a custom tool, which takes a text.
-fn called_custom(id: &str, call_id: &str, call: &ScriptedCall) -> Item {
-    let input = call.arguments.to_text();
-    let item = |status: &str, input: &str| {
-        json!({
-            "id": id, "type": "custom_tool_call", "status": status, "call_id": call_id,
-            "name": call.name, "input": input,
-        })
-    };
-    let deltas = pieces(&input).into_iter();
-    let mut between: Vec<(&str, Value)> = deltas
-        .map(|piece| {
-            (
-                "response.custom_tool_call_input.delta",
-                json!({"delta": piece}),
-            )
-        })
-        .collect();
-    between.push((
-        "response.custom_tool_call_input.done",
-        json!({"input": input}),
-    ));
-    Item {
-        begun: item("in_progress", ""),
-        done: item("completed", &input),
+        done: item("completed", &text),
         between,
     }
 }
