@@ -109,7 +109,7 @@ fn an_upstream_that_does_not_answer() {
 fn a_file_server_is_no_upstream() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("http://{}", server.local_addr().unwrap());
-    let served = std::thread::spawn(move || {
+    let answering = std::thread::spawn(move || {
         let (mut stream, _) = server.accept().unwrap();
         assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
         let page = "<h1>Error response</h1>";
@@ -120,7 +120,7 @@ fn a_file_server_is_no_upstream() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["doctor", "--listen", "127.0.0.1:0", "--upstream", &at];
     let (stdout, stderr) = texts(&finished(folder.path(), &args));
-    served.join().unwrap();
+    answering.join().unwrap();
     let line = stdout.lines().find(|line| line.contains(&at));
     let line = line.unwrap_or_else(|| panic!("{stdout}{stderr}"));
     assert!(line.starts_with("warning"), "{line}");
