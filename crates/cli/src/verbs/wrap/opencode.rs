@@ -69,8 +69,8 @@ fn files(around: &Surroundings<'_>) -> Vec<PathBuf> {
     let files = folders
         .iter()
         .flat_map(|folder| names.map(|name| folder.join(name)));
-    let named = (around.variable)("OPENCODE_CONFIG").map(PathBuf::from);
-    files.chain(named).collect()
+    let own_file = (around.variable)("OPENCODE_CONFIG").map(PathBuf::from);
+    files.chain(own_file).collect()
 }
 
 /// Sets a value under a path of names.
