@@ -43,13 +43,15 @@ fn asks_for_summary(scan: &Scan<'_>) -> bool {
     let Some(last) = scan.len().checked_sub(1) else {
         return false;
     };
-    if matches!(scan.role(last), Some(Role::Tool | Role::Assistant)) {
+    let role = scan.role(last);
+    if role == Some(Role::Tool) {
         return false;
     }
     let offers_tools = !scan.request().tool_list.is_empty();
     scan.parts(last).iter().any(|part| match part.kind {
         PartKind::Opaque => contains(scan.json(part.span).as_bytes(), TRIGGER),
-        PartKind::Text => scan
+        // An item of an unknown type counts as said by the model; a text of it asks for nothing.
+        PartKind::Text if role != Some(Role::Assistant) => scan
             .string(part.content)
             .is_some_and(|text| is_instruction(&text) || (!offers_tools && closes_so(&text))),
         _ => false,

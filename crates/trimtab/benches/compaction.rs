@@ -16,7 +16,7 @@ use trimtab::engine::planner::{self, Asked, Now, State};
 use trimtab::engine::policy::Policy;
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
-use trimtab::model::{Call, Message};
+use trimtab::model::{Call, Dialect, Message};
 use trimtab::wire::transcript::Reader;
 use trimtab_testkit::bench::Comparison;
 
@@ -66,6 +66,7 @@ fn plan(projection: &Projection, policy: &Policy) -> usize {
         window: projection.built(),
         sent: projection.log().len(),
         compacted_at: None,
+        dialect: Dialect::Chat,
     };
     let asked = Asked {
         reason: Reason::ByHand,

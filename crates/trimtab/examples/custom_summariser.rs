@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert!(
         texts
             .iter()
-            .any(|text| text.contains("The user had 19 steps done."))
+            .any(|text| text.contains("The user had 18 steps done."))
     );
     Ok(())
 }

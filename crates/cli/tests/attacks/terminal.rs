@@ -362,7 +362,7 @@ fn serve_log_shows_what_is_there() {
         stream.write_all(request.as_bytes()).unwrap();
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    serve.wait_for("status=");
+    serve.wait_for("passed (endpoint)");
     kill(serve.process_id(), "TERM");
     let (shown, _) = serve.end();
     assert_harmless("serve", &shown);

@@ -57,7 +57,7 @@ fn events_are_lines_of_json() {
     let output = of_type("output");
     assert_eq!(
         (&output["line_count"], &output["is_error"]),
-        (&301.into(), &false.into())
+        (&300.into(), &false.into())
     );
     assert!(output["view"].as_str().unwrap().contains("note 1:"));
     let said: String = lines

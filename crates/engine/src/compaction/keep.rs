@@ -67,6 +67,8 @@ pub struct Kept {
     pub shortened: BTreeMap<usize, Message>,
     /// Those that stand behind it, in the order in which they are sent.
     pub behind: Vec<usize>,
+    /// True if system messages stay where they are; else they come first.
+    pub system_stays: bool,
 }
 
 /// What of `messages` survives under `rules`. System messages always do and are not listed.

@@ -52,14 +52,20 @@ pub fn rebuild(
         .unwrap_or(0);
     let tail = tail_start(slots, kept);
     let anchor = slots.get(tail).map_or(end, |slot| slot.source.position());
+    let front = if kept.system_stays {
+        0
+    } else {
+        system_end(slots.get(..tail).unwrap_or(slots))
+    };
     let stays: BTreeSet<usize> = kept
         .before
         .iter()
+        .filter(|at| **at >= front)
         .chain(kept.behind.iter().filter(|at| **at >= tail))
         .filter_map(|at| in_log(slots.get(*at)?))
         .collect();
     let mut edits = hide_all_but(&stays, anchor);
-    edits.extend(put_in_again(slots, kept, tail));
+    edits.extend(moved_or_shortened(slots, kept, front, tail));
     edits.extend(replacement_edits(slots, replacement, placement, anchor));
     for at in kept.behind.iter().filter(|at| **at < tail) {
         if let Some(slot) = slots.get(*at) {
@@ -72,19 +78,29 @@ pub fn rebuild(
     edits
 }
 
-/// Puts in what is kept before the summary but is not in the log as it is shown: what an
-/// earlier plan put in, and what is kept in a shorter form.
-fn put_in_again(slots: &[Slot], kept: &Kept, tail: usize) -> Vec<Edit> {
+/// The index behind the last system message of the log: system messages come first.
+fn system_end(slots: &[Slot]) -> usize {
+    let system =
+        |slot: &Slot| slot.message.role == Role::System && matches!(slot.source, Source::Log(_));
+    slots.iter().rposition(system).map_or(0, |at| at + 1)
+}
+
+/// Puts in what is kept before the summary but cannot stay as it is: what stands before a
+/// system message, what an earlier plan put in, and what is kept in a shorter form.
+fn moved_or_shortened(slots: &[Slot], kept: &Kept, front: usize, tail: usize) -> Vec<Edit> {
+    let earliest = front
+        .checked_sub(1)
+        .and_then(|last| slots.get(last))
+        .map_or(0, |slot| next_position(slot.source));
     let mut edits = Vec::new();
     for (at, slot) in slots.iter().enumerate().take(tail) {
+        let moves = at < front || in_log(slot).is_none();
         let message = match kept.shortened.get(&at) {
             Some(shorter) => Arc::new(shorter.clone()),
-            None if in_log(slot).is_none() && kept.before.contains(&at) => {
-                Arc::clone(&slot.message)
-            }
+            None if moves && kept.before.contains(&at) => Arc::clone(&slot.message),
             None => continue,
         };
-        let before = slot.source.position();
+        let before = slot.source.position().max(earliest);
         edits.push(Edit::Insert { before, message });
     }
     edits
@@ -105,15 +121,16 @@ fn in_log(slot: &Slot) -> Option<usize> {
 }
 
 /// Where the run of messages begins that are kept behind the summary and stand at the end of
-/// the window already: they stay where they are, and so do system messages among them. It
-/// begins with a message of the log.
+/// the window already: they stay where they are, and system messages that stay do so among
+/// them. It begins with a message of the log.
 fn tail_start(slots: &[Slot], kept: &Kept) -> usize {
     let mut behind = kept.behind.iter().rev().peekable();
     let mut tail = slots.len();
     for (at, slot) in slots.iter().enumerate().rev() {
         let is_kept = behind.next_if_eq(&&at).is_some();
         let is_system = slot.message.role == Role::System && in_log(slot).is_some();
-        if !is_kept && !is_system {
+        let stays = is_kept || (is_system && kept.system_stays);
+        if !stays {
             break;
         }
         if is_kept && in_log(slot).is_some() {
@@ -188,6 +205,15 @@ mod tests {
 
     /// The texts of the window after each of several compactions under `rule`.
     fn compacted(log: Vec<Message>, rule: &Keep, times: usize) -> Vec<String> {
+        compacted_with(log, rule, times, false)
+    }
+
+    fn compacted_with(
+        log: Vec<Message>,
+        rule: &Keep,
+        times: usize,
+        system_stays: bool,
+    ) -> Vec<String> {
         let log: Log = log.into_iter().collect();
         let mut projection = Projection::restore(
             crate::normalise::Options::default(),
@@ -203,7 +229,8 @@ mod tests {
                 prefix: String::new(),
             };
             let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
-            let kept = kept(projection.slots(), std::slice::from_ref(rule), weigh);
+            let mut kept = kept(projection.slots(), std::slice::from_ref(rule), weigh);
+            kept.system_stays = system_stays;
             let edits = rebuild(projection.slots(), &kept, &replacement, &placement);
             projection.carry_out(Plan::new(Reason::ByHand, edits));
         }
@@ -221,20 +248,32 @@ mod tests {
     }
 
     #[test]
-    fn system_messages_keep_their_place_among_what_stays() {
+    fn system_messages_keep_their_place_where_they_stay() {
         let users = Keep::UserMessages { tokens: 99 };
-        assert_eq!(compacted(log(), &users, 1), ["one", "rules", "two", "S0"]);
+        let expected = ["one", "rules", "two", "S0"];
+        assert_eq!(compacted_with(log(), &users, 1, true), expected);
         let mut late = log();
         late.push(Message::system("late"));
         let turns = Keep::LastTurns { turns: 1 };
         let expected = ["rules", "S0", "two", "answer", "late"];
+        assert_eq!(compacted_with(late, &turns, 1, true), expected);
+    }
+
+    #[test]
+    fn system_messages_come_first_wherever_they_stood() {
+        let users = Keep::UserMessages { tokens: 99 };
+        assert_eq!(compacted(log(), &users, 1), ["rules", "one", "two", "S0"]);
+        let mut late = log();
+        late.push(Message::system("late"));
+        let turns = Keep::LastTurns { turns: 1 };
+        let expected = ["rules", "late", "S0", "two", "answer"];
         assert_eq!(compacted(late, &turns, 1), expected);
     }
 
     #[test]
-    fn what_was_kept_or_shortened_survives_the_next_compaction() {
+    fn what_was_moved_or_shortened_survives_the_next_compaction() {
         let users = Keep::UserMessages { tokens: 99 };
-        assert_eq!(compacted(log(), &users, 3), ["one", "rules", "two", "S2"]);
+        assert_eq!(compacted(log(), &users, 3), ["rules", "one", "two", "S2"]);
         let long = vec![
             Message::user("0123456789abcdef"),
             Message::user("new!"),

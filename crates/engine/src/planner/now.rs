@@ -1,7 +1,7 @@
 //! What a decision is made from.
 
-use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
+use trimtab_model::{Dialect, Usage};
 
 use crate::budget::{DEFAULT_MAX_OUTPUT, Floor, FloorTooLarge};
 use crate::compaction::rebuild::Placement;
@@ -27,6 +27,16 @@ pub struct State<'a> {
     pub sent: usize,
     /// How long the log was when it was compacted last.
     pub compacted_at: Option<usize>,
+    /// What the provider speaks.
+    pub dialect: Dialect,
+}
+
+impl State<'_> {
+    /// True if system messages stay where the client put them when rounds are replaced. Messages
+    /// has a field for the system prompt, and refuses a conversation that begins with one.
+    pub(super) fn system_stays(&self) -> bool {
+        self.dialect == Dialect::Messages
+    }
 }
 
 /// What is known beside the conversation.

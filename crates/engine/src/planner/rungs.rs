@@ -195,6 +195,7 @@ fn drop_half(
     let kept = Kept {
         behind: question.into_iter().chain(stays.iter().copied()).collect(),
         before,
+        system_stays: state.system_stays(),
         ..Kept::default()
     };
     let gone: Vec<usize> = gone

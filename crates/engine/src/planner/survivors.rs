@@ -52,6 +52,7 @@ pub(super) fn survivors(
         cut_inside(&slots, &mut chosen, &must, (room, asked.excess), weigh);
     }
     keep_task(&slots, now.opening, &mut chosen);
+    chosen.system_stays = state.system_stays();
     let replaced = replaced(&slots, &chosen);
     let summaries_only = replaced
         .iter()

@@ -352,6 +352,7 @@ impl Session {
             window: self.projection.built(),
             sent: self.sent,
             compacted_at: compacted.map(|plan| plan.at),
+            dialect: self.setup.dialect,
         };
         Ok(self.now(|now| decision(&state, now)))
     }

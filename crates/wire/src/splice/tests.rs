@@ -110,7 +110,7 @@ fn what_only_we_know_is_not_sent() {
     output.trimmed = true;
     output.is_error = true;
     let message = Message::new(trimtab_model::Role::Tool, vec![Part::Output(output)]);
-    let message = message.with_kind(trimtab_model::Kind::Repair);
+    let message = message.with_kind(Kind::Repair);
     let found = spliced(r#"{"messages":[]}"#, Dialect::Chat, &[insert(0, message)]);
     assert_eq!(
         found,
