@@ -143,7 +143,7 @@ async fn start(window: Option<u64>) -> Upstream {
 
 /// The client's own requests that were answered.
 fn answered(upstream: &Upstream) -> Vec<Arc<Received>> {
-    let requests = upstream.requests().to_vec();
+    let requests = upstream.requests().clone();
     let own = |one: &Arc<Received>| one.outcome == Outcome::Answered && !asks_for_summary(one);
     requests.into_iter().filter(own).collect()
 }

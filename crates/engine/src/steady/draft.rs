@@ -14,6 +14,8 @@ use crate::view::structure::{Cut, cut};
 
 /// A block has at least so many tokens: enough to say where everything is.
 const LEAST_BLOCK: u64 = 80;
+/// Tokens of a newest output that are shown in any case: its ref, and enough to go on with.
+const LEAST_SHOWN: u64 = 256;
 
 /// A rewrite while it is being decided.
 pub(super) struct Draft<'s, 'a> {
@@ -212,10 +214,8 @@ impl<'s, 'a> Draft<'s, 'a> {
         let all: u64 = tail.iter().map(|(_, seen)| seen.tokens).sum();
         let allowed = all.saturating_sub(self.now - high);
         for (index, seen) in tail {
-            let cap = allowed
-                .saturating_mul(seen.tokens)
-                .checked_div(all)
-                .unwrap_or(0);
+            let share = allowed.saturating_mul(seen.tokens).checked_div(all);
+            let cap = share.unwrap_or(0).max(LEAST_SHOWN);
             let measure = |text: &str| (self.situation.weigh)(&Measure::of_text(text));
             let text = seen.output.text();
             let how = Cut {

@@ -400,3 +400,26 @@ async fn only_a_compaction_request_that_fits_passes_unmanaged() {
     assert_eq!(action_on(12, &quote).await, edited);
     assert_ne!(action_on(2, &quote).await, passed);
 }
+
+/// The client asks for an answer that is longer than the window, and its system prompt fills
+/// most of that.
+#[tokio::test]
+async fn newest_output_is_shown_after_a_recovery_that_leaves_little_room() {
+    let dialect = Dialect::Messages;
+    let upstream = strict(dialect, Form::Status, 16_000).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let mut talk = Talk::new(dialect, "look at the logs");
+    for round in 0..14 {
+        let output = format!("part {round}\n{}", lines(80));
+        talk.round(&format!("c{round}"), &output);
+        let mut body: serde_json::Value = serde_json::from_str(&talk.body()).unwrap();
+        body["max_tokens"] = json!(32_000);
+        body["system"] = json!("be good. ".repeat(5_000));
+        let got = post(&base, path(dialect), &[], body.to_string()).await;
+        assert_eq!(got.status, 200, "{round}: {}", got.text());
+        let sent = upstream.seen().last().unwrap().json();
+        let newest = sent["messages"].as_array().unwrap().last().unwrap();
+        let shown = newest["content"][0]["content"].to_string();
+        assert!(shown.len() > 200, "{round}: {newest}");
+    }
+}
