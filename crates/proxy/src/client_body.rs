@@ -1,19 +1,17 @@
 //! The body of a request as its client sends it. What goes wrong with it is the client's fault,
 //! and is remembered, so that nobody else is blamed for it.
 
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::StatusCode;
-use http_body::{Body as HttpBody, Frame, SizeHint};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use crate::body::{self, Body, BoxError, Idle, Silence};
 use crate::connections::Connection;
+use crate::watched_body::{FrameWatch, PolledFrame, watched};
 
 /// What went wrong with the body of a request, if anything did.
 #[derive(Clone, Debug, Default)]
@@ -44,9 +42,9 @@ impl BodyFault {
     }
 }
 
-/// A body that a client sends, given up when nothing of it comes for too long.
+/// Watches a body that a client sends. The body is given up when nothing of it comes for too
+/// long.
 pub(crate) struct ClientBody {
-    inner: Idle,
     fault: BodyFault,
     connection: Option<Arc<Connection>>,
 }
@@ -59,23 +57,23 @@ impl ClientBody {
         connection: Option<Arc<Connection>>,
     ) -> (Body, BodyFault) {
         let fault = BodyFault::default();
-        let body = Self {
-            inner: Idle::of("the client", body::passing(incoming), limit),
+        let body = Idle::of("the client", body::passing(incoming), limit);
+        let watch = Self {
             fault: fault.clone(),
             connection,
         };
-        (body.boxed_unsync(), fault)
+        (watched(body, watch), fault)
     }
 
     /// Tells the connection whether its client keeps up.
-    fn tell(&self, polled: &Poll<Option<Result<Frame<Bytes>, BoxError>>>) {
+    fn tell(&self, polled: &PolledFrame, is_end: bool) {
         let Some(connection) = &self.connection else {
             return;
         };
         let mut progress = connection.progress();
         match polled {
             Poll::Pending => progress.awaits_body(Instant::now()),
-            Poll::Ready(Some(Ok(_))) if self.inner.is_end_stream() => progress.body_ended(),
+            Poll::Ready(Some(Ok(_))) if is_end => progress.body_ended(),
             Poll::Ready(Some(Ok(frame))) => {
                 progress.body_came(frame.data_ref().map_or(0, Bytes::len));
             }
@@ -92,27 +90,11 @@ impl Drop for ClientBody {
     }
 }
 
-impl HttpBody for ClientBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let polled = Pin::new(&mut self.inner).poll_frame(context);
-        self.tell(&polled);
-        if let Poll::Ready(Some(Err(error))) = &polled {
+impl FrameWatch for ClientBody {
+    fn polled(&mut self, polled: &PolledFrame, is_end: bool) {
+        self.tell(polled, is_end);
+        if let Poll::Ready(Some(Err(error))) = polled {
             self.fault.note(error);
         }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }

@@ -62,6 +62,7 @@ mod token_fit;
 mod tunnel;
 mod unwritten;
 mod watch;
+mod watched_body;
 mod watched_stream;
 mod whole;
 

@@ -1,23 +1,21 @@
 //! Reads the answer of a conversation that the provider keeps while it passes to the client.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http_body::{Body as HttpBody, Frame, SizeHint};
-use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::NextLink;
 use crate::answer::LONGEST_ANSWER;
-use crate::body::{Body, BoxError};
+use crate::body::Body;
 use crate::decode::decode_error;
 use crate::events::Events;
 use crate::service::Shared;
+use crate::watched_body::{FrameWatch, PolledFrame, watched};
 
 /// Remembers an answer. It does so before the client has the end of it: the next request may
 /// come at once.
@@ -47,13 +45,7 @@ impl AnswerTap {
         } else {
             return body;
         };
-        let tap = self;
-        Tapped {
-            inner: body,
-            tap,
-            form,
-        }
-        .boxed_unsync()
+        watched(body, Tapped { tap: self, form })
     }
 
     fn remember(&mut self, response: &str) {
@@ -71,7 +63,6 @@ enum Form {
 }
 
 struct Tapped {
-    inner: Body,
     tap: AnswerTap,
     form: Form,
 }
@@ -118,34 +109,16 @@ impl Tapped {
     }
 }
 
-impl HttpBody for Tapped {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let this = &mut *self;
-        let polled = Pin::new(&mut this.inner).poll_frame(context);
-        if let Poll::Ready(frame) = &polled {
-            if let Some(Ok(frame)) = frame
-                && let Some(data) = frame.data_ref()
-            {
-                this.data(data);
-            }
-            if frame.is_none() || this.inner.is_end_stream() {
-                this.end();
-            }
+impl FrameWatch for Tapped {
+    fn polled(&mut self, polled: &PolledFrame, is_end: bool) {
+        let Poll::Ready(frame) = polled else { return };
+        if let Some(Ok(frame)) = frame
+            && let Some(data) = frame.data_ref()
+        {
+            self.data(data);
         }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        if frame.is_none() || is_end {
+            self.end();
+        }
     }
 }

@@ -26,35 +26,8 @@ pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
 
 /// How far two names are apart, if at most a third of the first has to be changed.
 fn near(one: &str, two: &str) -> Option<usize> {
-    let far = distance(one, two);
+    let far = strsim::osa_distance(one, two);
     (far <= one.chars().count() / 3).then_some(far)
-}
-
-/// How many characters must be changed, added, taken away or swapped with their neighbour to make
-/// one name the other.
-fn distance(one: &str, two: &str) -> usize {
-    let (one, two): (Vec<char>, Vec<char>) = (one.chars().collect(), two.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=two.len()).collect()];
-    for (i, left) in one.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, right) in two.iter().enumerate() {
-            let at = |i: usize, j: usize| rows.get(i).and_then(|row| row.get(j)).copied();
-            let changed = at(i, j).map(|far| far + usize::from(left != right));
-            let gone = at(i, j + 1).map(|far| far + 1);
-            let added = row.last().map(|far| far + 1);
-            let is_swapped =
-                i > 0 && j > 0 && one.get(i - 1) == Some(right) && two.get(j - 1) == Some(left);
-            let swapped = at(i.wrapping_sub(1), j.wrapping_sub(1)).map(|far| far + 1);
-            let swapped = swapped.filter(|_| is_swapped);
-            let ways = [changed, gone, added, swapped];
-            row.push(ways.into_iter().flatten().min().unwrap_or_default());
-        }
-        rows.push(row);
-    }
-    rows.last()
-        .and_then(|row| row.last())
-        .copied()
-        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -70,8 +43,5 @@ mod tests {
         assert_eq!(nearest("auto"), Some("compaction.auto"));
         assert_eq!(nearest("zzzzzz"), None);
         assert_eq!(nearest("foo.bar"), None);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("udno", "undo"), 1);
-        assert_eq!(distance("", "abc"), 3);
     }
 }
