@@ -24,6 +24,7 @@ pub(crate) mod figures;
 mod head_lines;
 mod limits;
 mod middle;
+pub(crate) mod names;
 pub mod placeholder;
 pub mod policy;
 mod prefix;

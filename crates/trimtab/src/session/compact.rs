@@ -1,29 +1,16 @@
-//! When to do something about the window, and what became of it.
-
-use std::sync::Arc;
+//! Summaries: when one is asked for, and what becomes of it.
 
 use trimtab_engine::compaction::answer::Ending;
 use trimtab_engine::compaction::chunks::Requests;
 use trimtab_engine::journal::JournalEntry;
-use trimtab_engine::log::Log;
 use trimtab_engine::plan::{Plan, Reason};
-use trimtab_engine::planner::{self, Asked, Draft, Now, State};
+use trimtab_engine::planner::{self, Asked, Draft, Ladder, Step};
 use trimtab_engine::policy::Moment;
+use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, RawJson, Role, Usage};
-use trimtab_store::Put;
 
 use super::pending::{Wants, texts};
-use super::readable::readable;
 use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError, Setup};
-
-/// The task is told in so many messages at most: some clients put their instructions and what
-/// they know of the workspace before it.
-const TASK_MESSAGES: usize = 4;
-/// A compaction that nothing forces has to save so much of the window, in percent.
-const LEAST_GAIN_PERCENT: u64 = 2;
-/// Media type of messages that a compaction replaced.
-const ROUNDS: &str = "application/vnd.trimtab.messages+json";
 
 impl Session {
     /// Does what the policy wants done at this moment. What needs no model is carried out at
@@ -31,23 +18,36 @@ impl Session {
     ///
     /// Pass every moment you come through: the policy says which of them count.
     pub fn check(&mut self, moment: Moment) -> Result<Option<Pending>, SessionError> {
-        self.steady_rewrite(moment)?;
-        if let Some(pending) = self.age(moment)? {
-            return Ok(Some(pending));
+        let policy = self.setup.policy.clone();
+        for way in planner::ageing_ways(moment) {
+            let step = self.decide(|conversation, conditions| {
+                planner::age(conversation, &policy, conditions, *way)
+            })?;
+            match step {
+                Some(Step::ToolSummaries(archived)) => {
+                    // No model is asked about outputs that would not be archived then.
+                    if self.gain(archived.plan.clone())?.is_some() {
+                        return Ok(Some(self.pending(Wants::ToolSummaries(archived))));
+                    }
+                }
+                Some(step) => {
+                    self.take(step, &Reason::OutputsOverBudget)?;
+                }
+                None => {}
+            }
         }
-        let Some(reason) = self.time_to_compact(moment)? else {
+        if self.is_suspended() {
             return Ok(None);
-        };
-        let excess = match reason {
-            Reason::Fit => self.excess()?.unwrap_or(0),
-            _ => 0,
-        };
-        let asked = Asked {
-            reason,
-            excess,
-            ..Asked::default()
-        };
-        self.draft(&asked)
+        }
+        if moment == Moment::BeforeCall
+            && let Some(ladder) = Ladder::before_summary(&policy)
+        {
+            self.climb(ladder)?;
+        }
+        let asked = self.decide(|conversation, conditions| {
+            planner::time_to_compact(conversation, &policy, conditions, moment)
+        })??;
+        asked.map_or(Ok(None), |asked| self.draft(&asked))
     }
 
     /// Compacts because somebody asked for it; none if there is nothing that it could replace.
@@ -94,12 +94,10 @@ impl Session {
             event
         };
         match pending.wants {
-            Wants::ToolSummaries(aged) => {
-                let written: Vec<Option<String>> = pending.answers.iter().map(written).collect();
-                let excerpts = aged.plan.clone();
-                let plan = aged.with_summaries(&written).plan;
+            Wants::ToolSummaries(archived) => {
+                let plan = archived.with_summaries(&texts(&pending.answers));
                 // What a model wrote may be longer than what it is about.
-                let plan = self.gain(plan.clone())?.map_or(excerpts, |_| plan);
+                let plan = self.gain(plan.clone())?.map_or(archived.plan, |_| plan);
                 self.carry_out(plan, EventKind::Trimmed, about)
             }
             Wants::Compaction(draft, requests) => {
@@ -160,21 +158,7 @@ impl Session {
 
     fn is_worth_it(&mut self, plan: &Plan) -> Result<bool, SessionError> {
         let gain = self.gain(plan.clone())?;
-        let enough = |(saved, of): (u64, u64)| saved * 100 >= of * LEAST_GAIN_PERCENT;
-        Ok(gain.is_some_and(enough))
-    }
-
-    /// True if a plan is worth it as far as can be told before its summary is written: with none
-    /// at all.
-    fn may_be_worth_it(&mut self, draft: &Draft) -> Result<bool, SessionError> {
-        self.is_worth_it(&draft.without_summary())
-    }
-
-    /// True if a summary of this was asked for in vain, and nothing has changed since that could
-    /// make another one worth it: there would have to be twice as much to replace.
-    fn was_in_vain(&self, draft: &Draft) -> bool {
-        let before = self.in_vain.filter(|_| !self.changed);
-        before.is_some_and(|before| draft.replaced_tokens() < before.saturating_mul(2))
+        Ok(gain.is_some_and(|(saved, tokens)| planner::is_worth_it(saved, tokens)))
     }
 
     /// What the window measured by the last true usage: the next one is held against it.
@@ -205,8 +189,7 @@ impl Session {
     /// Was the last compaction worth it, by true figures?
     fn judge(&mut self, before: u64, after: u64) -> Result<(), SessionError> {
         let thrash = self.setup.policy.compaction.thrash;
-        let gained = before.saturating_sub(after);
-        let enough = gained.saturating_mul(100) >= before.saturating_mul(thrash.gain_percent);
+        let enough = planner::gained_enough(&thrash, before, after);
         let at = self.projection.log().len();
         self.write(&JournalEntry::Judged { enough, at })?;
         self.projection.judge(enough);
@@ -227,9 +210,9 @@ impl Session {
     /// something changes: the user says something, the limits or the policy are others, or
     /// somebody compacts by hand or takes a plan back.
     fn is_suspended(&self) -> bool {
-        let passes = self.setup.policy.compaction.thrash.passes;
+        let thrash = &self.setup.policy.compaction.thrash;
         let (in_vain, since) = self.projection.journal().compactions_in_vain();
-        if passes == 0 || in_vain < passes || self.changed {
+        if self.changed || !planner::is_suspended(thrash, in_vain) {
             return false;
         }
         let log = self.projection.log().messages();
@@ -238,9 +221,8 @@ impl Session {
     }
 
     fn warn_after_many(&mut self) {
-        let after = self.setup.policy.compaction.thrash.warn_after;
         let compactions = self.projection.journal().compactions();
-        if after == 0 || compactions <= after as usize {
+        if !planner::should_warn(&self.setup.policy.compaction.thrash, compactions) {
             return;
         }
         let mut event = Event::new(EventKind::Warning, Reason::Nothing);
@@ -251,59 +233,28 @@ impl Session {
         self.events.push(event);
     }
 
-    fn age(&mut self, moment: Moment) -> Result<Option<Pending>, SessionError> {
+    fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {
         let policy = self.setup.policy.clone();
-        let aged = self.decide(|state, now| planner::age(state, &policy, now, moment))?;
-        let Some(aged) = aged else {
+        let draft = self.decide(|conversation, conditions| {
+            planner::draft(conversation, &policy, conditions, asked)
+        })?;
+        let Some(draft) = draft else {
             return Ok(None);
         };
-        if !aged.to_summarise.is_empty() {
-            // No model is asked about outputs that would not be archived then.
-            if self.gain(aged.plan.clone())?.is_none() {
+        // Who asks by hand wants to see it tried.
+        if asked.reason != Reason::ByHand {
+            let before = self.in_vain.filter(|_| !self.changed);
+            let in_vain = before.is_some_and(|before| planner::was_in_vain(&draft, before));
+            // Before its summary is written nobody can tell more than what none would save.
+            if in_vain || !self.is_worth_it(&draft.without_summary())? {
                 return Ok(None);
             }
-            return Ok(Some(self.pending(Wants::ToolSummaries(Box::new(aged)))));
         }
-        let note = aged.note.clone();
-        let about = |event: Event| Event {
-            note: note.clone(),
-            ..event
-        };
-        self.carry_out_quietly(aged.plan, EventKind::Trimmed, about)?;
-        Ok(None)
+        self.ask_for_summary(draft).map(Some)
     }
 
-    fn time_to_compact(&mut self, moment: Moment) -> Result<Option<Reason>, SessionError> {
-        let policy = self.setup.policy.clone();
-        let compaction = &policy.compaction;
-        if !compaction.enabled || !compaction.auto || self.is_suspended() {
-            return Ok(None);
-        }
-        if moment == Moment::BeforeCall && self.needs_compaction()? {
-            return Ok(Some(Reason::Fit));
-        }
-        if compaction.moments.contains(&moment) {
-            let fired = self.decide(|state, now| planner::time_to_compact(state, &policy, now))?;
-            if let Some(trigger) = fired? {
-                return Ok(Some(Reason::Triggered {
-                    trigger: trigger.to_string(),
-                }));
-            }
-        }
-        Ok(None)
-    }
-
-    pub(super) fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {
-        let policy = self.setup.policy.clone();
-        let draft = self.decide(|state, now| planner::draft(state, &policy, now, asked))?;
-        let Some(mut draft) = draft else {
-            return Ok(None);
-        };
-        // Who asks by hand wants to see it tried, and after an overflow everything is.
-        let by_itself = !matches!(asked.reason, Reason::ByHand | Reason::Overflow);
-        if by_itself && (self.was_in_vain(&draft) || !self.may_be_worth_it(&draft)?) {
-            return Ok(None);
-        }
+    /// Stores what a draft replaces and gets ready to ask for its summary.
+    pub(super) fn ask_for_summary(&self, mut draft: Draft) -> Result<Pending, SessionError> {
         self.keep_replaced(&mut draft)?;
         let Setup {
             dialect,
@@ -313,21 +264,7 @@ impl Session {
         } = &self.setup;
         let tokens = |measure: &Measure| calibration.tokens(measure);
         let requests = draft.requests(*dialect, &tokens, tokens(tools));
-        Ok(Some(
-            self.pending(Wants::Compaction(Box::new(draft), requests)),
-        ))
-    }
-
-    /// Stores what a compaction replaces, so that it can be had back by a ref.
-    fn keep_replaced(&self, draft: &mut Draft) -> Result<(), SessionError> {
-        let replaced: Vec<_> = draft.replaced().collect();
-        let messages = RawJson::of(&replaced);
-        let text = readable(&replaced);
-        let call = format!("compaction-{}", draft.length());
-        let put = Put::new(&call, messages.as_str()).media_type(ROUNDS);
-        let stored = self.store.put(&self.id, put.text(&text))?;
-        draft.stored_at(stored);
-        Ok(())
+        Ok(self.pending(Wants::Compaction(Box::new(draft), requests)))
     }
 
     fn pending(&self, wants: Wants) -> Pending {
@@ -337,108 +274,6 @@ impl Session {
             calibration: Box::new(self.setup.calibration.clone()),
             answers: Vec::new(),
         }
-    }
-
-    /// A decision about the conversation as it stands.
-    pub(super) fn decide<T>(
-        &mut self,
-        decision: impl FnOnce(&State<'_>, &Now<'_>) -> T,
-    ) -> Result<T, SessionError> {
-        self.projection.window()?;
-        let compacted = self.projection.journal().newest_compaction();
-        let state = State {
-            log: self.projection.log(),
-            slots: self.projection.slots(),
-            window: self.projection.built(),
-            sent: self.sent,
-            compacted_at: compacted.map(|plan| plan.at),
-            dialect: self.setup.dialect,
-        };
-        Ok(self.now(|now| decision(&state, now)))
-    }
-
-    /// What a decision depends on beside the conversation.
-    pub(super) fn now<T>(&self, decision: impl FnOnce(&Now<'_>) -> T) -> T {
-        let calibration = &self.setup.calibration;
-        let tokens = |measure: &Measure| calibration.tokens(measure);
-        let limits = &self.setup.limits;
-        decision(&Now {
-            window: limits.window,
-            max_output: self.lowered.or(limits.max_output),
-            bytes: limits.bytes,
-            tools: planner::enough(tokens(&self.setup.tools), &self.setup.tools),
-            opening: opening(self.projection.log()),
-            usage: self.usage,
-            tokens: &tokens,
-        })
-    }
-
-    /// Carries out a plan and tells of it; a plan that would not help is told of as well.
-    pub(super) fn carry_out(
-        &mut self,
-        plan: Plan,
-        kind: EventKind,
-        about: impl Fn(Event) -> Event,
-    ) -> Result<bool, SessionError> {
-        let reason = plan.reason.clone();
-        let done = self.carry_out_quietly(plan, kind, &about)?;
-        if !done {
-            self.tell_of_nothing(reason, about)?;
-        }
-        Ok(done)
-    }
-
-    /// Tells that nothing was done.
-    fn tell_of_nothing(
-        &mut self,
-        reason: Reason,
-        about: impl Fn(Event) -> Event,
-    ) -> Result<(), SessionError> {
-        let (tokens, messages) = self.window_tokens()?;
-        let mut event = Event::new(EventKind::NoOp, reason);
-        (event.tokens_before, event.tokens_after) = (tokens, tokens);
-        (event.messages_before, event.messages_after) = (messages, messages);
-        self.events.push(about(event));
-        Ok(())
-    }
-
-    /// The same, but nothing is said of a plan that would not help.
-    pub(super) fn carry_out_quietly(
-        &mut self,
-        plan: Plan,
-        kind: EventKind,
-        about: impl Fn(Event) -> Event,
-    ) -> Result<bool, SessionError> {
-        let calibration = self.setup.calibration.clone();
-        let bound = self.setup.policy.compaction.bound_reasoning;
-        let plan = planner::brought_up_to_date(plan, self.projection.slots(), bound);
-        let before = self.projection.window()?.messages().len();
-        let Some(plan) = self.shrink(plan, |measure| calibration.tokens(measure))? else {
-            return Ok(false);
-        };
-        self.under_way.window_changed();
-        let after = self.projection.window()?.messages().len();
-        let event = Event::of(kind, &plan, (before, after));
-        self.events.push(about(event));
-        Ok(true)
-    }
-}
-
-/// How many messages of a log stand before the first answer and hold the task.
-fn opening(log: &Log) -> usize {
-    let mut users = 0;
-    let ends = |message: &Arc<Message>| {
-        users += usize::from(message.role == Role::User);
-        message.role == Role::Assistant || users > TASK_MESSAGES
-    };
-    let messages = log.messages();
-    messages.iter().position(ends).unwrap_or(messages.len())
-}
-
-fn written(answer: &Answered) -> Option<String> {
-    match answer {
-        Answered::Text { text, .. } => Some(text.clone()),
-        Answered::Failed(_) => None,
     }
 }
 
