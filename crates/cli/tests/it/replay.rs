@@ -77,14 +77,14 @@ fn presets_are_compared_and_steady_loses_nothing() {
     assert_eq!(sums.len(), 7);
     for sum in &sums {
         assert_eq!(sum["report"]["calls"], 43, "{sum}");
-        assert_eq!(sum["report"]["recall"]["needed"], 1, "{sum}");
+        assert_eq!(sum["report"]["recall"]["old_names"]["needed"], 1, "{sum}");
     }
     let steady = sums.iter().find(|sum| sum["preset"] == "steady").unwrap();
     let report = &steady["report"];
     let figures = [
         &report["faults"],
         &report["over"],
-        &report["recall"]["lost"],
+        &report["recall"]["old_names"]["lost"],
     ];
     assert!(figures.iter().all(|figure| **figure == 0), "{report}");
     let none = sums.iter().find(|sum| sum["preset"] == "none").unwrap();

@@ -37,10 +37,11 @@ pub mod needs;
 pub mod plain;
 mod report;
 mod run;
+mod served;
 mod sizes;
 #[cfg(test)]
 mod tests;
 
 pub use manager::{Manager, Sent, ShownRef};
-pub use report::{Break, Recall, Report};
+pub use report::{Break, Found, Recall, Report};
 pub use run::{Settings, Step, replay, replay_needing};

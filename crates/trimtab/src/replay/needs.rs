@@ -1,33 +1,63 @@
-//! What each call of the real agent took from an old output.
+//! What each call of the real agent took from an output.
 //!
-//! An identifier is a run of letters, digits and `_ . / @ : -`, eleven or more of them, with one of
-//! `/ . _ -` inside: a path, a qualified name, a URL, an id. A call needs one if it stands in
-//! the call's arguments and was found before that call in outputs older than the two newest,
-//! and nowhere else: not in the two newest, not in anything that the user or the model said.
-//! The model can only have had it from there.
+//! A call needs a text that stands in its arguments, in an output before it, and nowhere else: not
+//! in anything that the user or the model said, not in another output of the other age. The model
+//! can only have had it from there. Texts are identifiers (paths, qualified names, numbers) and
+//! whole lines; the two newest outputs are fresh, the others are old.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memchr::memmem;
+use serde::Serialize;
 use serde_json::Value;
-use trimtab_model::{Message, Part};
+use trimtab_model::{Message, Output, Part};
 
-/// An identifier has at least so many bytes.
-const LENGTH: usize = 11;
-/// So many of the newest outputs are not old.
-const NEWEST: usize = 2;
+/// An identifier has at least so many bytes; one of digits only, too.
+const SHORTEST_NAME: usize = 6;
+/// A line has at least so many characters without the white space around it.
+const SHORTEST_LINE: usize = 24;
+/// So many of the newest outputs are fresh.
+const FRESH_OUTPUTS: usize = 2;
 
-/// One identifier that a call took from an old output.
+/// What kind of text a call needs, and how old the output is that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NeedKind {
+    /// An identifier from an old output.
+    OldName,
+    /// A line from an old output.
+    OldLine,
+    /// An identifier from one of the two newest outputs.
+    FreshName,
+    /// A line from one of the two newest outputs.
+    FreshLine,
+}
+
+impl NeedKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::OldName,
+        Self::OldLine,
+        Self::FreshName,
+        Self::FreshLine,
+    ];
+}
+
+/// A text that a call took from an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
     /// Position of the assistant message that holds the call.
     pub call: usize,
-    /// The identifier.
-    pub identifier: String,
-    /// Positions of the messages whose outputs have it.
-    pub sources: Vec<usize>,
+    /// The text.
+    pub text: String,
+    /// What it is.
+    pub kind: NeedKind,
+    /// Position of the message with the newest output that has it.
+    pub source: usize,
+    /// The line of that output which has it, without the white space around it.
+    pub line: String,
 }
 
 /// Everything that the calls of `log` needed, in order.
@@ -35,87 +65,128 @@ pub struct Need {
 /// ```
 /// # use std::sync::Arc;
 /// # use trimtab::model::{Call, Message};
-/// # use trimtab::replay::needs::needs;
+/// # use trimtab::replay::needs::{NeedKind, needs};
 /// let call = |id: &str, arguments: &str| {
 ///     Arc::new(Message::assistant("").with_call(Call::new(id, "read", arguments)))
 /// };
 /// let output = |id: &str, text: &str| Arc::new(Message::output(id, text));
 /// let log = [
 ///     Arc::new(Message::user("look around")),
-///     call("1", "{}"), output("1", "src/parser/lexer.rs"),
+///     call("1", "{}"), output("1", "src/lexer.rs"),
 ///     call("2", "{}"), output("2", "nothing"),
 ///     call("3", "{}"), output("3", "nothing"),
-///     call("4", r#"{"path": "src/parser/lexer.rs"}"#),
+///     call("4", r#"{"path": "src/lexer.rs"}"#),
 /// ];
 /// let found = needs(&log);
-/// assert_eq!((found[0].call, found[0].identifier.as_str()), (7, "src/parser/lexer.rs"));
-/// assert_eq!(found[0].sources, [2]);
+/// assert_eq!((found[0].call, found[0].text.as_str()), (7, "src/lexer.rs"));
+/// assert_eq!((found[0].kind, found[0].source), (NeedKind::OldName, 2));
 /// ```
 pub fn needs(log: &[Arc<Message>]) -> Vec<Need> {
     let mut before = Before::default();
     let mut needs = Vec::new();
     for (at, message) in log.iter().enumerate() {
-        let mut seen = HashSet::new();
-        for call in message.calls() {
-            let text = strings(&call.arguments);
-            for identifier in identifiers(&text) {
-                if seen.insert(identifier.to_owned()) {
-                    needs.extend(before.need(at, identifier));
-                }
-            }
+        if message.has_calls() {
+            before.add_needs(at, message, &mut needs);
         }
         before.add(at, message);
     }
     needs
 }
 
-/// The identifiers in `text`.
+/// The identifiers in `text`: runs of letters, digits and `_ . / : @ # -` that begin and end with a
+/// letter, a digit or `_`, and have a digit or one of `/ _ .` inside.
 pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !is_inside(c))
-        .filter(|run| run.len() >= LENGTH && is_joined(run))
+    let is_edge = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_inside = move |c: char| is_edge(c) || matches!(c, '.' | '/' | ':' | '@' | '#' | '-');
+    let runs = text.split(move |c: char| !is_inside(c));
+    let runs = runs.map(move |run| run.trim_matches(|c: char| !is_edge(c)));
+    runs.filter(|run| {
+        let joined = |c: char| c.is_ascii_digit() || matches!(c, '/' | '_' | '.');
+        run.len() >= SHORTEST_NAME && run.contains(joined)
+    })
 }
 
-fn is_inside(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '@' | ':' | '-')
+/// The strings in the arguments of the calls of a message, one on a line; the arguments themselves
+/// where they are not JSON.
+pub(super) fn written(message: &Message) -> String {
+    let strings: Vec<String> = message
+        .calls()
+        .map(|call| strings(&call.arguments).into_owned())
+        .collect();
+    strings.join("\n")
 }
 
-/// True if a joint stands inside the run, not at one of its ends.
-fn is_joined(run: &str) -> bool {
-    let inner = run.get(1..run.len() - 1).unwrap_or_default();
-    inner.contains(['/', '.', '_', '-'])
+/// The arguments of the calls of a message, as they were sent.
+pub(super) fn arguments(message: &Message) -> String {
+    let arguments: Vec<&str> = message
+        .calls()
+        .map(|call| call.arguments.as_str())
+        .collect();
+    arguments.join("\n")
 }
 
-/// What was said before a call.
+/// An output, and what a message beside it says.
 #[derive(Default)]
 struct Before {
     /// Outputs with the position of their message, oldest first.
     outputs: Vec<(usize, String)>,
-    /// Everything else.
+    /// Everything else that was said.
     said: String,
 }
 
 impl Before {
-    fn need(&self, call: usize, identifier: &str) -> Option<Need> {
-        let finder = memmem::Finder::new(identifier);
-        let has = |text: &str| finder.find(text.as_bytes()).is_some();
-        let old = self.outputs.len().saturating_sub(NEWEST);
-        let (old, newest) = self.outputs.split_at_checked(old)?;
-        if newest.iter().any(|(_, text)| has(text)) || has(&self.said) {
+    fn add_needs(&self, call: usize, message: &Message, needs: &mut Vec<Need>) {
+        let written = written(message);
+        // Escapes of JSON stand between names.
+        let plain = arguments(message)
+            .replace("\\n", "\n")
+            .replace("\\\"", "\"");
+        let names: BTreeSet<&str> = identifiers(&plain).collect();
+        let lines = written.lines().map(str::trim);
+        let lines = lines.filter(|line| line.chars().count() >= SHORTEST_LINE);
+        let lines: BTreeSet<&str> = lines.collect();
+        let kinds = [
+            (names, NeedKind::OldName, NeedKind::FreshName),
+            (lines, NeedKind::OldLine, NeedKind::FreshLine),
+        ];
+        for (texts, old, fresh) in kinds {
+            for text in texts {
+                needs.extend(self.need(call, text, [old, fresh]));
+            }
+        }
+    }
+
+    /// The need of a text, if only old or only fresh outputs have it.
+    fn need(&self, call: usize, text: &str, [old, fresh]: [NeedKind; 2]) -> Option<Need> {
+        let finder = memmem::Finder::new(text);
+        let has = |said: &str| finder.find(said.as_bytes()).is_some();
+        if has(&self.said) {
             return None;
         }
-        let found = old.iter().filter(|(_, text)| has(text));
-        let sources: Vec<usize> = found.map(|(at, _)| *at).collect();
-        (!sources.is_empty()).then(|| Need {
+        let older = self.outputs.len().saturating_sub(FRESH_OUTPUTS);
+        let (older, newest) = self.outputs.split_at_checked(older)?;
+        let newest_with = |outputs: &[(usize, String)]| {
+            let found = outputs.iter().rev().find(|(_, output)| has(output));
+            found.map(|(at, output)| (*at, line_with(output, text)))
+        };
+        let (found, kind) = match (newest_with(older), newest_with(newest)) {
+            (Some(found), None) => (found, old),
+            (None, Some(found)) => (found, fresh),
+            _ => return None,
+        };
+        Some(Need {
             call,
-            identifier: identifier.to_owned(),
-            sources,
+            text: text.to_owned(),
+            kind,
+            source: found.0,
+            line: found.1,
         })
     }
 
     fn add(&mut self, at: usize, message: &Message) {
         for part in &message.parts {
             match part {
-                Part::Output(output) => self.outputs.push((at, output.text().into_owned())),
+                Part::Output(output) => self.outputs.push((at, Output::text(output).into_owned())),
                 Part::Text(text) => self.say(&text.text),
                 Part::Reasoning(reasoning) => self.say(&reasoning.text),
                 Part::Call(call) => {
@@ -133,9 +204,12 @@ impl Before {
     }
 }
 
-/// The strings in the arguments of a call, one on a line; the arguments themselves where they
-/// are not JSON.
-pub(super) fn strings(arguments: &str) -> Cow<'_, str> {
+fn line_with(output: &str, text: &str) -> String {
+    let line = output.lines().find(|line| line.contains(text));
+    line.unwrap_or_default().trim().to_owned()
+}
+
+fn strings(arguments: &str) -> Cow<'_, str> {
     let Ok(value) = serde_json::from_str::<Value>(arguments) else {
         return Cow::Borrowed(arguments);
     };

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use trimtab_wire::catalogue::Money;
 
+use super::needs::{Need, NeedKind};
+
 /// What became of one conversation under one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -28,8 +30,26 @@ pub struct Report {
     pub breaks: Vec<Break>,
     /// How often old rounds were replaced.
     pub compactions: u64,
-    /// What later calls needed from old outputs.
+    /// Texts that calls took from outputs, and where the windows have them.
     pub recall: Recall,
+    /// Calls that took a text from an output.
+    pub needing: u64,
+    /// Those of them for which nothing had to be fetched first.
+    pub ready: u64,
+    /// Outputs that had to be fetched.
+    pub fetches: u64,
+    /// What the extra calls for that cost.
+    pub fetching: Money,
+    /// Outputs that came in.
+    pub arrived: u64,
+    /// Those of them that were cut before the model saw them.
+    pub cut_unseen: u64,
+    /// Tokens of the outputs that came in.
+    pub arrived_tokens: u64,
+    /// Tokens of them that were shown at first sight.
+    pub arrived_shown: u64,
+    /// What it costs to ask again for what was cut unseen.
+    pub asking_again: Money,
 }
 
 /// A window that did not only add to the one before.
@@ -47,10 +67,25 @@ pub struct Break {
     pub why: String,
 }
 
-/// Identifiers that calls took from old outputs, and where a policy has them.
+/// Texts that calls took from outputs, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recall {
-    /// How many there are.
+    /// Names from old outputs.
+    pub old_names: Found,
+    /// Lines from old outputs.
+    pub old_lines: Found,
+    /// Names from the two newest outputs.
+    pub fresh_names: Found,
+    /// Lines from the two newest outputs.
+    pub fresh_lines: Found,
+    /// Names from old outputs that are in the window with their own line around them.
+    pub names_in_line: u64,
+}
+
+/// Where texts of one kind were found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// How many were needed.
     pub needed: u64,
     /// In the window.
     pub shown: u64,
@@ -58,6 +93,61 @@ pub struct Recall {
     pub behind: u64,
     /// Neither.
     pub lost: u64,
+}
+
+impl Found {
+    fn add(&mut self, other: &Self) {
+        self.needed += other.needed;
+        self.shown += other.shown;
+        self.behind += other.behind;
+        self.lost += other.lost;
+    }
+}
+
+impl Recall {
+    /// Texts that are neither in the window nor behind a ref.
+    pub fn lost(&self) -> u64 {
+        let kinds = [
+            self.old_names,
+            self.old_lines,
+            self.fresh_names,
+            self.fresh_lines,
+        ];
+        kinds.iter().map(|found| found.lost).sum()
+    }
+
+    /// Counts a need; `line_is_shown` tells of the line that it stood in.
+    pub(super) fn add(
+        &mut self,
+        need: &Need,
+        is_shown: bool,
+        behind_ref: bool,
+        line_is_shown: impl FnOnce() -> bool,
+    ) {
+        if need.kind == NeedKind::OldName && is_shown && line_is_shown() {
+            self.names_in_line += 1;
+        }
+        let found = match need.kind {
+            NeedKind::OldName => &mut self.old_names,
+            NeedKind::OldLine => &mut self.old_lines,
+            NeedKind::FreshName => &mut self.fresh_names,
+            NeedKind::FreshLine => &mut self.fresh_lines,
+        };
+        found.needed += 1;
+        match (is_shown, behind_ref) {
+            (true, _) => found.shown += 1,
+            (false, true) => found.behind += 1,
+            (false, false) => found.lost += 1,
+        }
+    }
+
+    fn add_all(&mut self, other: &Self) {
+        self.old_names.add(&other.old_names);
+        self.old_lines.add(&other.old_lines);
+        self.fresh_names.add(&other.fresh_names);
+        self.fresh_lines.add(&other.fresh_lines);
+        self.names_in_line += other.names_in_line;
+    }
 }
 
 impl Report {
@@ -75,9 +165,20 @@ impl Report {
         self.extended += other.extended;
         self.breaks.extend_from_slice(&other.breaks);
         self.compactions += other.compactions;
-        self.recall.needed += other.recall.needed;
-        self.recall.shown += other.recall.shown;
-        self.recall.behind += other.recall.behind;
-        self.recall.lost += other.recall.lost;
+        self.recall.add_all(&other.recall);
+        self.needing += other.needing;
+        self.ready += other.ready;
+        self.fetches += other.fetches;
+        self.fetching = self.fetching + other.fetching;
+        self.arrived += other.arrived;
+        self.cut_unseen += other.cut_unseen;
+        self.arrived_tokens += other.arrived_tokens;
+        self.arrived_shown += other.arrived_shown;
+        self.asking_again = self.asking_again + other.asking_again;
+    }
+
+    /// The bill with a prompt cache, and what it costs to get back what the windows lacked.
+    pub fn effective(&self) -> Money {
+        self.billed + self.fetching + self.asking_again
     }
 }

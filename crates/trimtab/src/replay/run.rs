@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use memchr::memmem;
 use trimtab_engine::verify::verify;
 use trimtab_model::{Dialect, Message, Role};
 use trimtab_wire::catalogue::{Money, Prices, Tier};
@@ -13,6 +12,7 @@ use super::judge::Judge;
 use super::manager::{Manager, Sent};
 use super::needs::{Need, needs};
 use super::report::{Break, Report};
+use super::served::{Call, Served};
 use super::sizes::{Size, Sizer};
 
 /// So many faults are told in words.
@@ -93,7 +93,7 @@ pub fn replay_needing(
 ) -> Report {
     let mut run = Run {
         settings,
-        needs,
+        served: Served::new(log, needs),
         judge: Judge::new(settings.dialect),
         sizer: Sizer::default(),
         before: Vec::new(),
@@ -122,7 +122,7 @@ pub fn replay_needing(
 
 struct Run<'a> {
     settings: &'a Settings,
-    needs: &'a [Need],
+    served: Served<'a>,
     judge: Judge,
     sizer: Sizer,
     before: Vec<Arc<Message>>,
@@ -140,12 +140,20 @@ impl Run<'_> {
         } else if let Some(first) = self.judge.fault(&sent.messages) {
             self.fault(format!("call {at}, as it would be sent: {first}"));
         }
-        let tokens = self.bill(at, &sent, why);
-        self.recall(at, &sent);
+        let size = self.bill(at, &sent, why);
+        let quarter = size.quarter();
+        let call = Call {
+            at,
+            sent: &sent,
+            tokens: quarter,
+            prices: self.settings.prices_at(quarter),
+        };
+        self.served
+            .measure(&call, &mut self.sizer, &mut self.report);
         see(&Step {
             call: at,
             sent: &sent,
-            tokens,
+            tokens: size.tokens(),
         });
         self.before = sent.messages;
     }
@@ -157,8 +165,8 @@ impl Run<'_> {
         }
     }
 
-    /// Bills a window and gives its tokens.
-    fn bill(&mut self, at: usize, sent: &Sent, why: &str) -> u64 {
+    /// Bills a window and gives its size.
+    fn bill(&mut self, at: usize, sent: &Sent, why: &str) -> Size {
         let pairs = self.before.iter().zip(&sent.messages);
         let common = pairs
             .take_while(|(a, b)| Arc::ptr_eq(a, b) || a == b)
@@ -184,7 +192,7 @@ impl Run<'_> {
         } else {
             self.broken(at, common, sent, why);
         }
-        all.tokens()
+        all
     }
 
     fn broken(&mut self, at: usize, common: usize, sent: &Sent, why: &str) {
@@ -206,31 +214,4 @@ impl Run<'_> {
             why: why.to_owned(),
         });
     }
-
-    fn recall(&mut self, at: usize, sent: &Sent) {
-        let first = self.needs.partition_point(|need| need.call < at);
-        let needs = self.needs.iter().skip(first);
-        for need in needs.take_while(|need| need.call == at) {
-            let recall = &mut self.report.recall;
-            recall.needed += 1;
-            if shows(sent, &need.identifier) {
-                recall.shown += 1;
-            } else if is_behind(sent, need) {
-                recall.behind += 1;
-            } else {
-                recall.lost += 1;
-            }
-        }
-    }
-}
-
-fn shows(sent: &Sent, identifier: &str) -> bool {
-    let finder = memmem::Finder::new(identifier);
-    let mut messages = sent.messages.iter();
-    messages.any(|message| finder.find(message.text().as_bytes()).is_some())
-}
-
-fn is_behind(sent: &Sent, need: &Need) -> bool {
-    let mut refs = sent.refs.iter();
-    refs.any(|shown| need.sources.contains(&shown.position) && shows(sent, shown.stored.id()))
 }

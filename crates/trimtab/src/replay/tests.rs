@@ -9,7 +9,7 @@ use trimtab_model::{Call, Message};
 use super::bill::USUAL;
 use super::managed::Managed;
 use super::manager::{Failed, Manager, Sent, ShownRef};
-use super::needs::{identifiers, needs};
+use super::needs::{NeedKind, identifiers, needs};
 use super::plain::{Plain, Rule};
 use super::{Settings, replay};
 
@@ -38,28 +38,24 @@ fn listing_then_use(between: usize) -> Vec<Arc<Message>> {
 
 #[test]
 fn identifiers_are_long_and_joined() {
-    let text = "see `src/parser/lexer.rs`, max_retries=3; tokenizer, a.b, /leading-only";
+    let text = "see `src/parser/lexer.rs`, max_retries=3; tokenizer, a.b, /leading";
     let found: Vec<&str> = identifiers(text).collect();
-    assert_eq!(
-        found,
-        ["src/parser/lexer.rs", "max_retries", "/leading-only"]
-    );
+    assert_eq!(found, ["src/parser/lexer.rs", "max_retries"]);
 }
 
 #[test]
 fn a_name_from_an_old_output_is_needed() {
     let found = needs(&listing_then_use(2));
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].identifier, "src/parser/lexer.rs");
-    assert_eq!(
-        (found[0].call, found[0].sources.as_slice()),
-        (7, [2].as_slice())
-    );
+    assert_eq!(found[0].text, "src/parser/lexer.rs");
+    assert_eq!((found[0].call, found[0].source), (7, 2));
+    assert_eq!(found[0].kind, NeedKind::OldName);
 }
 
 #[test]
-fn a_name_from_the_two_newest_outputs_is_not() {
-    assert_eq!(needs(&listing_then_use(1)), []);
+fn a_name_from_the_two_newest_outputs_is_fresh() {
+    let found = needs(&listing_then_use(1));
+    assert_eq!((found.len(), found[0].kind), (1, NeedKind::FreshName));
 }
 
 #[test]
@@ -111,9 +107,11 @@ fn recalled(text: &str, position: usize) -> (u64, u64, u64) {
     };
     let log = listing_then_use(2);
     let report = replay(&log, &mut manager, &Settings::new(1_000), &mut |_| {});
-    let recall = report.recall;
-    assert_eq!(recall.needed, 1);
-    (recall.shown, recall.behind, recall.lost)
+    let names = report.recall.old_names;
+    assert_eq!((names.needed, report.needing), (1, 1));
+    assert_eq!(report.ready, names.shown);
+    assert_eq!(report.fetches, 1 - names.shown);
+    (names.shown, names.behind, names.lost)
 }
 
 #[test]
@@ -125,6 +123,52 @@ fn what_is_needed_is_shown_or_behind_a_ref_or_lost() {
         recalled("the ref of another output: abcdefghijklmnop", 4),
         (0, 0, 1)
     );
+}
+
+#[test]
+fn a_line_that_an_edit_repeats_is_needed_and_costs_a_call_where_it_is_missing() {
+    let line = "let total = items.iter().map(price).sum();";
+    let mut messages = vec![Message::user("fix it"), call("0", "{}")];
+    messages.push(Message::output(
+        "0",
+        format!("fn total() {{\n    {line}\n}}"),
+    ));
+    for round in 1..=2 {
+        messages.push(call(&round.to_string(), "{}"));
+        messages.push(Message::output(round.to_string(), "nothing"));
+    }
+    let edit = serde_json::json!({"old": format!("    {line}\n}}"), "new": "0"}).to_string();
+    messages.push(call("edit", &edit));
+    let log = log(messages);
+    let settings = Settings::new(10_000);
+    let all = replay(&log, &mut Plain::all(), &settings, &mut |_| {});
+    assert_eq!(
+        (all.recall.old_lines.needed, all.recall.old_lines.shown),
+        (1, 1)
+    );
+    assert_eq!((all.ready, all.fetches), (1, 0));
+    assert_eq!(all.effective(), all.billed);
+    let mut cleared = Plain::new(Rule::Archive(2), Some(10_000));
+    let cleared = replay(&log, &mut cleared, &settings, &mut |_| {});
+    assert_eq!((cleared.ready, cleared.fetches), (0, 1));
+    assert!(cleared.effective() > cleared.billed);
+}
+
+#[test]
+fn an_output_that_is_cut_when_it_comes_in_is_counted_as_unseen() {
+    let mut messages = vec![Message::user("look"), call("0", "{}")];
+    messages.push(Message::output("0", "one line of many\n".repeat(2_000)));
+    messages.push(Message::assistant("done"));
+    let mut middle = Plain::new(Rule::Middle(500), Some(50_000));
+    let report = replay(
+        &log(messages),
+        &mut middle,
+        &Settings::new(50_000),
+        &mut |_| {},
+    );
+    assert_eq!((report.arrived, report.cut_unseen), (1, 1));
+    assert!(report.arrived_shown < report.arrived_tokens / 10);
+    assert!(report.effective() > report.billed);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use trimtab::replay::Settings;
 
 use super::rows::{Preset, Row, Rows};
 use super::svg::{Axes, Series, colour, escaped, lines, points};
+use super::table::percent;
 use crate::ui::number::grouped;
 
 /// So many conversations get a plot of their own, the longest first.
@@ -69,7 +70,7 @@ fn about(rows: &Rows) -> String {
     let count = first.map_or(0, |preset| preset.rows.len());
     let report = first.map(|preset| &preset.sum.report);
     format!(
-        "<p>{} {}, {} calls, {} names needed later.</p>",
+        "<p>{} {}, {} calls, {} of them with text from outputs.</p>",
         grouped(count as u64),
         if count == 1 {
             "conversation"
@@ -77,30 +78,30 @@ fn about(rows: &Rows) -> String {
             "conversations"
         },
         grouped(report.map_or(0, |report| report.calls)),
-        grouped(report.map_or(0, |report| report.recall.needed)),
+        grouped(report.map_or(0, |report| report.needing)),
     )
 }
 
 fn table<'a>(first: &str, rows: impl Iterator<Item = (&'a str, &'a Row)>) -> String {
     let mut table = format!(
-        "<div class=\"wide\"><table><tr><th>{first}<th>in window<th>by ref<th>lost<th>tokens\
-         <th>billed<th>cold<th>extends<th>breaks<th>compactions<th>over<th>faults"
+        "<div class=\"wide\"><table><tr><th>{first}<th>ready<th>effective<th>billed<th>old names<th>old lines\
+         <th>lost<th>cut unseen<th>tokens<th>cold<th>extends<th>breaks<th>compactions<th>over<th>faults"
     );
     for (name, row) in rows {
-        let percent = |of: u64| {
-            let share = row.share(of);
-            share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
-        };
         let (report, recall) = (&row.report, &row.report.recall);
         let _ = write!(
             table,
-            "<tr><td>{}<td>{}<td>{}<td>{}<td>{:.3}<td>{:.3}<td>{:.3}<td>{:.1} %<td>{}<td>{}<td>{}<td>{}",
+            "<tr><td>{}<td>{}<td>{:.3}<td>{:.3}<td>{}<td>{}<td>{}<td>{}<td>{:.3}<td>{:.3}<td>{:.1} %\
+             <td>{}<td>{}<td>{}<td>{}",
             escaped(name),
-            percent(recall.shown),
-            percent(recall.behind),
-            percent(recall.lost),
-            row.tokens_ratio(),
+            percent(report.ready, report.needing),
+            row.effective_ratio(),
             row.billed_ratio(),
+            percent(recall.old_names.shown, recall.old_names.needed),
+            percent(recall.old_lines.shown, recall.old_lines.needed),
+            grouped(recall.lost()),
+            percent(report.cut_unseen, report.arrived),
+            row.tokens_ratio(),
             row.cold_ratio(),
             row.extended_share() * 100.0,
             grouped(report.breaks.len() as u64),
@@ -134,9 +135,9 @@ fn trade(rows: &Rows) -> String {
         })
         .collect();
     let axes = Axes {
-        title: "recall against cost",
-        x: "billed, 1 is sending everything",
-        y: "needed names in the window, %",
+        title: "calls that are ready against what they cost",
+        x: "effective bill, 1 is sending everything",
+        y: "calls ready, %",
         top: 110.0,
         mark: None,
     };
@@ -144,8 +145,7 @@ fn trade(rows: &Rows) -> String {
 }
 
 fn point(row: &Row) -> Option<(f64, f64)> {
-    let share = row.share(row.report.recall.shown)?;
-    Some((row.billed_ratio(), share * 100.0))
+    Some((row.effective_ratio(), row.ready_share()? * 100.0))
 }
 
 /// True if a preset is among the rows that sends everything: no line is needed for it then.

@@ -75,25 +75,30 @@ pub const ABOUT: &str = "\
 Replay recorded sessions call by call through a preset, as the proxy or an agent would do it.
 
 Tells what would have been sent at each call of the model, what that costs with a prompt cache, \
-and whether what the agent used next was still there: of the names that a call took from an old \
-output and from nowhere else, how many are in the window, how many in an output that the window \
-names a ref for, how many lost.
+and what the agent could have done with it: of the calls that took a text from an output and from \
+nowhere else, how many found it in their window, and what it would have cost to fetch the rest.
 
 Summaries are the deterministic ones: no model is asked.";
 
 /// What it says last.
 pub const EXAMPLES: &str = "\
 Columns:
-  in window   names from old outputs that the agent used later and that are still in the window
-  by ref      names that are in an output which the window shows a ref for
-  lost        names that are neither
-  tokens      tokens sent; 1.00 is sending everything
-  billed      what they cost with a prompt cache; 1.00 is sending everything
-  cold        what they cost without one; 1.00 is sending everything
-  extends     windows that only add to the one before, so that the cache is read
-  breaks      windows that change what was sent before, so that the cache is written again
-  over        windows that are larger than the model's
-  faults      windows that a provider would refuse
+  ready        calls that took text from outputs and found all of it in their window
+  effective    billed, with an extra call for what had to be fetched or was cut unseen
+  tokens       tokens sent; 1.00 is sending everything
+  billed       what they cost with a prompt cache; 1.00 is sending everything
+  cold         what they cost without one; 1.00 is sending everything
+  extends      windows that only add to the one before, so that the cache is read
+  breaks       windows that change what was sent before, so that the cache is written again
+  over         windows that are larger than the model's
+  faults       windows that a provider would refuse
+  newest shown tokens of outputs that the model is shown when they come in
+  cut unseen   outputs that are cut before the model has seen them
+  fresh, old   names and lines that calls took from the two newest outputs, or from older ones, \
+and that are in the window
+  in line      old names in the window that stand in their own line
+  lost         texts that are neither in the window nor behind a ref that it shows
+  fetches      outputs that had to be fetched
 
 Examples:
   trimtab replay session.jsonl --window 40k                     one preset, in a few lines
@@ -101,7 +106,7 @@ Examples:
   trimtab replay runs/*.jsonl --model claude-opus-5-5 --html out.html
   trimtab replay session.jsonl --window 40k --windows out.jsonl what is sent at each call
   trimtab replay session.jsonl --window 40k --set ageing.cards.low_percent=30
-  trimtab replay runs/*.jsonl --window 40k --json | jq .report.recall
+  trimtab replay runs/*.jsonl --window 40k --json | jq .effective_ratio
 
 Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.
 The measures and the fields of --json and --windows are described in docs/replay.md.";

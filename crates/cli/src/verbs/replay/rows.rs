@@ -103,10 +103,18 @@ impl Row {
         1.0 - ratio(breaks, breaks + self.report.extended as f64)
     }
 
-    /// A share of what was needed.
-    pub fn share(&self, of: u64) -> Option<f64> {
-        let needed = self.report.recall.needed;
-        (needed > 0).then(|| of as f64 / needed as f64)
+    /// The bill with what it costs to get back what the windows lacked, as a multiple of sending
+    /// everything.
+    pub fn effective_ratio(&self) -> f64 {
+        let effective = self.report.effective().dollars();
+        ratio(effective, self.all.billed.dollars())
+    }
+
+    /// The share of calls that found in their window what they took from outputs; none if no call
+    /// took anything.
+    pub fn ready_share(&self) -> Option<f64> {
+        let needing = self.report.needing;
+        (needing > 0).then(|| self.report.ready as f64 / needing as f64)
     }
 }
 
@@ -121,6 +129,8 @@ struct Line<'a> {
     id: Option<&'a str>,
     window: u64,
     report: &'a Report,
+    ready_share: Option<f64>,
+    effective_ratio: f64,
     tokens_ratio: f64,
     billed_ratio: f64,
     cold_ratio: f64,
@@ -138,6 +148,8 @@ impl Rows {
                     id: row.id.as_deref(),
                     window: settings.window,
                     report: &row.report,
+                    ready_share: row.ready_share(),
+                    effective_ratio: row.effective_ratio(),
                     tokens_ratio: row.tokens_ratio(),
                     billed_ratio: row.billed_ratio(),
                     cold_ratio: row.cold_ratio(),

@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 
-use trimtab::replay::Settings;
+use trimtab::replay::{Found, Report, Settings};
 
 use super::rows::{Row, Rows};
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::number::grouped;
 use crate::ui::visible::visible;
 
+/// Columns of each table.
+const COLUMNS: usize = 10;
 /// So many breaks of one conversation are listed.
 const BREAKS: usize = 12;
 
@@ -17,9 +19,9 @@ pub fn text(rows: &Rows, settings: &Settings, every: bool) -> String {
     let conversations = rows.presets.first().map_or(0, |preset| preset.rows.len());
     let first = rows.presets.first().map(|preset| &preset.sum.report);
     let calls = first.map_or(0, |report| report.calls);
-    let needs = first.map_or(0, |report| report.recall.needed);
+    let needs = first.map_or(0, |report| report.needing);
     let mut text = format!(
-        "{conversations} {}, {} calls, {} names needed later, window {}\n\n",
+        "{conversations} {}, {} calls, {} of them with text from outputs, window {}\n\n",
         if conversations == 1 {
             "conversation"
         } else {
@@ -42,19 +44,43 @@ pub fn text(rows: &Rows, settings: &Settings, every: bool) -> String {
 }
 
 fn lines(rows: &Rows, every: bool) -> String {
-    let head = [
+    let costs = [
         "preset",
-        "in window",
-        "by ref",
-        "lost",
-        "tokens",
+        "ready",
+        "effective",
         "billed",
+        "tokens",
         "cold",
         "extends",
         "breaks",
         "over",
         "faults",
     ];
+    let needs = [
+        "preset",
+        "newest shown",
+        "cut unseen",
+        "fresh names",
+        "fresh lines",
+        "old names",
+        "in line",
+        "old lines",
+        "lost",
+        "fetches",
+    ];
+    let mut text = table(rows, every, costs, cost_line);
+    text.push('\n');
+    text.push_str(&table(rows, every, needs, need_line));
+    let _ = write!(text, "\n{}\n\n", super::columns());
+    text
+}
+
+fn table(
+    rows: &Rows,
+    every: bool,
+    head: [&str; COLUMNS],
+    line: fn(&str, &Row) -> [String; COLUMNS],
+) -> String {
     let mut lined = vec![head.map(str::to_owned)];
     for preset in &rows.presets {
         if every && preset.rows.len() > 1 {
@@ -65,34 +91,51 @@ fn lines(rows: &Rows, every: bool) -> String {
         }
         lined.push(line(&preset.name, &preset.sum));
     }
-    let mut align = [Align::Right; 11];
+    let mut align = [Align::Right; COLUMNS];
     if let Some(first) = align.first_mut() {
         *first = Align::Left;
     }
-    let mut text = lined_up(&lined, align);
-    let _ = write!(text, "\n{}\n\n", super::columns());
-    text
+    lined_up(&lined, align)
 }
 
-fn line(name: &str, row: &Row) -> [String; 11] {
-    let percent = |of: u64| {
-        let share = row.share(of);
-        share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
-    };
-    let recall = &row.report.recall;
+fn cost_line(name: &str, row: &Row) -> [String; COLUMNS] {
     [
         name.to_owned(),
-        percent(recall.shown),
-        percent(recall.behind),
-        percent(recall.lost),
-        format!("{:.3}", row.tokens_ratio()),
+        percent(row.report.ready, row.report.needing),
+        format!("{:.3}", row.effective_ratio()),
         format!("{:.3}", row.billed_ratio()),
+        format!("{:.3}", row.tokens_ratio()),
         format!("{:.3}", row.cold_ratio()),
         format!("{:.1} %", row.extended_share() * 100.0),
         grouped(row.report.breaks.len() as u64),
         grouped(row.report.over),
         grouped(row.report.faults),
     ]
+}
+
+fn need_line(name: &str, row: &Row) -> [String; COLUMNS] {
+    let Report { recall, .. } = &row.report;
+    let shown = |found: &Found| percent(found.shown, found.needed);
+    [
+        name.to_owned(),
+        percent(row.report.arrived_shown, row.report.arrived_tokens),
+        percent(row.report.cut_unseen, row.report.arrived),
+        shown(&recall.fresh_names),
+        shown(&recall.fresh_lines),
+        shown(&recall.old_names),
+        percent(recall.names_in_line, recall.old_names.shown),
+        shown(&recall.old_lines),
+        grouped(recall.lost()),
+        grouped(row.report.fetches),
+    ]
+}
+
+/// A share in percent; a dash where there is nothing to share.
+pub(super) fn percent(of: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    format!("{:.1} %", of as f64 / whole as f64 * 100.0)
 }
 
 /// Where the windows of the only conversation do not extend the one before.
