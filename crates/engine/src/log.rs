@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trimtab_model::Message;
+use trimtab_model::{Message, Role};
 
 /// Every message of a conversation as it came.
 ///
@@ -10,6 +10,8 @@ use trimtab_model::Message;
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     messages: Vec<Arc<Message>>,
+    /// Positions of what the model said.
+    answers: Vec<usize>,
 }
 
 impl Log {
@@ -20,8 +22,17 @@ impl Log {
 
     /// Adds a message and gives its position.
     pub fn append(&mut self, message: impl Into<Arc<Message>>) -> usize {
-        self.messages.push(message.into());
-        self.messages.len() - 1
+        let (message, position) = (message.into(), self.messages.len());
+        if message.role == Role::Assistant {
+            self.answers.push(position);
+        }
+        self.messages.push(message);
+        position
+    }
+
+    /// How many messages of the model stand at `position` or behind it.
+    pub fn answers_since(&self, position: usize) -> usize {
+        self.answers.len() - self.answers.partition_point(|at| *at < position)
     }
 
     /// The messages, oldest first.
@@ -47,8 +58,10 @@ impl Log {
 
 impl<M: Into<Arc<Message>>> FromIterator<M> for Log {
     fn from_iter<I: IntoIterator<Item = M>>(messages: I) -> Self {
-        Self {
-            messages: messages.into_iter().map(Into::into).collect(),
+        let mut log = Self::default();
+        for message in messages {
+            log.append(message);
         }
+        log
     }
 }

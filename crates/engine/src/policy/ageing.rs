@@ -17,7 +17,7 @@ pub struct Ageing {
     pub prefix: Prefixes,
     /// The oldest are archived and a summary stands for them (design `archive`).
     pub archive: Archiving,
-    /// At switch points they become index cards, and the oldest rounds a block of facts (ours).
+    /// At switch points they become excerpts, and the oldest rounds a block of text (ours).
     pub cards: Rewriting,
 }
 
@@ -87,63 +87,85 @@ impl Default for Archiving {
     }
 }
 
-/// What a rewrite at a switch point leaves. Shares are of the room for messages, in percent.
+/// What a rewrite at a switch point leaves.
+///
+/// Figures in tokens that are told for each step of the economy are multiplied by it, and are
+/// never more than a share of the room for messages, so that small windows work like large ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rewriting {
     /// True to do it.
     pub enabled: bool,
-    /// The high-water mark: a window above it is rewritten before it is sent.
+    /// From thrifty (1) to rich (20): how often the cost of a rewrite is spent on reading old
+    /// text before it is rewritten, and how much of it stays then.
+    pub economy: u64,
+    /// The high-water mark: a window above this share of the room for messages is rewritten
+    /// before it is sent, whatever it costs.
     pub high_percent: u64,
     /// Where the cache is cold anyway, a window above this share is rewritten.
     pub cold_percent: u64,
-    /// The low-water mark: what a rewrite brings the window down to.
-    pub low_percent: u64,
-    /// What the newest rounds may take that a rewrite leaves as they are.
-    pub tail_percent: u64,
-    /// The most the block of facts about the oldest rounds may take.
-    pub block_percent: u64,
-    /// The same, in tokens.
+    /// What the newest rounds may take that a rewrite leaves as they are, for each step of the
+    /// economy, in tokens. The two newest outputs are always among them.
+    pub tail_tokens: u64,
+    /// What older files and searches may take that stay whole, for each step of the economy.
+    pub whole_tokens: u64,
+    /// What the newest of the shortened rounds may take, for each step of the economy. The others
+    /// are hidden.
+    pub keep_tokens: u64,
+    /// What the block about hidden rounds may take, for each step of the economy, beside 1,200.
     pub block_tokens: u64,
     /// What the model's own words may take of that block, in percent.
     pub words_percent: u64,
-    /// What the names on an index card may take of the output, in percent.
-    pub card_percent: u64,
-    /// The most they may take, in bytes.
-    pub card_bytes: usize,
-    /// The most the names of one hidden output may take in the block, in bytes.
-    pub line_bytes: usize,
-    /// Outputs of fewer bytes stay as they are.
+    /// What is kept of a file or a search, in percent of it.
+    pub excerpt_percent: u64,
+    /// The most that is kept of it, in bytes.
+    pub excerpt_bytes: usize,
+    /// What names without their line may take of an excerpt, in percent.
+    pub names_percent: u64,
+    /// Files and searches of fewer bytes stay as they are.
     pub small_bytes: usize,
-    /// What the user's messages before the block may take.
+    /// What the user's messages before the block may take, in percent of the room for messages.
     pub user_percent: u64,
     /// The same, in tokens.
     pub user_tokens: u64,
 }
 
-/// The names of a short output may take so many bytes, if it has them.
-const LEAST_NAMES: usize = 240;
-
 impl Default for Rewriting {
     fn default() -> Self {
         Self {
             enabled: false,
+            economy: 4,
             high_percent: 97,
             cold_percent: 60,
-            low_percent: 36,
-            tail_percent: 8,
-            block_percent: 30,
-            block_tokens: 15_000,
+            tail_tokens: 300,
+            whole_tokens: 400,
+            keep_tokens: 100,
+            block_tokens: 250,
             words_percent: 20,
-            card_percent: 30,
-            card_bytes: 3_000,
-            line_bytes: 2_400,
-            small_bytes: 600,
+            excerpt_percent: 45,
+            excerpt_bytes: 4_800,
+            names_percent: 30,
+            small_bytes: 1_200,
             user_percent: 10,
             user_tokens: 8_000,
         }
     }
 }
+
+/// A block has so many tokens, and so many more for each step of the economy.
+const BLOCK_TOKENS: u64 = 1_200;
+/// And at most so many.
+const MOST_BLOCK_TOKENS: u64 = 6_000;
+/// The most of the room for messages that each part may take, in percent.
+const TAIL_PERCENT: u64 = 20;
+const WHOLE_PERCENT: u64 = 12;
+const KEEP_PERCENT: u64 = 10;
+const BLOCK_PERCENT: u64 = 15;
+/// What is kept of an output that was not asked for to be read: in percent, and in bytes.
+const RUN_PERCENT: usize = 5;
+const RUN_BYTES: usize = 400;
+/// Something is kept of every output that has so many bytes.
+const LEAST_EXCERPT: usize = 120;
 
 impl Rewriting {
     /// The high-water mark of a room for messages, in tokens.
@@ -156,24 +178,47 @@ impl Rewriting {
         percent(room, self.cold_percent.min(self.high_percent))
     }
 
-    /// The low-water mark.
+    /// What a rewrite leaves of a room for messages, about.
     pub fn low(&self, room: u64) -> u64 {
-        percent(room, self.low_percent.min(self.high_percent))
+        self.tail(room) + self.whole(room) + self.keep(room) + self.block(room)
     }
 
     pub(crate) fn tail(&self, room: u64) -> u64 {
-        percent(room, self.tail_percent.min(self.low_percent))
+        self.share(self.tail_tokens, room, TAIL_PERCENT)
+    }
+
+    pub(crate) fn whole(&self, room: u64) -> u64 {
+        self.share(self.whole_tokens, room, WHOLE_PERCENT)
+    }
+
+    pub(crate) fn keep(&self, room: u64) -> u64 {
+        self.share(self.keep_tokens, room, KEEP_PERCENT)
     }
 
     pub(crate) fn block(&self, room: u64) -> u64 {
-        percent(room, self.block_percent).min(self.block_tokens)
+        let tokens = BLOCK_TOKENS + self.block_tokens.saturating_mul(self.economy);
+        tokens
+            .min(MOST_BLOCK_TOKENS)
+            .min(percent(room, BLOCK_PERCENT))
     }
 
-    /// Bytes of names on the card of an output of so many bytes.
-    pub(crate) fn names(&self, bytes: usize) -> usize {
-        let share = usize::try_from(percent(bytes as u64, self.card_percent));
-        let share = share.unwrap_or(usize::MAX).max(LEAST_NAMES.min(bytes));
-        share.min(self.card_bytes)
+    fn share(&self, tokens: u64, room: u64, most_percent: u64) -> u64 {
+        let tokens = tokens.saturating_mul(self.economy);
+        tokens.min(percent(room, most_percent))
+    }
+
+    /// Bytes that are kept of a file or a search of so many bytes.
+    pub(crate) fn excerpt(&self, bytes: usize) -> usize {
+        let share = percent(bytes as u64, self.excerpt_percent);
+        let share = usize::try_from(share).unwrap_or(usize::MAX);
+        share.min(self.excerpt_bytes).max(LEAST_EXCERPT)
+    }
+
+    /// The same of the output of something that was run.
+    pub(crate) fn run_excerpt(&self, bytes: usize) -> usize {
+        (bytes / 100 * RUN_PERCENT)
+            .min(RUN_BYTES)
+            .max(LEAST_EXCERPT)
     }
 
     pub(crate) fn user(&self, room: u64) -> u64 {

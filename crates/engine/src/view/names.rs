@@ -57,24 +57,28 @@ fn kind(run: &str) -> Option<Kind> {
     }
 }
 
-/// Names that the window shows anyway.
+/// The names in `text`, in their order.
+pub(crate) fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    runs(text)
+        .map(without_place)
+        .filter(|run| kind(run).is_some())
+}
+
+/// A set of names.
 #[derive(Default)]
 pub(crate) struct Known(HashSet<String>);
 
 impl Known {
     /// Adds the names of `text`.
     pub(crate) fn add(&mut self, text: &str) {
-        for run in runs(text)
-            .map(without_place)
-            .filter(|run| kind(run).is_some())
-        {
+        for run in names_in(text) {
             if !self.0.contains(run) {
                 self.0.insert(run.to_owned());
             }
         }
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.0.contains(name)
     }
 }
@@ -82,13 +86,8 @@ impl Known {
 /// The line before a list of names.
 pub(crate) const NAMES: &str = "\nin it: ";
 
-/// The most useful names of a text that `known` does not have, within so many bytes.
-pub(crate) fn chosen(text: &str, bytes: usize, known: &Known) -> String {
-    listed(ranked(text, known), bytes)
-}
-
 /// The first of these names within so many bytes, without those that are part of another.
-pub(super) fn listed<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize) -> String {
+pub(crate) fn listed<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize) -> String {
     let mut list = String::new();
     for name in names {
         if list.len() + name.len() + 1 > bytes || list.contains(name) {
@@ -103,7 +102,7 @@ pub(super) fn listed<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize)
 }
 
 /// The names of `text` that `known` does not have, most useful first.
-pub(super) fn ranked<'a>(text: &'a str, known: &Known) -> Vec<&'a str> {
+pub(crate) fn ranked<'a>(text: &'a str, known: &Known) -> Vec<&'a str> {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     for (at, run) in runs(text).map(without_place).enumerate() {
         seen.entry(run).or_insert(at);

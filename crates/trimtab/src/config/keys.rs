@@ -130,18 +130,19 @@ pub const KEYS: &[Key] = &[
     open("ageing.archive.enabled", Kind::Switch, "the oldest visible outputs are archived and a summary stands for them"),
     open("ageing.archive.cutoff", Kind::Number, "how many outputs stay visible"),
     open("ageing.archive.summaries", Kind::Choice(&["llm", "heuristic", "off"]), "who writes the summaries of archived outputs: a model, a heuristic, or nobody"),
-    open("ageing.cards.enabled", Kind::Switch, "at switch points old outputs become index cards, and the oldest rounds a block of facts"),
-    open("ageing.cards.high_percent", Kind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent"),
+    open("ageing.cards.enabled", Kind::Switch, "at switch points old outputs become excerpts, and the oldest rounds a block of text"),
+    open("ageing.cards.economy", Kind::Number, "from thrifty (1) to rich (20): how often the cost of a rewrite is spent on reading old text before it is rewritten, and how much of it stays then"),
+    open("ageing.cards.high_percent", Kind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent, whatever it costs"),
     open("ageing.cards.cold_percent", Kind::Number, "where the prompt cache is cold anyway, a window above this share of that room is rewritten; 100 for never"),
-    open("ageing.cards.low_percent", Kind::Number, "the low-water mark: what a rewrite brings the window down to, in percent of that room"),
-    open("ageing.cards.tail_percent", Kind::Number, "what the newest rounds may take that a rewrite leaves as they are, in percent of that room"),
-    open("ageing.cards.block_percent", Kind::Number, "the most the block of facts about the oldest rounds may take, in percent of the room"),
-    open("ageing.cards.block_tokens", Kind::Number, "the same in tokens"),
+    open("ageing.cards.tail_tokens", Kind::Number, "what the newest rounds may take that a rewrite leaves as they are, in tokens for each step of the economy"),
+    open("ageing.cards.whole_tokens", Kind::Number, "what older files and searches may take that stay whole, in tokens for each step of the economy"),
+    open("ageing.cards.keep_tokens", Kind::Number, "what the newest shortened rounds may take that are not hidden, in tokens for each step of the economy"),
+    open("ageing.cards.block_tokens", Kind::Number, "what the block about hidden rounds may take beside 1,200 tokens, in tokens for each step of the economy"),
     open("ageing.cards.words_percent", Kind::Number, "what the model's own words may take of that block, in percent"),
-    open("ageing.cards.card_percent", Kind::Number, "what the names on an index card may take of the output, in percent"),
-    open("ageing.cards.card_bytes", Kind::Number, "the most they may take, in bytes"),
-    open("ageing.cards.line_bytes", Kind::Number, "the most the names of one hidden output may take in the block, in bytes"),
-    open("ageing.cards.small_bytes", Kind::Number, "outputs of fewer bytes stay as they are"),
+    open("ageing.cards.excerpt_percent", Kind::Number, "what is kept of an old file or search, in percent of it"),
+    open("ageing.cards.excerpt_bytes", Kind::Number, "the most that is kept of it, in bytes"),
+    open("ageing.cards.names_percent", Kind::Number, "what names without their line may take of an excerpt, in percent"),
+    open("ageing.cards.small_bytes", Kind::Number, "files and searches of fewer bytes stay as they are"),
     open("ageing.cards.user_percent", Kind::Number, "what the user's messages before the block may take, in percent of the room"),
     open("ageing.cards.user_tokens", Kind::Number, "the same in tokens"),
     open("compaction.enabled", Kind::Switch, "false: never compact, not even by hand"),
@@ -179,10 +180,9 @@ pub const KEYS: &[Key] = &[
 ];
 
 /// Settings that have another name now: the old one and the new one.
-const RENAMED: [(&str, &str); 3] = [
+const RENAMED: [(&str, &str); 2] = [
     ("ageing.cards.cap_percent", "views.default.room_percent"),
     ("ageing.cards.near_percent", "views.default.near_percent"),
-    ("ageing.cards.names_percent", "views.default.names_percent"),
 ];
 
 /// The name that a setting has now.

@@ -27,8 +27,8 @@ pub struct Account {
     pub break_even: Option<u64>,
     /// How many further calls are expected.
     pub calls: u64,
-    /// Outputs that became index cards.
-    pub cards: usize,
+    /// Outputs that became excerpts.
+    pub excerpts: usize,
     /// Messages that were hidden.
     pub hidden: usize,
     /// Outputs of the newest round that were shortened because nothing else was left.
@@ -72,7 +72,7 @@ impl Account {
             saving,
             break_even,
             calls,
-            cards: 0,
+            excerpts: 0,
             hidden: 0,
             shortened: 0,
         }

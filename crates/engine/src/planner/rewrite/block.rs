@@ -1,4 +1,5 @@
-//! The block of facts that stands for the oldest rounds.
+//! The block that stands for the oldest rounds: where they are, what the model said in them, and
+//! what was in their outputs.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -6,69 +7,181 @@ use std::fmt::Write;
 use serde_json::Value;
 use trimtab_model::{Call, Kind, Message, Output, Part, Ref};
 
-use super::card;
+use super::excerpt::{Allowance, Interest, kept};
+use super::purpose::{Purpose, purpose};
 use super::words::{self, Words};
+use crate::log::Log;
 use crate::normalise::Slot;
-use crate::policy::Rewriting;
-use crate::view::figures::first_bytes;
-use crate::view::names::{Known, NAMES, chosen};
 use crate::view::placeholder::read_call;
 
 /// What the block begins with.
 const HEAD: &str = "[trimtab: earlier rounds left out; everything in them: ";
-/// What the words of the model begin with, and the lines of outputs. No line of words begins
-/// like these.
+/// What the refs of still earlier rounds, the words of the model and the outputs begin with. No
+/// line of words begins like these.
+const EARLIER: &str = "before that, in the same way: ";
 const WORDS: &str = "said by you in them:";
-const LINES: &str = "outputs in them, with names they hold:";
-/// Bytes of a call's arguments on a line, and of each of them.
+const OUTPUTS: &str = "from outputs in them:";
+/// What is kept of an output, in percent of it and in bytes; of one that was not read, a third.
+const OUTPUT_PERCENT: usize = 12;
+const OUTPUT_BYTES: usize = 1_200;
+const RUN_SHARE: usize = 3;
+/// An output has at least so many bytes, if it has them.
+const LEAST_OUTPUT: usize = 120;
+/// The share of an output's bytes that is for names without their line, in percent.
+const NAMES_PERCENT: usize = 90;
+/// So many messages are looked at for outputs, the newest first.
+const LOOKED_AT: usize = 600;
+/// A call stands within so many messages before its output.
+const CALL_WITHIN: usize = 16;
+/// Bytes of a call's arguments, and of each of them.
 const ARGUMENTS: usize = 90;
-/// An output of no more bytes stands on its line as it is.
-const SHORT: usize = 240;
 const VALUE: usize = 60;
-/// A line of no more bytes is short. Longer ones are cut to so many where there is no room, and
-/// one byte in so many is for such lines.
-const SHORT_LINE: usize = 300;
-const STUB: usize = 64;
-const STUBS_SHARE: usize = 8;
-/// Stands for the call of an output that has none.
-const NO_CALL: &str = "output";
 /// Stands where something is missing.
 const CUT: &str = "\u{2026}";
 
-/// One hidden output: a line of the block.
+/// What a block says.
 #[derive(Clone, Debug)]
-pub(crate) struct Line(String);
+pub(crate) struct Contents {
+    /// The refs of blocks before it, oldest first.
+    pub(super) earlier: Vec<String>,
+    /// What the model said.
+    pub(super) words: Vec<Words>,
+    /// What tools gave back, oldest first.
+    pub(super) outputs: Vec<String>,
+    /// The most that all of it may take, in bytes.
+    pub(super) bytes: usize,
+    /// The most that the words may take of that.
+    pub(super) words_bytes: usize,
+}
 
-impl Line {
-    /// The line of an output that is about to be hidden.
-    pub(super) fn new(
-        output: &Output,
-        call: Option<&Call>,
-        settings: &Rewriting,
-        known: &Known,
-    ) -> Option<Self> {
-        let stored = output.stored.as_ref()?;
-        let text = output.text();
-        let names = match text.split_once(NAMES) {
-            Some((_, names)) if output.trimmed => first_names(names, settings.line_bytes),
-            _ if card::is_card(output) => String::new(),
-            // What is short says more than its names.
-            _ if text.len() <= SHORT => flat(&text),
-            _ => {
-                let allowed = settings.names(text.len()).min(settings.line_bytes);
-                chosen(&text, allowed, known)
-            }
-        };
-        let names = names.replace(stored.id(), "");
-        let names = names.trim();
-        Some(Self(match call {
-            Some(call) => {
-                let arguments = short(&call.arguments);
-                format!("{stored} {} {arguments}: {names}", call.name)
-            }
-            None => format!("{stored} {NO_CALL}: {names}"),
-        }))
+impl Contents {
+    /// The text of the block, where the rounds that are left out now are stored at `archived`.
+    pub(crate) fn text(&self, archived: Option<&Ref>) -> String {
+        let call = archived.map_or_else(String::new, |archived| read_call(archived, 0));
+        let mut text = format!("{HEAD}{call}]");
+        // Writing into a String cannot fail.
+        if !self.earlier.is_empty() {
+            let _ = write!(text, "\n{EARLIER}{}", self.earlier.join(" "));
+        }
+        let left = self.bytes.saturating_sub(text.len() + WORDS.len() + 1);
+        let words = words::written(&self.words, self.words_bytes.min(left));
+        if !words.is_empty() {
+            let _ = write!(text, "\n{WORDS}{words}");
+        }
+        let mut left = self.bytes.saturating_sub(text.len() + OUTPUTS.len() + 2);
+        let newest = self.outputs.iter().rev();
+        let fitting = newest.take_while(|output| {
+            let fits = output.len() < left;
+            left = left.saturating_sub(output.len() + 1);
+            fits
+        });
+        let fitting: Vec<&String> = fitting.collect();
+        if !fitting.is_empty() {
+            let _ = write!(text, "\n{OUTPUTS}");
+        }
+        for output in fitting.into_iter().rev() {
+            let _ = write!(text, "\n{output}");
+        }
+        text
     }
+}
+
+/// What an earlier block said that the next one says again: the refs of what it stood for, and
+/// the words of the model, oldest first.
+pub(super) fn read(slots: &[Slot]) -> (Vec<String>, Vec<Words>) {
+    let block = slots.iter().rev().find(|slot| is_block(&slot.message));
+    let text = block.map(|slot| slot.message.text().into_owned());
+    let mut lines = text.as_deref().unwrap_or_default().lines().peekable();
+    let own = lines.next().and_then(|head| {
+        let (_, behind) = head.split_once("\"ref_id\":\"")?;
+        behind.split_once('"').map(|(id, _)| id.to_owned())
+    });
+    let earlier = lines.peek().and_then(|line| line.strip_prefix(EARLIER));
+    let earlier = earlier.unwrap_or_default().split_whitespace();
+    let refs = earlier.map(str::to_owned).chain(own).collect();
+    let words = lines.take_while(|line| *line != OUTPUTS);
+    (refs, words::read(words))
+}
+
+/// True for a block of ours.
+pub(super) fn is_block(message: &Message) -> bool {
+    let text = message.parts.first().and_then(Part::as_text);
+    message.meta.kind == Some(Kind::Summary) && text.is_some_and(|text| text.starts_with(HEAD))
+}
+
+/// What is kept of the outputs of `log` that are not at the positions in `shown`, within so many
+/// bytes: the newest first, oldest first in the list.
+pub(super) fn outputs(
+    log: &Log,
+    shown: &HashSet<usize>,
+    bytes: usize,
+    interest: &mut Interest,
+) -> Vec<String> {
+    let mut left = bytes;
+    let mut kept = Vec::new();
+    let mut calls = HashSet::new();
+    let hidden = (0..log.len()).rev().filter(|at| !shown.contains(at));
+    for at in hidden.take(LOOKED_AT) {
+        let message = log.get(at);
+        for output in message.into_iter().flat_map(|message| message.outputs()) {
+            let call = call_of(log, at, &output.call_id);
+            // Of a call that was made again, the newest output is what holds.
+            if call.is_some_and(|call| !calls.insert((&call.name, &call.arguments))) {
+                continue;
+            }
+            let Some(line) = line(output, call, left, interest) else {
+                continue;
+            };
+            left -= line.len() + 1;
+            kept.push(line);
+        }
+        if left < LEAST_OUTPUT {
+            break;
+        }
+    }
+    kept.reverse();
+    kept
+}
+
+fn call_of<'l>(log: &'l Log, output: usize, id: &str) -> Option<&'l Call> {
+    let before = (output.saturating_sub(CALL_WITHIN)..output).rev();
+    let mut calls = before
+        .filter_map(|at| log.get(at))
+        .flat_map(|message| message.calls());
+    calls.find(|call| call.id == id)
+}
+
+/// What is kept of one hidden output; none where that is nothing, or does not fit.
+fn line(
+    output: &Output,
+    call: Option<&Call>,
+    left: usize,
+    interest: &mut Interest,
+) -> Option<String> {
+    let stored = output.stored.as_ref()?;
+    let text = output.text();
+    let share = (text.len() * OUTPUT_PERCENT / 100).min(OUTPUT_BYTES);
+    let share = match purpose(call) {
+        Purpose::Reading => share,
+        Purpose::Running => share / RUN_SHARE,
+    };
+    let of_call = call.map_or_else(
+        || "output".to_owned(),
+        |call| format!("{} {}", call.name, short(&call.arguments)),
+    );
+    let head = format!("{stored} {of_call}:");
+    let share = share.max(LEAST_OUTPUT.min(text.len()));
+    let allowed = Allowance {
+        bytes: share.min(left.saturating_sub(head.len() + 2)),
+        names_percent: NAMES_PERCENT,
+    };
+    let kept = kept(&text, allowed, interest);
+    if kept.is_empty() {
+        return None;
+    }
+    interest.known.add(&kept);
+    let line = format!("{head} {kept}");
+    (line.len() < left).then_some(line)
 }
 
 /// What a call was given, on one line: its values, of long ones the end.
@@ -91,14 +204,9 @@ fn collect(value: &Value, values: &mut Vec<String>) {
     }
 }
 
-/// A text on one line.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// The last `bytes` of a text, without line breaks; a mark says that something is missing.
 fn ending(text: &str, bytes: usize) -> String {
-    let flat = flat(text);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let least = flat.len().saturating_sub(bytes);
     if least == 0 {
         return flat;
@@ -106,132 +214,4 @@ fn ending(text: &str, bytes: usize) -> String {
     let from = (least..=flat.len()).find(|at| flat.is_char_boundary(*at));
     let end = from.and_then(|from| flat.get(from..)).unwrap_or_default();
     format!("{CUT}{end}")
-}
-
-/// The names of a line within `bytes`: the first ones, which are the most useful.
-fn first_names(names: &str, bytes: usize) -> String {
-    let mut kept = String::new();
-    for name in names.split(' ') {
-        if kept.len() + name.len() + 1 > bytes {
-            break;
-        }
-        kept.push_str(name);
-        kept.push(' ');
-    }
-    kept.truncate(kept.trim_end().len());
-    kept
-}
-
-impl Line {
-    /// What is left of it where there is no room for all: the ref, the call and a few names, or
-    /// all of it if it is short.
-    fn stub(&self) -> &str {
-        if self.0.len() <= SHORT_LINE {
-            return &self.0;
-        }
-        let cut = first_bytes(&self.0, STUB);
-        cut.rsplit_once(' ').map_or(cut, |(whole, _)| whole)
-    }
-
-    /// The call whose output it is.
-    fn call(&self) -> &str {
-        let call = self.0.split_once(' ').map_or("", |(_, rest)| rest);
-        call.split_once(": ").map_or(call, |(call, _)| call)
-    }
-}
-
-/// The lines without those of calls that were made again later: the newest is what holds.
-fn newest(lines: &[Line]) -> Vec<&Line> {
-    let mut seen = HashSet::new();
-    let mut newest = Vec::new();
-    for line in lines.iter().rev() {
-        let is_unique = line.call() == NO_CALL || line.call().contains(CUT);
-        if is_unique || seen.insert(line.call()) {
-            newest.push(line);
-        }
-    }
-    newest
-}
-
-/// The text of the block that an earlier rewrite put in, if there is one.
-pub(super) fn earlier(slots: &[Slot]) -> Option<String> {
-    let block = slots.iter().rev().find(|slot| is_block(&slot.message));
-    block.map(|slot| slot.message.text().into_owned())
-}
-
-/// What such a text says: the words of the model and the lines of outputs, oldest first.
-pub(super) fn read(text: Option<&str>) -> (Vec<Words>, Vec<Line>) {
-    let mut lines = text.unwrap_or_default().lines();
-    let words = lines.by_ref().take_while(|line| *line != LINES);
-    let words = words::read(words);
-    let lines = lines.filter(|line| !line.is_empty());
-    (words, lines.map(|line| Line(line.to_owned())).collect())
-}
-
-/// True for a block of ours.
-pub(super) fn is_block(message: &Message) -> bool {
-    let text = message.parts.first().and_then(Part::as_text);
-    message.meta.kind == Some(Kind::Summary) && text.is_some_and(|text| text.starts_with(HEAD))
-}
-
-/// What a block says.
-#[derive(Clone, Debug)]
-pub(crate) struct Contents {
-    /// What the model said.
-    pub(super) words: Vec<Words>,
-    /// What tools gave back.
-    pub(super) lines: Vec<Line>,
-    /// The most that all of it may take, in bytes.
-    pub(super) bytes: usize,
-    /// The most that the words may take of that.
-    pub(super) words_bytes: usize,
-}
-
-impl Contents {
-    /// The text of the block: where everything is, what the model said, and as many lines as
-    /// fit.
-    pub(crate) fn text(&self, archived: Option<&Ref>) -> String {
-        let call = archived.map_or_else(String::new, |archived| read_call(archived, 0));
-        let mut text = format!("{HEAD}{call}]");
-        let left = self.bytes.saturating_sub(text.len() + WORDS.len() + 1);
-        let words = words::written(&self.words, self.words_bytes.min(left));
-        if !words.is_empty() {
-            let _ = write!(text, "\n{WORDS}{words}");
-        }
-        let left = self.bytes.saturating_sub(text.len() + LINES.len() + 2);
-        write_lines(&mut text, &self.lines, left);
-        text
-    }
-}
-
-/// Adds lines within so many bytes: the newest whole, of older ones as much as says which output
-/// is behind which ref.
-fn write_lines(text: &mut String, lines: &[Line], bytes: usize) {
-    let lines = newest(lines);
-    let all: usize = lines.iter().map(|line| line.0.len() + 1).sum();
-    let mut for_stubs = if all > bytes { bytes / STUBS_SHARE } else { 0 };
-    let mut left = bytes - for_stubs;
-    let mut kept: Vec<&str> = Vec::new();
-    for line in lines {
-        let takes = line.0.len() + 1;
-        if takes <= left {
-            left -= takes;
-            kept.push(&line.0);
-            continue;
-        }
-        // From here on there are only stubs.
-        left = 0;
-        let stub = line.stub();
-        let Some(rest) = for_stubs.checked_sub(stub.len() + 1) else {
-            break;
-        };
-        for_stubs = rest;
-        kept.push(stub);
-    }
-    if !kept.is_empty() {
-        let _ = write!(text, "\n{LINES}");
-    }
-    for line in kept.into_iter().rev() {
-        let _ = write!(text, "\n{line}");
-    }
 }

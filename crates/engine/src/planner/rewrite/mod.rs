@@ -1,17 +1,16 @@
-//! Old outputs become index cards at a switch point, and the oldest rounds a block of facts (ours).
+//! Old text is shortened at a switch point: outputs become excerpts, the oldest rounds a block (ours).
 //!
-//! Rewriting what was sent before costs more than it saves, most of the time: everything behind
-//! the first change has to be paid for again. So nothing changes until a [`Switch`] point, and
-//! then all at once: the window comes down from its high-water mark to its low-water mark. What
-//! is hidden goes through the same [`Draft`] as what a summary replaces.
+//! Rewriting what was sent before costs money: everything behind the first change has to be
+//! written to the provider's cache again. Reading old text with every call costs money, too. So
+//! nothing changes until a [`Switch`] point, and then all at once. What is hidden goes through
+//! the same [`Draft`] as what a summary replaces.
 //!
-//! Every figure is the smaller of an absolute one and a share of the window, so that a window
-//! of 4,000 tokens works like one of a million. What goes on a card, where the marks are and in
-//! which order outputs go was measured on recorded sessions; `docs/steady.md` has the figures.
+//! What is kept was measured on recorded sessions; `docs/steady.md` has the figures.
 
 mod account;
 mod block;
-mod card;
+mod excerpt;
+mod purpose;
 mod reductions;
 mod segments;
 mod switch;
@@ -19,23 +18,22 @@ mod words;
 
 use std::collections::HashSet;
 
-use trimtab_model::{Output, Part};
+use trimtab_model::{Output, Part, Role};
 
 use super::draft::Draft;
 use super::survivors::Survivors;
 use super::{Conditions, Conversation};
 use crate::budget::percent;
 use crate::compaction::keep::Kept;
-use crate::log::Log;
+use crate::normalise::Source;
 use crate::observation::show;
 use crate::plan::{Edit, Reason};
-use crate::policy::Policy;
+use crate::policy::{Policy, Rewriting};
 use crate::view::names::Known;
-use block::Line;
-use card::{BYTES_PER_TOKEN, card};
+use excerpt::{Interest, excerpt};
 use reductions::Reductions;
 use segments::{Seen, Segment, Survey};
-use switch::{Due, due};
+use switch::{Due, due, was_read_too_often};
 use words::Words;
 
 pub use account::Account;
@@ -44,14 +42,15 @@ pub use switch::{Cliff, Rates, Switch};
 
 /// What a rewrite has to gain, in percent of the room beside what always stays.
 const LEAST_GAIN: u64 = 5;
-/// How many further calls are expected at least, and at most: a session that has lasted so long
-/// is taken to last as long again.
-const CALLS: (u64, u64) = (5, 50);
+/// A session is taken to go on for so many percent of the calls that it had so far.
+const EXPECTED_PERCENT: u64 = 60;
+/// Bytes of a token in a block.
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// What a rewrite changes, beside what it hides.
 #[derive(Clone, Debug)]
 pub(super) struct Rewritten {
-    /// The outputs that are shown as cards, or shorter.
+    /// The outputs that are shown as excerpts, or shorter.
     pub(super) edits: Vec<Edit>,
     /// What the block says that stands for what is hidden.
     pub(super) block: Option<Contents>,
@@ -59,8 +58,8 @@ pub(super) struct Rewritten {
     pub(super) account: Account,
 }
 
-/// The rewrite that brings the window down to its low-water mark; none if this is no switch
-/// point, or if it is not worth it.
+/// The rewrite that takes old text out of the window; none if this is no switch point, or if it
+/// is not worth it.
 pub(super) fn rewrite(
     conversation: &Conversation<'_>,
     policy: &Policy,
@@ -71,30 +70,29 @@ pub(super) fn rewrite(
         return None;
     }
     let total = conditions.weigh(&conversation.window.measures().total());
-    let due = due(settings, conditions, total)?;
+    let (calls, since) = calls(conversation);
+    let due = due(settings, conditions, total, since)?;
     let survey = Survey::new(conversation, conditions);
     let reductions = Reductions::of(settings, &survey, conditions, due.room);
     if !reductions.gain_enough() {
         return None;
     }
-    let account = reductions.account(&due, expected_calls(conversation.log));
-    // A cliff that it does not get below, or that costs less than the rewrite, is no reason.
-    let in_vain =
-        due.switch == Switch::PriceCliff && !(account.after <= due.room && account.pays());
-    if in_vain {
+    let account = reductions.account(&due, percent(calls, EXPECTED_PERCENT));
+    if !is_worth_it(settings, &due, &account, since) {
         return None;
     }
-    let mut known = reductions.known();
     let hidden = reductions.hidden_slots();
-    let mut edits = reductions.card_edits(&mut known, &hidden);
+    let mut interest = reductions.interest();
+    let mut edits = reductions.excerpt_edits(&mut interest, &hidden);
     for (index, output) in &reductions.shortened {
         if let Some(seen) = survey.outputs.get(*index) {
             edits.extend(reductions.show(seen, output.clone()));
         }
     }
+    let block = || reductions.block(conversation, &hidden, &mut interest);
     let rewritten = Rewritten {
         edits,
-        block: (!hidden.is_empty()).then(|| reductions.block(&known)),
+        block: (!hidden.is_empty()).then(block),
         account,
     };
     let trigger = due.switch.to_string();
@@ -109,46 +107,63 @@ pub(super) fn rewrite(
     ))
 }
 
-/// How many further calls are expected.
-fn expected_calls(log: &Log) -> u64 {
-    let calls = log.messages().iter().filter(|message| message.has_calls());
-    let calls = calls.zip(0..CALLS.1).count() as u64;
-    calls.clamp(CALLS.0, CALLS.1)
+/// How many calls of the model there were, and how many since the last rewrite.
+fn calls(conversation: &Conversation<'_>) -> (u64, u64) {
+    let calls = conversation.log.answers_since(0) as u64;
+    let since = conversation.compacted_at.unwrap_or(0);
+    (calls, conversation.log.answers_since(since) as u64)
+}
+
+fn is_worth_it(settings: &Rewriting, due: &Due, account: &Account, since: u64) -> bool {
+    match due.switch {
+        Switch::HighWater | Switch::Cold => true,
+        // A cliff that it does not get below, or that costs less than the rewrite, is no reason.
+        Switch::PriceCliff => account.after <= due.room && account.pays(),
+        Switch::ReadTooOften => {
+            let tokens = (account.before, account.after, account.suffix);
+            account.pays() && was_read_too_often(settings, due, tokens, since)
+        }
+    }
 }
 
 impl Reductions<'_, '_> {
     /// No window is rewritten for next to nothing, unless it would not fit otherwise.
     fn gain_enough(&self) -> bool {
         let before = self.survey.total;
-        let any = !(self.carded.is_empty() && self.hidden.is_empty() && self.shortened.is_empty());
+        let any =
+            !(self.excerpts.is_empty() && self.hidden.is_empty() && self.shortened.is_empty());
         let makes_it_fit = before > self.room && self.now <= self.room;
         any && (makes_it_fit || self.now + percent(self.flexible, LEAST_GAIN) <= before)
     }
 
-    /// The names that the window shows anyway.
-    fn known(&self) -> Known {
-        let mut known = Known::default();
-        let carded = self.carded.keys().filter_map(|index| {
+    /// The names that the window shows anyway, and those that the user or the model wrote.
+    fn interest(&self) -> Interest {
+        let (mut known, mut used) = (Known::default(), Known::default());
+        let excerpts = self.excerpts.keys().filter_map(|index| {
             let seen = self.survey.outputs.get(*index)?;
             Some((seen.slot, seen.part))
         });
-        let carded: HashSet<(usize, usize)> = carded.collect();
+        let excerpts: HashSet<(usize, usize)> = excerpts.collect();
         let segments = self.survey.segments.iter().enumerate();
         // A block that another one replaces is not shown any more.
         let goes = |segment: &Segment| !self.hidden.is_empty() && self.is_block(segment);
-        let stays =
-            |index: &usize, segment: &Segment| !self.hidden.contains(index) && !goes(segment);
-        for (_, segment) in segments.filter(|(index, segment)| stays(index, segment)) {
+        for (index, segment) in segments.filter(|(_, segment)| !goes(segment)) {
+            let stays = !self.hidden.contains(&index);
             let slots = self.survey.slots.get(segment.start..segment.end);
             for (at, slot) in (segment.start..).zip(slots.unwrap_or_default()) {
+                let is_said = matches!(slot.message.role, Role::User | Role::Assistant);
                 for (part, content) in slot.message.parts.iter().enumerate() {
-                    if !carded.contains(&(at, part)) {
+                    let is_output = matches!(content, Part::Output(_));
+                    if is_said && !is_output {
+                        add_part(&mut used, content);
+                    }
+                    if stays && !excerpts.contains(&(at, part)) {
                         add_part(&mut known, content);
                     }
                 }
             }
         }
-        known
+        Interest { known, used }
     }
 
     /// The slots of the segments that are hidden.
@@ -160,17 +175,17 @@ impl Reductions<'_, '_> {
             .collect()
     }
 
-    /// Cards, the newest first to choose its names.
-    fn card_edits(&self, known: &mut Known, hidden: &HashSet<usize>) -> Vec<Edit> {
+    /// Excerpts, the newest first to choose.
+    fn excerpt_edits(&self, interest: &mut Interest, hidden: &HashSet<usize>) -> Vec<Edit> {
         let mut edits = Vec::new();
         for (index, seen) in self.survey.outputs.iter().enumerate().rev() {
-            let Some(share) = self.carded.get(&index) else {
+            let Some(allowed) = self.excerpts.get(&index) else {
                 continue;
             };
             if hidden.contains(&seen.slot) {
                 continue;
             }
-            if let Some(output) = card(&seen.output, self.settings, *share, known) {
+            if let Some(output) = excerpt(&seen.output, &seen.whole, *allowed, interest) {
                 edits.extend(self.show(seen, output));
             }
         }
@@ -211,26 +226,39 @@ impl Reductions<'_, '_> {
         }
     }
 
-    /// What the block says: what an earlier one said, and what is hidden now.
-    fn block(&self, known: &Known) -> Contents {
-        let earlier = block::earlier(self.survey.slots);
-        let (mut words, mut lines) = block::read(earlier.as_deref());
-        let hidden = self.hidden.iter();
-        for segment in hidden.filter_map(|index| self.survey.segments.get(*index)) {
-            for (_, seen) in self.survey.outputs_of(segment) {
-                lines.extend(Line::new(&seen.output, seen.call, self.settings, known));
-            }
-            let slots = self.survey.slots.get(segment.start..segment.end);
-            let slots = slots.unwrap_or_default().iter();
-            words.extend(slots.filter_map(|slot| Words::of(&slot.message)));
-        }
-        let bytes = self.block * BYTES_PER_TOKEN;
-        let words_bytes = percent(bytes, self.settings.words_percent);
-        let [bytes, words_bytes] =
-            [bytes, words_bytes].map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    /// What the block says: where everything is, what the model said in what is hidden, and what
+    /// was in its outputs.
+    fn block(
+        &self,
+        conversation: &Conversation<'_>,
+        hidden: &HashSet<usize>,
+        interest: &mut Interest,
+    ) -> Contents {
+        let (earlier, mut words) = block::read(self.survey.slots);
+        let slots = self.survey.slots.iter().enumerate();
+        let (gone, stays): (Vec<_>, Vec<_>) = slots.partition(|(at, _)| hidden.contains(at));
+        words.extend(gone.iter().filter_map(|(_, slot)| Words::of(&slot.message)));
+        let shown = stays.iter().filter_map(|(_, slot)| match slot.source {
+            Source::Log(position) => Some(position),
+            Source::Inserted(_) => None,
+        });
+        let shown: HashSet<usize> = shown.collect();
+        let in_bytes = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
+        let bytes = in_bytes(self.block * BYTES_PER_TOKEN);
+        let words_bytes = percent(self.block * BYTES_PER_TOKEN, self.settings.words_percent);
+        let words_bytes = in_bytes(words_bytes);
+        // Words that take less than their share leave it to the outputs.
+        let said = words::written(&words, words_bytes).len();
+        let outputs = block::outputs(
+            conversation.log,
+            &shown,
+            bytes.saturating_sub(said),
+            interest,
+        );
         Contents {
+            earlier,
             words,
-            lines,
+            outputs,
             bytes,
             words_bytes,
         }
@@ -243,7 +271,7 @@ impl Reductions<'_, '_> {
         let kept: u64 = kept.map(|segment| segment.tokens).sum();
         let tokens = (self.survey.total, self.now, self.now.saturating_sub(kept));
         let mut account = Account::new(due.switch, tokens, due.rates, calls);
-        account.cards = self.carded.len();
+        account.excerpts = self.excerpts.len();
         account.hidden = self.hidden.len();
         account.shortened = self.shortened.len();
         account
@@ -251,16 +279,16 @@ impl Reductions<'_, '_> {
 
     /// The first slot that changes.
     fn first_changed(&self) -> usize {
-        let cards = self
-            .carded
+        let shorter = self
+            .excerpts
             .keys()
             .chain(self.shortened.iter().map(|(index, _)| index));
-        let cards = cards.filter_map(|index| Some(self.survey.outputs.get(*index)?.slot));
+        let shorter = shorter.filter_map(|index| Some(self.survey.outputs.get(*index)?.slot));
         let hidden = self
             .hidden
             .iter()
             .filter_map(|index| Some(self.survey.segments.get(*index)?.start));
-        cards.chain(hidden).min().unwrap_or(usize::MAX)
+        shorter.chain(hidden).min().unwrap_or(usize::MAX)
     }
 }
 

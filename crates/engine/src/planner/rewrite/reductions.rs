@@ -1,21 +1,30 @@
-//! What to reduce: cards first, then whole rounds, then what just came.
+//! What a rewrite reduces: outputs become excerpts, the oldest rounds go, and only where that is
+//! not enough the newest outputs are shortened.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Output, Part};
+use trimtab_model::{Call, Output, Part};
 
 use super::block;
-use super::card::{BYTES_PER_TOKEN, is_card};
+use super::excerpt::{Allowance, around, is_excerpt};
+use super::purpose::{Purpose, purpose};
 use super::segments::{Piece, Seen, Segment, Survey};
 use crate::planner::Conditions;
 use crate::policy::Rewriting;
+use crate::view::names::names_in;
 use crate::view::structure::{Cut, cut};
 
+/// So many of the newest outputs are always left as they are.
+const NEWEST_OUTPUTS: usize = 2;
 /// A block has at least so many tokens: enough to say where everything is.
 const LEAST_BLOCK: u64 = 80;
 /// Tokens of a newest output that are shown in any case: its ref, and enough to go on with.
 const LEAST_SHOWN: u64 = 256;
+/// An excerpt has to save so many tokens.
+const LEAST_SAVED: u64 = 30;
+/// Bytes of a token in excerpts.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// What a rewrite reduces, while it is being decided.
 pub(super) struct Reductions<'s, 'a> {
@@ -26,15 +35,14 @@ pub(super) struct Reductions<'s, 'a> {
     pub(super) room: u64,
     /// Tokens of the window as it would be.
     pub(super) now: u64,
-    low: u64,
     /// The room beside what always stays.
     pub(super) flexible: u64,
     /// What the block may take.
     pub(super) block: u64,
     /// The first segment that stays as it is.
     tail: usize,
-    /// Outputs to show as cards, by index in the survey, with their share of names.
-    pub(super) carded: HashMap<usize, u64>,
+    /// Outputs to show as excerpts, by index in the survey.
+    pub(super) excerpts: HashMap<usize, Allowance>,
     /// Outputs of the tail that are shortened, with what they are shown as.
     pub(super) shortened: Vec<(usize, Output)>,
     /// Segments that are hidden.
@@ -57,87 +65,93 @@ impl<'s, 'a> Reductions<'s, 'a> {
             conditions,
             room,
             now: survey.total,
-            low: fixed + settings.low(flexible),
             flexible,
             block: settings.block(flexible),
-            tail: tail(&survey.segments, settings.tail(flexible)),
-            carded: HashMap::new(),
+            tail: tail(survey, settings.tail(flexible)),
+            excerpts: HashMap::new(),
             shortened: Vec::new(),
             hidden: BTreeSet::new(),
         };
-        reductions.supersede();
-        reductions.cards();
-        reductions.hide();
-        reductions.shorten();
+        let whole = reductions.whole();
+        reductions.shorten_old(&whole);
+        reductions.hide(&whole);
+        if reductions.now > settings.high(room) && !whole.is_empty() {
+            reductions.shorten_old(&HashSet::new());
+            reductions.hide(&HashSet::new());
+        }
+        reductions.shorten_block();
+        reductions.shorten_newest();
         reductions
     }
 
-    fn old(&self) -> impl Iterator<Item = (usize, &'s Segment)> + use<'s, 'a> {
-        self.survey.segments.iter().enumerate().take(self.tail)
+    /// The first slot of the tail.
+    fn tail_start(&self) -> usize {
+        let first = self.survey.segments.get(self.tail);
+        first.map_or(usize::MAX, |segment| segment.start)
     }
 
-    /// What a card would save of an output, in tokens.
-    fn card_saves(&self, seen: &Seen<'_>, share: u64) -> u64 {
-        let text = seen.output.text().len();
-        if seen.output.stored.is_none() || text < self.settings.small_bytes {
-            return 0;
-        }
-        if is_card(&seen.output) {
-            return 0;
-        }
-        let names = self.settings.names(text) as u64 * share / 100;
-        seen.tokens
-            .saturating_sub((names + 110).div_ceil(BYTES_PER_TOKEN))
+    fn old_outputs(&self) -> impl Iterator<Item = (usize, &'s Seen<'a>)> + use<'s, 'a> {
+        let end = self.tail_start();
+        let outputs = self.survey.outputs.iter().enumerate();
+        outputs.take_while(move |(_, seen)| seen.slot < end)
     }
 
-    /// An older output of a call that was made again, with the same arguments, later.
-    fn supersede(&mut self) {
-        let mut newest: HashMap<(&str, &str), usize> = HashMap::new();
-        for (index, seen) in self.survey.outputs.iter().enumerate() {
-            if let Some(call) = seen.call {
-                newest.insert((&call.name, &call.arguments), index);
+    /// Old outputs that stay whole: files and searches that the agent went back to last.
+    fn whole(&self) -> HashSet<usize> {
+        let touched = touched(&self.survey.outputs);
+        let mut read: Vec<(usize, usize, u64)> = self
+            .old_outputs()
+            .filter(|(_, seen)| purpose(seen.call) == Purpose::Reading && !seen.output.trimmed)
+            .map(|(index, seen)| {
+                let last = seen.call.and_then(|call| last_touch(call, &touched));
+                (last.unwrap_or(index), index, seen.tokens)
+            })
+            .collect();
+        read.sort_unstable_by(|a, b| b.cmp(a));
+        let mut left = self.settings.whole(self.flexible);
+        let mut whole = HashSet::new();
+        for (_, index, tokens) in read {
+            if let Some(rest) = left.checked_sub(tokens) {
+                left = rest;
+                whole.insert(index);
             }
         }
-        let end = self
-            .survey
-            .segments
-            .get(self.tail)
-            .map_or(0, |segment| segment.start);
-        for (index, seen) in self.survey.outputs.iter().enumerate() {
-            let Some(call) = seen.call.filter(|_| seen.slot < end) else {
+        whole
+    }
+
+    /// All other old outputs become excerpts.
+    fn shorten_old(&mut self, whole: &HashSet<usize>) {
+        for (index, seen) in self.old_outputs() {
+            if whole.contains(&index) || self.excerpts.contains_key(&index) {
                 continue;
-            };
-            let again = newest.get(&(call.name.as_str(), call.arguments.as_str()));
-            if again.is_some_and(|again| *again > index) {
-                self.take_card(index, 0);
+            }
+            if let Some((allowed, saved)) = self.excerpt(seen) {
+                self.now = self.now.saturating_sub(saved);
+                self.excerpts.insert(index, allowed);
             }
         }
     }
 
-    fn take_card(&mut self, index: usize, share: u64) {
-        let Some(seen) = self.survey.outputs.get(index) else {
-            return;
+    /// How much of an output is kept, and how many tokens that saves; none if it stays.
+    fn excerpt(&self, seen: &Seen<'_>) -> Option<(Allowance, u64)> {
+        let stored = seen.output.stored.as_ref()?;
+        if is_excerpt(&seen.output) {
+            return None;
+        }
+        let length = seen.whole.len();
+        let bytes = match purpose(seen.call) {
+            Purpose::Reading if length <= self.settings.small_bytes => return None,
+            Purpose::Reading => self.settings.excerpt(length),
+            Purpose::Running => self.settings.run_excerpt(length),
         };
-        let saves = self.card_saves(seen, share);
-        if saves > 0 && !self.carded.contains_key(&index) {
-            self.now = self.now.saturating_sub(saves);
-            self.carded.insert(index, share);
-        }
-    }
-
-    /// Oldest first, outputs become cards until the low-water mark is reached.
-    fn cards(&mut self) {
-        let end = self
-            .survey
-            .segments
-            .get(self.tail)
-            .map_or(usize::MAX, |segment| segment.start);
-        for (index, seen) in self.survey.outputs.iter().enumerate() {
-            if self.now <= self.low || seen.slot >= end {
-                break;
-            }
-            self.take_card(index, 100);
-        }
+        let takes = (bytes + around(stored)).div_ceil(BYTES_PER_TOKEN) as u64;
+        let saved = seen.tokens.checked_sub(takes)?;
+        let names_percent = self.settings.names_percent as usize;
+        let allowed = Allowance {
+            bytes,
+            names_percent,
+        };
+        (saved >= LEAST_SAVED).then_some((allowed, saved))
     }
 
     pub(super) fn is_block(&self, segment: &Segment) -> bool {
@@ -149,55 +163,49 @@ impl<'s, 'a> Reductions<'s, 'a> {
     fn left(&self, segment: &Segment) -> u64 {
         let outputs = self.survey.outputs_of(segment);
         let saved: u64 = outputs
-            .filter_map(|(index, seen)| Some(self.card_saves(seen, *self.carded.get(&index)?)))
+            .filter(|(index, _)| self.excerpts.contains_key(index))
+            .filter_map(|(_, seen)| Some(self.excerpt(seen)?.1))
             .sum();
         segment.tokens.saturating_sub(saved)
     }
 
-    /// Oldest first, rounds are hidden until the low-water mark is reached.
-    fn hide(&mut self) {
-        if self.now <= self.low {
-            return;
-        }
-        let earlier: u64 = self
-            .old()
-            .filter(|(_, segment)| segment.piece == Piece::Ours && self.is_block(segment))
-            .map(|(_, segment)| segment.tokens)
-            .sum();
-        self.now = self.now.saturating_sub(earlier) + self.block;
+    /// Rounds go, but for those with an output in `whole` and the newest of the others within
+    /// their share. What the user said stays within its own.
+    fn hide(&mut self, whole: &HashSet<usize>) {
+        let segments = self.survey.segments.iter().enumerate().take(self.tail);
+        let old: Vec<(usize, &Segment)> = segments.collect();
+        let had_block = old.iter().find(|(_, segment)| self.is_block(segment));
+        let had_block = had_block.map(|(_, segment)| segment.tokens);
+        let hid_before = !self.hidden.is_empty();
+        let mut keep = self.settings.keep(self.flexible);
         let mut users = self.settings.user(self.room);
-        let old: Vec<(usize, &Segment)> = self.old().collect();
-        let mut cut = 0;
-        for (index, segment) in &old {
-            if self.now <= self.low {
-                break;
-            }
-            if segment.piece == Piece::Round {
-                self.now = self.now.saturating_sub(self.left(segment));
-                self.hidden.insert(*index);
-            }
-            cut = index + 1;
-        }
         let is_user = |segment: &Segment| segment.piece == Piece::User;
         let question = self.survey.segments.iter().rposition(is_user);
-        // What the user said stays, the newest first; the newest always.
-        for (index, segment) in old.iter().take(cut).rev() {
-            if segment.piece != Piece::User || Some(*index) == question {
-                continue;
-            }
-            if let Some(left) = users.checked_sub(segment.tokens) {
-                users = left;
-            } else {
-                users = 0;
-                self.now = self.now.saturating_sub(segment.tokens);
-                self.hidden.insert(*index);
+        for (index, segment) in old.iter().rev() {
+            let stays = match segment.piece {
+                Piece::System | Piece::Task | Piece::Ours => true,
+                Piece::User if Some(*index) == question => true,
+                Piece::User => within(&mut users, segment.tokens),
+                Piece::Round => {
+                    let mut outputs = self.survey.outputs_of(segment);
+                    outputs.any(|(output, _)| whole.contains(&output))
+                        || within(&mut keep, self.left(segment))
+                }
+            };
+            if !stays && self.hidden.insert(*index) {
+                self.now = self.now.saturating_sub(self.left(segment));
             }
         }
-        self.shorten_block();
+        if !hid_before && !self.hidden.is_empty() {
+            self.now = self.now.saturating_sub(had_block.unwrap_or(0)) + self.block;
+        }
     }
 
-    /// Where there is no room for it, the block has fewer lines.
+    /// Where there is no room for it, the block says less.
     fn shorten_block(&mut self) {
+        if self.hidden.is_empty() {
+            return;
+        }
         let over = self.now.saturating_sub(self.settings.high(self.room));
         let less = over.min(self.block.saturating_sub(LEAST_BLOCK));
         self.block -= less;
@@ -206,16 +214,12 @@ impl<'s, 'a> Reductions<'s, 'a> {
 
     /// The newest outputs are shortened if nothing else brings the window below its high-water
     /// mark.
-    fn shorten(&mut self) {
+    fn shorten_newest(&mut self) {
         let high = self.settings.high(self.room);
         if self.now <= high {
             return;
         }
-        let start = self
-            .survey
-            .segments
-            .get(self.tail)
-            .map_or(0, |segment| segment.start);
+        let start = self.tail_start();
         let outputs = self.survey.outputs.iter().enumerate();
         let tail: Vec<(usize, &Seen<'_>)> =
             outputs.filter(|(_, seen)| seen.slot >= start).collect();
@@ -244,19 +248,50 @@ impl<'s, 'a> Reductions<'s, 'a> {
     }
 }
 
-/// The first segment of the newest ones that take no more than `tokens`; the last round is
-/// always among them.
-fn tail(segments: &[Segment], tokens: u64) -> usize {
+/// Takes `tokens` from what is left, if there is enough; else there is nothing left.
+fn within(left: &mut u64, tokens: u64) -> bool {
+    let rest = left.checked_sub(tokens);
+    *left = rest.unwrap_or(0);
+    rest.is_some()
+}
+
+/// The output whose call named a file last, by the name of the file.
+fn touched<'o>(outputs: &'o [Seen<'_>]) -> HashMap<&'o str, usize> {
+    let mut touched = HashMap::new();
+    for (index, seen) in outputs.iter().enumerate() {
+        let files = seen.call.into_iter().flat_map(|call| files(call));
+        touched.extend(files.map(|file| (file, index)));
+    }
+    touched
+}
+
+fn last_touch(call: &Call, touched: &HashMap<&str, usize>) -> Option<usize> {
+    files(call)
+        .filter_map(|file| touched.get(file))
+        .max()
+        .copied()
+}
+
+/// The names of files, without their folders, in the arguments of a call.
+fn files(call: &Call) -> impl Iterator<Item = &str> {
+    let names = names_in(&call.arguments).map(|name| name.rsplit('/').next().unwrap_or(name));
+    names.filter(|name| name.contains('.'))
+}
+
+/// The first segment of the newest ones that take no more than `tokens`; the last round and the
+/// newest outputs are always among them.
+fn tail(survey: &Survey<'_>, tokens: u64) -> usize {
+    let newest = survey.outputs.iter().rev().take(NEWEST_OUTPUTS).last();
+    let newest = newest.map_or(usize::MAX, |seen| seen.slot);
     let mut left = tokens;
-    let mut tail = segments.len();
-    let mut newest = true;
-    for (index, segment) in segments.iter().enumerate().rev() {
-        match left.checked_sub(segment.tokens) {
-            Some(rest) => left = rest,
-            None if newest => left = 0,
-            None => break,
+    let mut tail = survey.segments.len();
+    let mut is_newest = true;
+    for (index, segment) in survey.segments.iter().enumerate().rev() {
+        let must_stay = is_newest || segment.end > newest;
+        if !within(&mut left, segment.tokens) && !must_stay {
+            break;
         }
-        newest &= segment.piece != Piece::Round;
+        is_newest &= segment.piece != Piece::Round;
         tail = index;
     }
     tail

@@ -6,6 +6,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::rounds::{self, Answer, Pairing};
 use trimtab_model::{Call, Kind, Output, Part, Role, work};
 
+use crate::log::Log;
 use crate::normalise::{Slot, Source};
 use crate::observation::observed;
 use crate::planner::{Conditions, Conversation};
@@ -43,7 +44,10 @@ pub(super) struct Seen<'a> {
     pub(super) part: usize,
     /// Position in the log.
     pub(super) position: usize,
+    /// The output as the window shows it.
     pub(super) output: Cow<'a, Output>,
+    /// All that came of it, whatever the window shows.
+    pub(super) whole: Cow<'a, str>,
     pub(super) call: Option<&'a Call>,
     pub(super) tokens: u64,
 }
@@ -58,7 +62,7 @@ pub(super) struct Survey<'a> {
 
 impl<'a> Survey<'a> {
     pub(super) fn new(conversation: &Conversation<'a>, conditions: &Conditions<'_>) -> Self {
-        let slots = conversation.slots;
+        let (slots, log) = (conversation.slots, conversation.log);
         let pairing = rounds::pair(slots);
         // What is archived is not sent.
         let weigh = |slot: &Slot| {
@@ -82,11 +86,14 @@ impl<'a> Survey<'a> {
                 part: place.part,
                 position,
                 output: Cow::Borrowed(part.as_output()?),
+                whole: whole(log, position, place.part),
                 call: called(slots, &pairing, *answer),
                 tokens,
             })
         });
-        let mut outputs: Vec<Seen<'_>> = outputs.chain(observations(slots, conditions)).collect();
+        let mut outputs: Vec<Seen<'_>> = outputs
+            .chain(observations(conversation, conditions))
+            .collect();
         outputs.sort_by_key(|seen| (seen.slot, seen.part));
         Self {
             slots,
@@ -130,10 +137,11 @@ fn called<'a>(slots: &'a [Slot], pairing: &Pairing, answer: Answer) -> Option<&'
 
 /// What the user told of tools, as outputs without a call.
 fn observations<'a>(
-    slots: &'a [Slot],
+    conversation: &Conversation<'a>,
     conditions: &Conditions<'_>,
 ) -> impl Iterator<Item = Seen<'a>> {
-    let all = slots.iter().enumerate();
+    let log = conversation.log;
+    let all = conversation.slots.iter().enumerate();
     all.filter_map(|(at, slot)| {
         let Source::Log(position) = slot.source else {
             return None;
@@ -145,9 +153,22 @@ fn observations<'a>(
             position,
             tokens: conditions.weigh(&Measure::of_text(&output.text())),
             output: Cow::Owned(output),
+            whole: whole(log, position, part),
             call: None,
         })
     })
+}
+
+/// The text of a part of the log that is an output, or that the user told one in.
+fn whole(log: &Log, position: usize, part: usize) -> Cow<'_, str> {
+    let part = log
+        .get(position)
+        .and_then(|message| message.parts.get(part));
+    match part {
+        Some(Part::Output(output)) => output.text(),
+        Some(Part::Text(text)) => Cow::Borrowed(&text.text),
+        _ => Cow::Borrowed(""),
+    }
 }
 
 fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -> Vec<Segment> {

@@ -16,6 +16,8 @@ const BELOW_CLIFF: u64 = 98;
 pub enum Switch {
     /// The window is above its high-water mark.
     HighWater,
+    /// Reading what a rewrite would take out has cost as much as the rewrite.
+    ReadTooOften,
     /// The cache is cold: rewriting costs nothing extra.
     Cold,
     /// The next call would be billed at a higher price for its length.
@@ -26,6 +28,7 @@ impl fmt::Display for Switch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::HighWater => "the high-water mark",
+            Self::ReadTooOften => "old text was read too often",
             Self::Cold => "a cold cache",
             Self::PriceCliff => "a higher price ahead",
         })
@@ -75,10 +78,22 @@ pub(super) struct Due {
     pub(super) rates: Rates,
 }
 
-/// The switch point that this is for a window of `total` tokens; none if it is none.
-pub(super) fn due(settings: &Rewriting, conditions: &Conditions<'_>, total: u64) -> Option<Due> {
-    conditions.window?;
-    let room = conditions.messages_room();
+/// The switch point that this is for a window of `total` tokens; none if it is none. Whether
+/// something was read too often is only known once it is known what a rewrite would take out:
+/// see [`was_read_too_often`].
+pub(super) fn due(
+    settings: &Rewriting,
+    conditions: &Conditions<'_>,
+    total: u64,
+    calls: u64,
+) -> Option<Due> {
+    let known = conditions.window.is_some();
+    // Where nobody knows the window, money is still a reason.
+    let room = if known {
+        conditions.messages_room()
+    } else {
+        u64::MAX
+    };
     let due = |switch| Due {
         switch,
         room,
@@ -88,7 +103,40 @@ pub(super) fn due(settings: &Rewriting, conditions: &Conditions<'_>, total: u64)
         return Some(due(Switch::HighWater));
     }
     let cold = conditions.cold && total > settings.cold(room);
-    cliff(conditions, total).or_else(|| cold.then(|| due(Switch::Cold)))
+    let often = due(Switch::ReadTooOften);
+    // No rewrite leaves less than this, so it cannot cost less.
+    let least = settings.tail(room).min(total);
+    let read = read_in_vain(total, 0, calls, &often.rates);
+    let may_be_due = read >= cost_limit(settings, least, &often.rates);
+    cliff(conditions, total)
+        .or_else(|| cold.then(|| due(Switch::Cold)))
+        .or_else(|| may_be_due.then_some(often))
+}
+
+/// True if reading what a rewrite would take out has cost as much as writing the rest again, in
+/// `calls` calls since the last rewrite. That is when it is cheapest, whether or not the session
+/// goes on for long. `suffix` is what is written again.
+pub(super) fn was_read_too_often(
+    settings: &Rewriting,
+    due: &Due,
+    (before, after, suffix): (u64, u64, u64),
+    calls: u64,
+) -> bool {
+    let read = read_in_vain(before, after, calls, &due.rates);
+    read >= cost_limit(settings, suffix, &due.rates)
+}
+
+/// What it cost to read a window beyond `after` tokens that grew from there to `before`.
+fn read_in_vain(before: u64, after: u64, calls: u64, rates: &Rates) -> u64 {
+    let grown = before.saturating_sub(after) / 2;
+    grown.saturating_mul(calls).saturating_mul(rates.read)
+}
+
+/// What writing `suffix` tokens again may have cost in vain before it is done.
+fn cost_limit(settings: &Rewriting, suffix: u64, rates: &Rates) -> u64 {
+    let extra = rates.write.saturating_sub(rates.read);
+    let cost = suffix.saturating_mul(extra);
+    cost.saturating_mul(settings.economy)
 }
 
 /// The cliff that the next call would go over.

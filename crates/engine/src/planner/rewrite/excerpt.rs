@@ -1,0 +1,245 @@
+//! What is left of an output that is no longer new: lines of it, in their order, and names.
+//!
+//! Lines are chosen by what later calls went back to in recorded sessions: definitions, errors,
+//! the first and the last lines, lines with names that the agent used already, and lines with
+//! names that stand nowhere else in the window. Names without their line come last.
+
+use std::collections::HashSet;
+
+use trimtab_model::{Output, Part, Ref};
+
+use crate::facts;
+use crate::view::figures::first_bytes;
+use crate::view::names::{self, Known};
+use crate::view::placeholder::read_call;
+use crate::view::structure::{self, Cut};
+
+/// What an excerpt begins with.
+const HEAD: &str = "[trimtab: output shortened";
+/// Stands where lines are missing.
+const GAP: &str = "\u{2026}";
+/// Of a longer line so many bytes are shown.
+const LONGEST_LINE: usize = 400;
+/// A line with fewer letters and digits says nothing.
+const LEAST_LETTERS: usize = 4;
+/// So many lines at the head and at the end of an output say what it is.
+const FIRST_LINES: usize = 3;
+const LAST_LINES: usize = 2;
+/// A line is worth so much by what it is and by the names in it, in tenths of a new name.
+const DEFINITION: u64 = 10;
+const ERROR: u64 = 10;
+const EDGE: u64 = 5;
+const USED_NAME: u64 = 20;
+const NEW_NAME: u64 = 10;
+/// More used or new names than this make a line no better.
+const MOST_USED: usize = 2;
+const MOST_NEW: usize = 3;
+
+/// Words that begin a definition, a heading or the head of a hunk.
+const DEFINITIONS: [&str; 30] = [
+    "fn ",
+    "pub ",
+    "def ",
+    "class ",
+    "func ",
+    "function ",
+    "struct ",
+    "enum ",
+    "trait ",
+    "impl ",
+    "interface ",
+    "type ",
+    "const ",
+    "let ",
+    "var ",
+    "module ",
+    "package ",
+    "import ",
+    "from ",
+    "use ",
+    "export ",
+    "async ",
+    "static ",
+    "private ",
+    "public ",
+    "protected ",
+    "# ",
+    "## ",
+    "@@",
+    "diff ",
+];
+
+/// What the window shows and what the agent has used: names are worth more or less by that.
+pub(super) struct Interest {
+    /// Names that the window shows anyway.
+    pub(super) known: Known,
+    /// Names that the user or the model wrote.
+    pub(super) used: Known,
+}
+
+/// How much of an output is kept, in bytes, and the share of that which is for names without
+/// their line, in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Allowance {
+    pub(super) bytes: usize,
+    pub(super) names_percent: usize,
+}
+
+/// True for an output that is shown as an excerpt.
+pub(super) fn is_excerpt(output: &Output) -> bool {
+    output.trimmed && output.text().starts_with(HEAD)
+}
+
+/// Bytes that an excerpt takes beside what is kept.
+pub(super) fn around(stored: &Ref) -> usize {
+    HEAD.len() + read_call(stored, 0).len() + 40
+}
+
+/// An output shown as an excerpt of `text`, which is all of it. What it shows is known from then
+/// on.
+pub(super) fn excerpt(
+    output: &Output,
+    text: &str,
+    allowed: Allowance,
+    interest: &mut Interest,
+) -> Option<Output> {
+    let stored = output.stored.as_ref()?;
+    let kept = kept(text, allowed, interest);
+    interest.known.add(&kept);
+    let lines = text.lines().count();
+    let call = read_call(stored, 0);
+    let head = format!("{HEAD} ({lines} lines); all of it: {call}]");
+    let shown = if kept.is_empty() {
+        head
+    } else {
+        format!("{head}\n{kept}")
+    };
+    Some(Output {
+        content: vec![Part::text(shown)],
+        trimmed: true,
+        ..output.clone()
+    })
+}
+
+/// The lines and names of `text` that are kept.
+pub(super) fn kept(text: &str, allowed: Allowance, interest: &Interest) -> String {
+    let for_names = allowed.bytes * allowed.names_percent.min(100) / 100;
+    let mut kept = if structure::detect(text) == structure::Kind::Json {
+        json(text, allowed.bytes - for_names)
+    } else {
+        lines(text, allowed.bytes - for_names, interest)
+    };
+    let left = allowed
+        .bytes
+        .saturating_sub(kept.len() + names::NAMES.len());
+    let mut known = Known::default();
+    known.add(&kept);
+    let found = names::ranked(text, &interest.known);
+    let found = found.into_iter().filter(|name| !known.has(name));
+    let (used, others): (Vec<&str>, Vec<&str>) = found.partition(|name| interest.used.has(name));
+    let listed = names::listed(used.into_iter().chain(others), left);
+    if !listed.is_empty() {
+        kept.push_str(names::NAMES);
+        kept.push_str(&listed);
+    }
+    kept.trim_start_matches('\n').to_owned()
+}
+
+/// JSON stays JSON.
+fn json(text: &str, bytes: usize) -> String {
+    let cut = Cut {
+        cap: bytes as u64,
+        measure: &|text| text.len() as u64,
+        stored: None,
+    };
+    let view = structure::cut(text, &cut);
+    if view.text.len() <= bytes {
+        view.text.into_owned()
+    } else {
+        String::new()
+    }
+}
+
+/// The best lines within so many bytes, in their order.
+fn lines(text: &str, bytes: usize, interest: &Interest) -> String {
+    let all: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let errors = error_lines(text);
+    let mut ranked: Vec<(u64, usize)> = Vec::new();
+    for (at, line) in all.iter().enumerate() {
+        let is_edge = at < FIRST_LINES || at + LAST_LINES >= all.len();
+        let by_place = EDGE * u64::from(is_edge) + ERROR * u64::from(errors.contains(&at));
+        let worth = worth(line, by_place, interest);
+        if worth > 0 {
+            ranked.push((worth, at));
+        }
+    }
+    ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    let mut left = bytes;
+    let mut chosen: Vec<usize> = Vec::new();
+    for (_, at) in ranked {
+        let length = all.get(at).map_or(0, |line| line.len().min(LONGEST_LINE));
+        // Most lines stand alone and have a gap before them.
+        let Some(rest) = left.checked_sub(length + GAP.len() + 2) else {
+            continue;
+        };
+        left = rest;
+        chosen.push(at);
+    }
+    chosen.sort_unstable();
+    written(&all, &chosen)
+}
+
+fn written(all: &[&str], chosen: &[usize]) -> String {
+    let mut text = String::new();
+    let mut next = 0;
+    for at in chosen {
+        if *at > next {
+            text.push_str(GAP);
+            text.push('\n');
+        }
+        next = at + 1;
+        let line = all.get(*at).copied().unwrap_or_default();
+        text.push_str(first_bytes(line, LONGEST_LINE));
+        text.push('\n');
+    }
+    if next < all.len() && !text.is_empty() {
+        text.push_str(GAP);
+    }
+    text.truncate(text.trim_end_matches('\n').len());
+    text
+}
+
+/// The lines of a text that look like errors, counted from 0.
+fn error_lines(text: &str) -> HashSet<usize> {
+    let starts: Vec<usize> = std::iter::once(0)
+        .chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1))
+        .collect();
+    let mut lines = HashSet::new();
+    facts::errors(text, &mut |fact| {
+        lines.insert(starts.partition_point(|start| *start <= fact.at) - 1);
+    });
+    lines
+}
+
+/// What a line is worth for its length, where its place makes it worth `by_place` already.
+fn worth(line: &str, by_place: u64, interest: &Interest) -> u64 {
+    let said = line.trim_start();
+    let letters = said.bytes().filter(u8::is_ascii_alphanumeric);
+    // Nobody goes back to a closing brace.
+    if said.is_ascii() && letters.take(LEAST_LETTERS).count() < LEAST_LETTERS {
+        return 0;
+    }
+    let (mut used, mut new) = (0, 0);
+    for name in names::names_in(first_bytes(said, LONGEST_LINE * 5)) {
+        used += usize::from(interest.used.has(name));
+        new += usize::from(!interest.known.has(name));
+    }
+    let is_definition = DEFINITIONS.iter().any(|begin| said.starts_with(begin));
+    let worth = by_place
+        + DEFINITION * u64::from(is_definition)
+        + USED_NAME * used.min(MOST_USED) as u64
+        + NEW_NAME * new.min(MOST_NEW) as u64;
+    // Longer lines are worth a little less for each byte: a power of 0.7 of their length.
+    let length = (said.len().min(LONGEST_LINE) + 20) as f64;
+    (worth as f64 * 100_000.0 / length.powf(0.7)) as u64
+}

@@ -1,0 +1,115 @@
+//! What an output was asked for: to be read, or to see whether something worked.
+//!
+//! Later calls copy lines from files, searches and query results. Of the outputs of builds, tests
+//! and edits they hardly ever use more than how it ended.
+
+use serde_json::Value;
+use trimtab_model::Call;
+
+/// What an output was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To be read: a file, a search, a page, a query result; whatever is not known to be a run.
+    Reading,
+    /// To do something: a build, a test, an edit.
+    Running,
+}
+
+/// Words in the names of tools that run a command.
+const SHELLS: [&str; 6] = ["bash", "shell", "exec", "terminal", "command", "powershell"];
+/// Words in the names of tools that change something, or write to what runs.
+const CHANGES: [&str; 9] = [
+    "edit", "write", "patch", "replace", "create", "update", "delete", "insert", "stdin",
+];
+/// Programs that print what is there.
+const READERS: [&str; 22] = [
+    "cat", "sed", "head", "tail", "nl", "less", "more", "bat", "rg", "grep", "egrep", "ag", "ack",
+    "find", "fd", "ls", "tree", "awk", "jq", "curl", "type", "cut",
+];
+
+/// What the output of a call was asked for.
+pub(super) fn purpose(call: Option<&Call>) -> Purpose {
+    let Some(call) = call else {
+        return Purpose::Reading;
+    };
+    let name = call.name.to_ascii_lowercase();
+    let is_one_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let runs = if is_one_of(&SHELLS) {
+        !reads_only(&call.arguments)
+    } else {
+        is_one_of(&CHANGES)
+    };
+    if runs {
+        Purpose::Running
+    } else {
+        Purpose::Reading
+    }
+}
+
+/// True if one of the programs of a command line prints what is there.
+fn reads_only(arguments: &str) -> bool {
+    let command = command(arguments);
+    let programs = command.split(['|', ';', '&', '\n']).filter_map(|part| {
+        let program = part.split_whitespace().next()?;
+        program.rsplit('/').next()
+    });
+    programs
+        .into_iter()
+        .any(|program| READERS.contains(&program))
+}
+
+/// The command line in the arguments of a call: a string, or a list that ends with it.
+fn command(arguments: &str) -> String {
+    let Ok(Value::Object(members)) = serde_json::from_str(arguments) else {
+        return arguments.to_owned();
+    };
+    let named = ["command", "cmd", "script", "code", "input"];
+    let found = named.iter().find_map(|name| members.get(*name));
+    match found {
+        Some(Value::String(command)) => command.clone(),
+        Some(Value::Array(words)) => {
+            let words = words.iter().filter_map(Value::as_str);
+            words.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_print_files_are_read_and_builds_are_run() {
+        for (name, arguments, expected) in [
+            ("Read", r#"{"path":"a.rs"}"#, Purpose::Reading),
+            ("get_user_details", "{}", Purpose::Reading),
+            ("str_replace_editor", "{}", Purpose::Running),
+            (
+                "bash",
+                r#"{"command":"cargo test --all"}"#,
+                Purpose::Running,
+            ),
+            (
+                "bash",
+                r#"{"command":"cd x && sed -n 1,90p a.rs"}"#,
+                Purpose::Reading,
+            ),
+            (
+                "shell",
+                r#"{"command":["bash","-lc","rg -n fn src | head"]}"#,
+                Purpose::Reading,
+            ),
+            (
+                "exec_command",
+                r#"{"cmd":"/usr/bin/make"}"#,
+                Purpose::Running,
+            ),
+            ("write_stdin", r#"{"chars":"y"}"#, Purpose::Running),
+        ] {
+            let call = Call::new("c", name, arguments);
+            assert_eq!(purpose(Some(&call)), expected, "{name} {arguments}");
+        }
+        assert_eq!(purpose(None), Purpose::Reading);
+    }
+}
