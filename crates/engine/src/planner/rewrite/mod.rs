@@ -44,8 +44,8 @@ pub use switch::{Cliff, Rates, Switch};
 const LEAST_GAIN: u64 = 5;
 /// A session is taken to go on for so many percent of the calls that it had so far.
 const EXPECTED_PERCENT: u64 = 60;
-/// Bytes of a token in a block.
-const BYTES_PER_TOKEN: u64 = 4;
+/// Bytes that a block may have for each of its tokens.
+const BLOCK_BYTES_PER_TOKEN: u64 = 4;
 
 /// What a rewrite changes, beside what it hides.
 #[derive(Clone, Debug)]
@@ -244,8 +244,11 @@ impl Reductions<'_, '_> {
         });
         let shown: HashSet<usize> = shown.collect();
         let in_bytes = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
-        let bytes = in_bytes(self.block * BYTES_PER_TOKEN);
-        let words_bytes = percent(self.block * BYTES_PER_TOKEN, self.settings.words_percent);
+        let bytes = in_bytes(self.block * BLOCK_BYTES_PER_TOKEN);
+        let words_bytes = percent(
+            self.block * BLOCK_BYTES_PER_TOKEN,
+            self.settings.words_percent,
+        );
         let words_bytes = in_bytes(words_bytes);
         // Words that take less than their share leave it to the outputs.
         let said = words::written(&words, words_bytes).len();

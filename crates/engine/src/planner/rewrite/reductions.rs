@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Call, Output, Part};
 
+use super::BLOCK_BYTES_PER_TOKEN;
 use super::block;
 use super::excerpt::{Allowance, around, is_excerpt};
 use super::purpose::{Purpose, purpose};
@@ -23,8 +24,8 @@ const LEAST_BLOCK: u64 = 80;
 const LEAST_SHOWN: u64 = 256;
 /// An excerpt has to save so many tokens.
 const LEAST_SAVED: u64 = 30;
-/// Bytes of a token in excerpts.
-const BYTES_PER_TOKEN: usize = 4;
+/// Bytes of a token in excerpts and blocks, which are names for a good part.
+const BYTES_PER_TOKEN: u64 = 3;
 
 /// What a rewrite reduces, while it is being decided.
 pub(super) struct Reductions<'s, 'a> {
@@ -144,7 +145,11 @@ impl<'s, 'a> Reductions<'s, 'a> {
             Purpose::Reading => self.settings.excerpt(length),
             Purpose::Running => self.settings.run_excerpt(length),
         };
-        let takes = (bytes + around(stored)).div_ceil(BYTES_PER_TOKEN) as u64;
+        let takes = (bytes + around(stored)) as u64;
+        let shown = seen.output.text().len().max(1) as u64;
+        // Some texts have more tokens than others of the same length.
+        let dense = takes.saturating_mul(seen.tokens) / shown;
+        let takes = takes.div_ceil(BYTES_PER_TOKEN).max(dense);
         let saved = seen.tokens.checked_sub(takes)?;
         let names_percent = self.settings.names_percent as usize;
         let allowed = Allowance {
@@ -197,8 +202,13 @@ impl<'s, 'a> Reductions<'s, 'a> {
             }
         }
         if !hid_before && !self.hidden.is_empty() {
-            self.now = self.now.saturating_sub(had_block.unwrap_or(0)) + self.block;
+            self.now = self.now.saturating_sub(had_block.unwrap_or(0)) + self.block_takes();
         }
+    }
+
+    /// What the block takes at most, in tokens.
+    fn block_takes(&self) -> u64 {
+        self.block * BLOCK_BYTES_PER_TOKEN / BYTES_PER_TOKEN
     }
 
     /// Where there is no room for it, the block says less.
@@ -208,8 +218,9 @@ impl<'s, 'a> Reductions<'s, 'a> {
         }
         let over = self.now.saturating_sub(self.settings.high(self.room));
         let less = over.min(self.block.saturating_sub(LEAST_BLOCK));
+        self.now -= self.block_takes();
         self.block -= less;
-        self.now -= less;
+        self.now += self.block_takes();
     }
 
     /// The newest outputs are shortened if nothing else brings the window below its high-water
