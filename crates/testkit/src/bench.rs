@@ -47,7 +47,8 @@ impl Comparison {
         self
     }
 
-    /// Runs everything interleaved, prints a table and gives each candidate's median.
+    /// Runs everything interleaved, prints a table and gives each candidate's median. Beside
+    /// each median and each mean stands its ratio to that of the baseline.
     #[expect(clippy::print_stdout, reason = "a benchmark's table is what it is for")]
     pub fn run(mut self) -> Vec<Duration> {
         for round in 0..=self.rounds {
@@ -60,19 +61,32 @@ impl Comparison {
                 }
             }
         }
-        let medians: Vec<Duration> = self
+        let times: Vec<(Duration, Duration)> = self
             .candidates
             .iter_mut()
-            .map(|candidate| median(&mut candidate.times))
+            .map(|candidate| (median(&mut candidate.times), mean(&candidate.times)))
             .collect();
         println!("\n{}", self.title);
-        let baseline = medians.first().copied().unwrap_or_default();
-        for (candidate, time) in self.candidates.iter().zip(&medians) {
-            let ratio = time.as_secs_f64() / baseline.as_secs_f64().max(f64::MIN_POSITIVE);
-            println!("  {:<44} {:>12?}  {ratio:>8.2} x", candidate.name, time);
+        let baseline = times.first().copied().unwrap_or_default();
+        for (candidate, (median, mean)) in self.candidates.iter().zip(&times) {
+            println!(
+                "  {:<44} median {median:>12?} {:>8.2} x   mean {mean:>12?} {:>8.2} x",
+                candidate.name,
+                ratio(*median, baseline.0),
+                ratio(*mean, baseline.1),
+            );
         }
-        medians
+        times.into_iter().map(|(median, _)| median).collect()
     }
+}
+
+fn ratio(time: Duration, baseline: Duration) -> f64 {
+    time.as_secs_f64() / baseline.as_secs_f64().max(f64::MIN_POSITIVE)
+}
+
+fn mean(times: &[Duration]) -> Duration {
+    let count = u32::try_from(times.len()).unwrap_or(u32::MAX).max(1);
+    times.iter().sum::<Duration>() / count
 }
 
 fn median(times: &mut [Duration]) -> Duration {

@@ -63,6 +63,7 @@ fn plan(projection: &Projection, policy: &Policy) -> usize {
     let state = State {
         log: projection.log(),
         slots: projection.slots(),
+        projection,
         window: projection.built(),
         sent: projection.log().len(),
         compacted_at: None,

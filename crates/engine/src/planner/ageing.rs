@@ -9,8 +9,7 @@ use crate::observation::show;
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::{Moment, Policy};
 use crate::view::policy::Views;
-use crate::view::retention::{Retention, retain};
-use crate::view::trim::trim_outputs;
+use crate::view::retention::{Retention, retain_in};
 use crate::view::{Change, Prefix};
 
 /// What is to be done about old outputs.
@@ -74,7 +73,8 @@ fn placeholders(state: &State<'_>, policy: &Policy, now: &Now<'_>) -> Option<Age
         return None;
     }
     let protect = protected(policy);
-    let changes = trim_outputs(state.slots, budget, |tool| protect.protects(tool));
+    let outputs = state.projection.outputs();
+    let changes = outputs.over_budget(budget, |tool| protect.protects(tool));
     let edits = shows(state.slots, changes);
     let bound = policy.compaction.bound_reasoning;
     Some(Aged::new(plan(
@@ -98,7 +98,7 @@ fn prefixes(state: &State<'_>, policy: &Policy, now: &Now<'_>) -> Option<Aged> {
         },
     };
     let (usage, _) = now.usage?;
-    let retained = retain(state.slots, &retention, usage.prompt());
+    let retained = retain_in(&state.projection.outputs(), &retention, usage.prompt());
     let edits = shows(state.slots, retained.changes);
     let reason = Reason::OutputsOverBudget;
     let bound = policy.compaction.bound_reasoning;
@@ -113,7 +113,7 @@ fn archived(state: &State<'_>, policy: &Policy) -> Option<Aged> {
     if !archiving.enabled || archiving.summaries == ToolSummaries::Off {
         return None;
     }
-    let over = archive::excess(state.slots, archiving.cutoff);
+    let over = archive::excess_in(&state.projection.outputs(), archiving.cutoff);
     let protect = protected(policy);
     let over: Vec<&Slot> = over
         .iter()

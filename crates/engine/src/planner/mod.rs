@@ -22,7 +22,7 @@ pub use media::{MediaPlace, media_to_shed};
 pub use now::{Now, State, enough};
 pub use rungs::{Need, Step, rung};
 
-use trimtab_model::{Kind, Message, Part, Ref, Role};
+use trimtab_model::{Kind, Message, Part, Ref, Role, work};
 
 use crate::normalise::{Slot, Source};
 use crate::plan::{Edit, Plan, Reason};
@@ -76,9 +76,14 @@ pub(crate) fn bound_behind(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
 
 /// The position behind the last bound reasoning from `first` on; none if there is none.
 pub fn bound_from(first: usize, slots: &[Slot]) -> Option<usize> {
-    slots.iter().rev().find_map(|slot| match slot.source {
-        Source::Log(at) if at >= first && has_bound_reasoning(&slot.message) => Some(at + 1),
-        _ => None,
+    let newest_first = slots.iter().rev();
+    let mut behind = newest_first.take_while(|slot| slot.source.position() >= first);
+    behind.find_map(|slot| {
+        work::step(1);
+        match slot.source {
+            Source::Log(at) if has_bound_reasoning(&slot.message) => Some(at + 1),
+            _ => None,
+        }
     })
 }
 

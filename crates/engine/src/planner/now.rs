@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::normalise::Slot;
 use crate::policy::{EstimateBy, Policy};
 use crate::trigger::Situation;
-use crate::window::Window;
+use crate::window::{Projection, Window};
 
 /// The least that an answer gets when its reserve is lowered.
 const LEAST_ANSWER: u64 = 256;
@@ -23,6 +23,8 @@ pub struct State<'a> {
     pub slots: &'a [Slot],
     /// What would be sent.
     pub window: &'a Window,
+    /// All of that, where the oldest outputs are found without walking it.
+    pub projection: &'a Projection,
     /// How many messages of the log have been sent.
     pub sent: usize,
     /// How long the log was when it was compacted last.

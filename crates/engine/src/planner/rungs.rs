@@ -19,7 +19,6 @@ use crate::plan::{Edit, Plan, Reason};
 use crate::policy::Policy;
 use crate::removal::Groups;
 use crate::view::policy::Views;
-use crate::view::trim::{estimate, trim_outputs};
 use crate::view::{Given, Shape, Structure, view};
 
 /// No output is shown shorter than this many bytes when room is short: less is of no use.
@@ -156,15 +155,10 @@ fn shorter(state: &State<'_>, at: usize, part: usize, shown: &Output, bytes: usi
 
 /// Old outputs as placeholders, oldest first, until `excess` is free.
 fn trim(state: &State<'_>, policy: &Policy, excess: u64) -> Vec<Edit> {
-    let visible = state
-        .slots
-        .iter()
-        .filter(|slot| slot.message.agent_visible());
-    let outputs = visible.flat_map(|slot| outputs_of(&slot.message));
-    let total: u64 = outputs.map(|(_, output)| estimate(&output.text())).sum();
+    let outputs = state.projection.outputs();
     let views = Views::new(&policy.views).unwrap_or_default();
-    let budget = total.saturating_sub(excess);
-    let changes = trim_outputs(state.slots, budget, |tool| views.protects(tool));
+    let budget = outputs.tokens().saturating_sub(excess);
+    let changes = outputs.over_budget(budget, |tool| views.protects(tool));
     shows(state.slots, changes)
 }
 

@@ -7,7 +7,8 @@
 //! - [`view`] makes the view of one output, in one of the [`Shape`]s;
 //! - [`policy`] says which shape a tool's outputs get;
 //! - [`structure`] is our own shape: it cuts by what the text is;
-//! - [`trim`] and [`retention`] shorten old outputs of a whole log;
+//! - [`trim`] and [`retention`] shorten old outputs of a whole log, and [`WindowOutputs`] finds
+//!   them without walking all of it;
 //! - [`placeholder`] is what is left of an output that was trimmed;
 //! - [`retrieval`] and [`tools`] are how the model gets the rest back.
 //!
@@ -24,6 +25,7 @@ pub(crate) mod figures;
 mod head_lines;
 mod limits;
 mod middle;
+pub(crate) mod output_index;
 pub mod placeholder;
 pub mod policy;
 mod prefix;
@@ -38,6 +40,7 @@ pub use figures::Size;
 pub use head_lines::HeadLines;
 pub use limits::{Keep, Limits, Spill};
 pub use middle::{Header, Middle, Unit};
+pub use output_index::WindowOutputs;
 pub use prefix::Prefix;
 pub use shape::{Given, Shape, Structure, View, view};
 

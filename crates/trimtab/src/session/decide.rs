@@ -1,25 +1,19 @@
 //! When to do something about the window, and what became of it.
 
-use std::sync::Arc;
-
 use trimtab_engine::compaction::answer::Ending;
 use trimtab_engine::compaction::chunks::Requests;
 use trimtab_engine::journal::JournalEntry;
-use trimtab_engine::log::Log;
 use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::planner::{self, Asked, Draft, Now, State};
 use trimtab_engine::policy::Moment;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, RawJson, Role, Usage};
+use trimtab_model::{RawJson, Usage};
 use trimtab_store::Put;
 
 use super::pending::{Wants, texts};
 use super::readable::readable;
 use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError, Setup};
 
-/// The task is told in so many messages at most: some clients put their instructions and what
-/// they know of the workspace before it.
-const TASK_MESSAGES: usize = 4;
 /// A compaction that nothing forces has to save so much of the window, in percent.
 const LEAST_GAIN_PERCENT: u64 = 2;
 /// Media type of messages that a compaction replaced.
@@ -232,9 +226,8 @@ impl Session {
         if passes == 0 || in_vain < passes || self.changed {
             return false;
         }
-        let log = self.projection.log().messages();
-        let later = log.get(since..).unwrap_or_default();
-        !later.iter().any(|message| message.is_real_user())
+        let newest = self.projection.log().newest_real_user();
+        newest.is_none_or(|at| at < since)
     }
 
     fn warn_after_many(&mut self) {
@@ -350,6 +343,7 @@ impl Session {
             log: self.projection.log(),
             slots: self.projection.slots(),
             window: self.projection.built(),
+            projection: &self.projection,
             sent: self.sent,
             compacted_at: compacted.map(|plan| plan.at),
             dialect: self.setup.dialect,
@@ -367,7 +361,7 @@ impl Session {
             max_output: self.lowered.or(limits.max_output),
             bytes: limits.bytes,
             tools: planner::enough(tokens(&self.setup.tools), &self.setup.tools),
-            opening: opening(self.projection.log()),
+            opening: self.projection.log().opening(),
             usage: self.usage,
             tokens: &tokens,
         })
@@ -422,17 +416,6 @@ impl Session {
         self.events.push(about(event));
         Ok(true)
     }
-}
-
-/// How many messages of a log stand before the first answer and hold the task.
-fn opening(log: &Log) -> usize {
-    let mut users = 0;
-    let ends = |message: &Arc<Message>| {
-        users += usize::from(message.role == Role::User);
-        message.role == Role::Assistant || users > TASK_MESSAGES
-    };
-    let messages = log.messages();
-    messages.iter().position(ends).unwrap_or(messages.len())
 }
 
 fn written(answer: &Answered) -> Option<String> {

@@ -1,0 +1,53 @@
+//! A call costs what is new: one more call of a long session takes as much work as one of a
+//! short session, under every preset. Work is counted (`model::work`), not timed.
+
+mod talk;
+
+use trimtab::engine::policy::PRESETS;
+use trimtab::model::Dialect;
+use trimtab::model::work::counted;
+use trimtab_testkit::is_long;
+
+use talk::{Room, Talk};
+
+/// Calls that are counted: several compactions are among them.
+const CALLS: usize = 150;
+/// The most that the later call may take, in percent of the earlier one.
+const MOST_PERCENT: u64 = 130;
+
+/// The units of work of one more call, at the median and on average.
+#[derive(Debug)]
+struct Units {
+    median: u64,
+    mean: u64,
+}
+
+fn units(talk: &mut Talk) -> Units {
+    let mut each: Vec<u64> = (0..CALLS).map(|_| counted(|| talk.call()).1).collect();
+    each.sort_unstable();
+    Units {
+        median: each[CALLS / 2],
+        mean: each.iter().sum::<u64>() / CALLS as u64,
+    }
+}
+
+#[test]
+fn one_more_call_costs_the_same_however_long_the_log_is() {
+    let (early, late) = (100, if is_long() { 5_000 } else { 1_000 });
+    let mut dearer = Vec::new();
+    for preset in PRESETS.iter().filter(|preset| preset.fit()) {
+        for room in Room::ALL {
+            let talk = Talk::new(preset.name, Dialect::Chat, room);
+            let mut talk = talk.at_round(early);
+            let first = units(&mut talk);
+            let mut talk = talk.at_round(late);
+            let later = units(&mut talk);
+            let grows = |first: u64, later: u64| later * 100 > first * MOST_PERCENT;
+            if grows(first.median, later.median) || grows(first.mean, later.mean) {
+                let name = preset.name;
+                dearer.push(format!("{name}, {room:?}: {first:?}, then {later:?}"));
+            }
+        }
+    }
+    assert!(dearer.is_empty(), "{dearer:#?}");
+}
