@@ -14,7 +14,7 @@ const CALLS_IN_A_TURN: usize = 25;
 
 /// How large the model's window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub(super) enum Room {
     /// It is full after fewer than a hundred rounds.
     Compacts,
     /// It holds everything.
@@ -23,7 +23,7 @@ pub enum Room {
 
 impl Room {
     /// Both.
-    pub const ALL: [Self; 2] = [Self::Compacts, Self::NeverFills];
+    pub(super) const ALL: [Self; 2] = [Self::Compacts, Self::NeverFills];
 
     fn tokens(self) -> u64 {
         match self {
@@ -34,14 +34,14 @@ impl Room {
 }
 
 /// A session that makes one call after another.
-pub struct Talk {
+pub(super) struct Talk {
     session: Session,
     rounds: usize,
 }
 
 impl Talk {
     /// A session that begins.
-    pub fn new(preset: &str, dialect: Dialect, room: Room) -> Self {
+    pub(super) fn new(preset: &str, dialect: Dialect, room: Room) -> Self {
         let setup = Setup {
             dialect,
             limits: Limits {
@@ -60,7 +60,7 @@ impl Talk {
     }
 
     /// The same session after so many rounds.
-    pub fn at_round(mut self, rounds: usize) -> Self {
+    pub(super) fn at_round(mut self, rounds: usize) -> Self {
         while self.rounds < rounds {
             self.call();
         }
@@ -69,7 +69,7 @@ impl Talk {
 
     /// The same session once its log has so many messages.
     #[allow(dead_code, reason = "the test counts rounds only")]
-    pub fn with_messages(mut self, messages: usize) -> Self {
+    pub(super) fn with_messages(mut self, messages: usize) -> Self {
         while self.session.projection().log().len() < messages {
             self.call();
         }
@@ -77,7 +77,7 @@ impl Talk {
     }
 
     /// All that an agent does for one call, from the last answer to the next window.
-    pub fn call(&mut self) -> usize {
+    pub(super) fn call(&mut self) -> usize {
         let round = self.rounds;
         self.rounds += 1;
         if round > 0 && round % CALLS_IN_A_TURN == 0 {
