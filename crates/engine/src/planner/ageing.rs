@@ -3,7 +3,7 @@
 use trimtab_model::Output;
 
 use super::rewrite::rewrite;
-use super::{Conditions, Conversation, Does, Step, plan};
+use super::{Conditions, Conversation, Step, plan};
 use crate::compaction::archive::{self, ToolSummaries};
 use crate::compaction::chunks::SummaryRequest;
 use crate::normalise::{Slot, Source};
@@ -108,11 +108,7 @@ fn shortened(
         &[],
         bound,
     );
-    (!plan.is_empty()).then_some(Step::Plan {
-        plan,
-        does: Does::Trim,
-        note,
-    })
+    (!plan.is_empty()).then_some(Step::Plan(plan, note))
 }
 
 fn placeholders(
@@ -193,11 +189,7 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy) -> Option<Step> {
     if archiving.summaries == ToolSummaries::Llm {
         return Some(Step::ToolSummaries(Box::new(Archived { plan, outputs })));
     }
-    Some(Step::Plan {
-        plan,
-        does: Does::Trim,
-        note: None,
-    })
+    Some(Step::Plan(plan, None))
 }
 
 /// The views of a policy, for the tools that they protect.

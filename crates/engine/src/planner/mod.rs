@@ -39,29 +39,11 @@ use crate::normalise::{Slot, Source};
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::BoundReasoning;
 
-/// What a plan does, for whoever is told of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Does {
-    /// It shows outputs shorter.
-    Trim,
-    /// It replaces old rounds by a summary or a block of facts.
-    Compact,
-    /// It drops messages.
-    Drop,
-}
-
 /// Something to do about a window.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Carry out this plan.
-    Plan {
-        /// The plan.
-        plan: Plan,
-        /// What it does.
-        does: Does,
-        /// One line for the person who watches.
-        note: Option<String>,
-    },
+    /// Carry out this plan, with a line for the person who watches.
+    Plan(Plan, Option<String>),
     /// Store what this replaces, then finish it.
     Draft(Box<Draft>),
     /// Ask a model for a few words on each of these outputs.

@@ -8,7 +8,7 @@ use trimtab_model::{Kind, Message, Output, Part, Role};
 use super::ageing::{position, shows};
 use super::draft::{Asked, draft};
 use super::survivors::{must_stay, task};
-use super::{Conditions, Conversation, Does, Step, is_ours, plan};
+use super::{Conditions, Conversation, Step, is_ours, plan};
 use crate::budget::level;
 use crate::compaction::keep::Kept;
 use crate::compaction::rebuild::{Placement, Replacement, rebuild};
@@ -37,7 +37,7 @@ pub(super) fn rung(
     reason: &Reason,
 ) -> Option<Step> {
     let opening = conversation.opening;
-    let (edits, gone, does) = match rung {
+    let (edits, gone) = match rung {
         Rung::LowerAnswer => {
             let lowered = lower(conditions.answer(), conditions.least_answer(), excess)?;
             return Some(Step::LowerAnswer(lowered));
@@ -51,12 +51,9 @@ pub(super) fn rung(
             let draft = draft(conversation, policy, conditions, &asked)?;
             return Some(Step::Draft(Box::new(draft)));
         }
-        Rung::ShortenNew => (shorten_new(conversation, excess), Vec::new(), Does::Trim),
-        Rung::Trim => (trim(conversation, policy, excess), Vec::new(), Does::Trim),
-        Rung::DropHalfOfTurns => {
-            let (edits, gone) = drop_half(conversation, policy, opening)?;
-            (edits, gone, Does::Drop)
-        }
+        Rung::ShortenNew => (shorten_new(conversation, excess), Vec::new()),
+        Rung::Trim => (trim(conversation, policy, excess), Vec::new()),
+        Rung::DropHalfOfTurns => drop_half(conversation, policy, opening)?,
         Rung::DropOldest => {
             let gone = drop_oldest(conversation, policy, opening, excess);
             let positions = gone.iter().filter_map(|at| conversation.slots.get(*at));
@@ -65,16 +62,12 @@ pub(super) fn rung(
                 to: at + 1,
             };
             let edits = positions.filter_map(position).map(hide).collect();
-            (edits, gone, Does::Drop)
+            (edits, gone)
         }
     };
     let bound = policy.compaction.bound_reasoning;
     let plan = plan(reason.clone(), edits, conversation.slots, &gone, bound);
-    (!plan.is_empty()).then_some(Step::Plan {
-        plan,
-        does,
-        note: None,
-    })
+    (!plan.is_empty()).then_some(Step::Plan(plan, None))
 }
 
 fn lower(answer: u64, least: u64, excess: u64) -> Option<u64> {

@@ -3,8 +3,7 @@
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::planner::{
-    self, Cliff, Conditions, Conversation, Does, Draft, Ladder, MediaPlace, Misfit, Next, Rates,
-    Step,
+    self, Cliff, Conditions, Conversation, Draft, Ladder, MediaPlace, Misfit, Next, Rates, Step,
 };
 use trimtab_model::estimate::Measure;
 use trimtab_model::{RawJson, Ref};
@@ -113,22 +112,25 @@ impl Session {
     /// Takes a step that needs no model; false if it did not make the window smaller.
     pub(super) fn take(&mut self, step: Step, reason: &Reason) -> Result<bool, SessionError> {
         match step {
-            Step::Plan { plan, does, note } => {
-                self.carry_out_quietly(plan, kind(does), |event| Event {
-                    note: note.clone(),
-                    ..event
-                })
+            Step::Plan(plan, note) => {
+                let kind = if plan.compacts() {
+                    EventKind::Dropped
+                } else {
+                    EventKind::Trimmed
+                };
+                self.carry_out_quietly(plan, Event::new(kind, reason.clone()).noting(note))
             }
             Step::Draft(draft) => self.take_draft(*draft),
             Step::Media(places) => self.show_as_text(places, reason),
             Step::ToolSummaries(archived) => {
-                self.carry_out_quietly(archived.plan, EventKind::Trimmed, |event| event)
+                let event = Event::new(EventKind::Trimmed, reason.clone());
+                self.carry_out_quietly(archived.plan, event)
             }
             Step::LowerAnswer(tokens) => {
                 self.lowered = Some(tokens);
-                let mut event = Event::new(EventKind::AnswerLowered, reason.clone());
-                event.note = Some(format!("the answer may have {tokens} tokens"));
-                self.events.push(event);
+                let note = format!("the answer may have {tokens} tokens");
+                let event = Event::new(EventKind::AnswerLowered, reason.clone());
+                self.events.push(event.noting(note));
                 Ok(true)
             }
         }
@@ -143,11 +145,9 @@ impl Session {
         } else {
             EventKind::Trimmed
         };
-        let (note, judged) = (draft.note(), self.judged_by());
-        let done = self.carry_out_quietly(plan, kind, |event| Event {
-            note: note.clone(),
-            ..event
-        })?;
+        let judged = self.judged_by();
+        let event = Event::new(kind, Reason::Nothing).noting(draft.note());
+        let done = self.carry_out_quietly(plan, event)?;
         if done {
             self.judging = judged;
         }
@@ -175,7 +175,7 @@ impl Session {
         }
         let mut plan = Plan::new(reason.clone(), edits);
         plan.refs.extend(refs);
-        self.carry_out_quietly(plan, EventKind::Trimmed, |event| event)
+        self.carry_out_quietly(plan, Event::new(EventKind::Trimmed, reason.clone()))
     }
 
     /// Stores what a draft replaces, so that it can be had back by a ref.
@@ -194,40 +194,34 @@ impl Session {
     }
 
     /// Carries out a plan and tells of it; a plan that would not help is told of as well.
-    pub(super) fn carry_out(
-        &mut self,
-        plan: Plan,
-        kind: EventKind,
-        about: impl Fn(Event) -> Event,
-    ) -> Result<bool, SessionError> {
+    pub(super) fn carry_out(&mut self, plan: Plan, event: Event) -> Result<bool, SessionError> {
         let reason = plan.reason.clone();
-        let done = self.carry_out_quietly(plan, kind, &about)?;
+        let done = self.carry_out_quietly(plan, event.clone())?;
         if !done {
-            self.tell_of_nothing(reason, about)?;
+            self.tell_of_nothing(Event { reason, ..event })?;
         }
         Ok(done)
     }
 
     /// Tells that nothing was done.
-    pub(super) fn tell_of_nothing(
-        &mut self,
-        reason: Reason,
-        about: impl Fn(Event) -> Event,
-    ) -> Result<(), SessionError> {
+    pub(super) fn tell_of_nothing(&mut self, event: Event) -> Result<(), SessionError> {
         let (tokens, messages) = self.window_tokens()?;
-        let mut event = Event::new(EventKind::NoOp, reason);
-        (event.tokens_before, event.tokens_after) = (tokens, tokens);
-        (event.messages_before, event.messages_after) = (messages, messages);
-        self.events.push(about(event));
+        self.events.push(Event {
+            kind: EventKind::NoOp,
+            tokens_before: tokens,
+            tokens_after: tokens,
+            messages_before: messages,
+            messages_after: messages,
+            ..event
+        });
         Ok(())
     }
 
-    /// The same, but nothing is said of a plan that would not help.
+    /// Carries out a plan and tells of it; nothing is said of a plan that would not help.
     pub(super) fn carry_out_quietly(
         &mut self,
         plan: Plan,
-        kind: EventKind,
-        about: impl Fn(Event) -> Event,
+        event: Event,
     ) -> Result<bool, SessionError> {
         let calibration = self.setup.calibration.clone();
         let bound = self.setup.policy.compaction.bound_reasoning;
@@ -238,8 +232,7 @@ impl Session {
         };
         self.under_way.window_changed();
         let after = self.projection.window()?.messages().len();
-        let event = Event::of(kind, &plan, (before, after));
-        self.events.push(about(event));
+        self.events.push(event.about(&plan, (before, after)));
         Ok(true)
     }
 
@@ -276,14 +269,6 @@ impl Session {
         let window = self.projection.window()?;
         let tokens = self.setup.calibration.tokens(&window.measures().total());
         Ok((tokens, window.messages().len()))
-    }
-}
-
-fn kind(does: Does) -> EventKind {
-    match does {
-        Does::Trim => EventKind::Trimmed,
-        Does::Compact => EventKind::Compacted,
-        Does::Drop => EventKind::Dropped,
     }
 }
 

@@ -52,23 +52,16 @@ impl Session {
 
     /// Compacts because somebody asked for it; none if there is nothing that it could replace.
     pub fn compact(&mut self, by_hand: &ByHand) -> Result<Option<Pending>, SessionError> {
-        let wishes = by_hand.instructions.trim();
+        let wishes = Some(by_hand.instructions.trim()).filter(|wishes| !wishes.is_empty());
         let asked = Asked {
-            reason: Reason::ByHand,
-            instructions: (!wishes.is_empty())
-                .then(|| wishes.to_owned())
-                .into_iter()
-                .collect(),
+            instructions: wishes.into_iter().map(str::to_owned).collect(),
             keep_turns: by_hand.keep_turns,
-            excess: 0,
+            ..Asked::default()
         };
         let pending = self.draft(&asked)?;
         if pending.is_none() {
-            let note = Some("there is nothing to replace".to_owned());
-            self.tell_of_nothing(Reason::ByHand, |event| Event {
-                note: note.clone(),
-                ..event
-            })?;
+            let note = "there is nothing to replace".to_owned();
+            self.tell_of_nothing(Event::new(EventKind::NoOp, asked.reason).noting(note))?;
         }
         Ok(pending)
     }
@@ -78,30 +71,28 @@ impl Session {
     pub fn finish(&mut self, pending: Pending) -> Result<bool, SessionError> {
         // Outputs that are shown shorter since stand where they stood.
         if pending.journal < self.rearranged {
-            let mut event = Event::new(EventKind::Stale, Reason::Nothing);
-            event.note = Some("another plan was carried out meanwhile".to_owned());
-            self.events.push(event);
+            let note = "another plan was carried out meanwhile".to_owned();
+            let event = Event::new(EventKind::Stale, Reason::Nothing);
+            self.events.push(event.noting(note));
             return Ok(false);
         }
         let usage = used(&pending.answers);
-        let cost = usage.and_then(|usage| {
-            let prices = self.setup.prices.as_ref()?;
-            Some(prices.cost(&usage).dollars())
-        });
-        let about = |mut event: Event| {
-            event.usage = usage;
-            event.cost = cost;
-            event
+        let prices = self.setup.prices.as_ref();
+        let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
+        let event = Event {
+            usage,
+            cost: cost.map(|cost| cost.dollars()),
+            ..Event::new(EventKind::Trimmed, Reason::Nothing)
         };
         match pending.wants {
             Wants::ToolSummaries(archived) => {
                 let plan = archived.with_summaries(&texts(&pending.answers));
                 // What a model wrote may be longer than what it is about.
                 let plan = self.gain(plan.clone())?.map_or(archived.plan, |_| plan);
-                self.carry_out(plan, EventKind::Trimmed, about)
+                self.carry_out(plan, event)
             }
             Wants::Compaction(draft, requests) => {
-                self.finish_compaction(&draft, &requests, &pending.answers, about)
+                self.finish_compaction(&draft, &requests, &pending.answers, event)
             }
         }
     }
@@ -111,7 +102,7 @@ impl Session {
         draft: &Draft,
         requests: &Requests,
         answers: &[Answered],
-        about: impl Fn(Event) -> Event,
+        event: Event,
     ) -> Result<bool, SessionError> {
         let text = requests.result(&texts(answers));
         let answer = text.as_deref().map(|text| (text, ending(answers)));
@@ -121,23 +112,21 @@ impl Session {
         });
         let finished = draft.finish(answer);
         let refused = finished.refusal.map(|refusal| refusal.to_string());
-        let (by_model, coverage) = (finished.by_model, finished.coverage);
-        let about = |event: Event| Event {
-            by_model,
-            coverage,
-            note: refused.clone().or(failed.clone()),
-            ..about(event)
+        let mut event = Event {
+            kind: EventKind::Compacted,
+            reason: finished.plan.reason.clone(),
+            by_model: finished.by_model,
+            coverage: finished.coverage,
+            note: refused.or(failed),
+            ..event
         };
         let judged = self.judged_by();
         let done = if draft.is_forced() || self.is_worth_it(&finished.plan)? {
-            self.carry_out(finished.plan, EventKind::Compacted, about)?
+            self.carry_out(finished.plan, event)?
         } else {
-            let why = || Some("it would save next to nothing".to_owned());
-            self.tell_of_nothing(finished.plan.reason, |event| {
-                let event = about(event);
-                let note = event.note.clone().or_else(why);
-                Event { note, ..event }
-            })?;
+            let why = || "it would save next to nothing".to_owned();
+            event.note.get_or_insert_with(why);
+            self.tell_of_nothing(event)?;
             false
         };
         self.in_vain = (!done).then(|| draft.replaced_tokens());
@@ -195,13 +184,13 @@ impl Session {
         self.projection.judge(enough);
         self.changed = false;
         if !enough && self.is_suspended() {
-            let mut event = Event::new(EventKind::Suspended, Reason::Nothing);
-            event.note = Some(format!(
+            let note = format!(
                 "{} compactions in a row freed less than {} % of the window: none is made \
                  by itself until something changes",
                 thrash.passes, thrash.gain_percent
-            ));
-            self.events.push(event);
+            );
+            let event = Event::new(EventKind::Suspended, Reason::Nothing);
+            self.events.push(event.noting(note));
         }
         Ok(())
     }
@@ -225,12 +214,12 @@ impl Session {
         if !planner::should_warn(&self.setup.policy.compaction.thrash, compactions) {
             return;
         }
-        let mut event = Event::new(EventKind::Warning, Reason::Nothing);
-        event.note = Some(format!(
+        let note = format!(
             "this conversation was compacted {compactions} times; details fade with every \
              summary of a summary\nhint: begin a new session for a new task"
-        ));
-        self.events.push(event);
+        );
+        let event = Event::new(EventKind::Warning, Reason::Nothing);
+        self.events.push(event.noting(note));
     }
 
     fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {

@@ -259,9 +259,9 @@ impl Session {
             let place = (tool, &*output);
             let file = SpillFile::write(&*self.store, &self.id, &self.views, place)?;
             if let Some(SpillFile::Failed(why)) = &file {
-                let mut event = Event::new(EventKind::Warning, Reason::Admission);
-                event.note = Some(format!("an output has no file of its own: {why}"));
-                self.events.push(event);
+                let note = format!("an output has no file of its own: {why}");
+                let event = Event::new(EventKind::Warning, Reason::Admission);
+                self.events.push(event.noting(note));
             }
             let repeats = Some(&mut self.repeats).filter(|_| self.views.repeats());
             let arriving = Arriving {
