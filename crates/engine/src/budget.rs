@@ -169,6 +169,12 @@ pub fn effective_limit(
     from_window.or(configured)
 }
 
+/// So many percent of `whole`.
+pub fn percent(whole: u64, percent: u64) -> u64 {
+    let share = u128::from(whole) * u128::from(percent) / 100;
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
 /// How much of the newest messages to keep: what is asked for, at most half the limit.
 pub fn effective_keep(keep: u64, limit: Option<u64>) -> u64 {
     limit.map_or(keep, |limit| keep.min(limit / 2))

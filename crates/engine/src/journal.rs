@@ -183,6 +183,8 @@ impl Journal {
             })
             .collect();
         // Parts are always found in messages that are as they came.
-        Changes::of(self.plans()).applied(&came, log).unwrap_or(came)
+        Changes::of(self.plans())
+            .applied(&came, log)
+            .unwrap_or(came)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Everything here is a pure function of values: no I/O, no clock, no randomness, no async.
 
+pub mod admission;
 pub mod budget;
 pub mod compaction;
 pub mod facts;
@@ -13,7 +14,6 @@ pub mod plan;
 pub mod planner;
 pub mod policy;
 pub mod removal;
-pub mod steady;
 pub mod trigger;
 pub mod verify;
 pub mod view;

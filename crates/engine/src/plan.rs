@@ -177,6 +177,20 @@ impl Plan {
         self.edits.iter().any(hides)
     }
 
+    /// True if what it shows or puts in names a ref that the model can ask for.
+    pub fn shows_a_ref(&self) -> bool {
+        let names = |text: &str| self.refs.iter().any(|stored| text.contains(stored.id()));
+        self.edits.iter().any(|edit| match edit {
+            Edit::Show { output, .. } => {
+                let stored = output.stored.as_ref();
+                stored.is_some_and(|stored| output.text().contains(stored.id()))
+            }
+            Edit::ShowAsText { text, .. } => text.contains("ref_id") || names(text),
+            Edit::Insert { message, .. } => names(&message.text()),
+            _ => false,
+        })
+    }
+
     /// True if it may be taken back: everything but the views that outputs came in with, and
     /// what is no longer valid.
     pub fn can_be_undone(&self) -> bool {

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use trimtab::engine::normalise::Options;
 use trimtab::engine::plan::Reason;
-use trimtab::engine::planner::{self, Asked, Now, State};
+use trimtab::engine::planner::{self, Asked, Conditions, Conversation, Rates};
 use trimtab::engine::policy::Policy;
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
@@ -51,29 +51,35 @@ fn main() {
 
 fn plan(projection: &Projection, policy: &Policy) -> usize {
     let tokens = |measure: &Measure| measure.tokens();
-    let now = Now {
+    let conditions = Conditions {
         window: Some(1_000_000),
         max_output: Some(8_000),
         bytes: None,
         tools: 0,
-        opening: 1,
+        first_ref: 0,
         usage: None,
         tokens: &tokens,
+        cold: false,
+        rates: Rates::default(),
+        cliffs: &[],
     };
-    let state = State {
+    let conversation = Conversation {
         log: projection.log(),
         slots: projection.slots(),
         projection,
         window: projection.built(),
         sent: projection.log().len(),
         compacted_at: None,
+        archive_from: 0,
+        opening: 1,
         dialect: Dialect::Chat,
     };
     let asked = Asked {
         reason: Reason::ByHand,
         ..Asked::default()
     };
-    let draft = planner::draft(&state, policy, &now, &asked).expect("something to replace");
+    let draft = planner::draft(&conversation, policy, &conditions, &asked);
+    let draft = draft.expect("something to replace");
     draft.finish(None).plan.edits.len()
 }
 

@@ -21,11 +21,21 @@ fn main() {
     let quick = std::env::var_os("TRIMTAB_QUICK").is_some();
     let chosen: Vec<String> = std::env::args().skip(1).collect();
     let is_chosen = |name: &str| {
-        let mut names = chosen.iter().filter(|name| !name.starts_with('-')).peekable();
+        let mut names = chosen
+            .iter()
+            .filter(|name| !name.starts_with('-'))
+            .peekable();
         names.peek().is_none() || names.any(|chosen| chosen == name)
     };
-    let dialects = if quick { &Dialect::ALL[..1] } else { &Dialect::ALL[..] };
-    for preset in PRESETS.iter().filter(|preset| preset.fit() && is_chosen(preset.name)) {
+    let dialects = if quick {
+        &Dialect::ALL[..1]
+    } else {
+        &Dialect::ALL[..]
+    };
+    for preset in PRESETS
+        .iter()
+        .filter(|preset| preset.fit() && is_chosen(preset.name))
+    {
         for room in Room::ALL {
             for dialect in dialects {
                 compare(preset.name, room, *dialect, quick);
@@ -49,7 +59,11 @@ fn compare(preset: &'static str, room: Room, dialect: Dialect, quick: bool) {
     }
     rounds.run();
     let mut messages = Comparison::new(title("by messages"), calls);
-    let sizes: &[usize] = if quick { &[500, 5_000] } else { &[500, 5_000, 50_000] };
+    let sizes: &[usize] = if quick {
+        &[500, 5_000]
+    } else {
+        &[500, 5_000, 50_000]
+    };
     for at in sizes {
         let mut talk = talk().with_messages(*at);
         messages = messages.candidate(format!("at {at} messages"), move || talk.call());

@@ -53,7 +53,7 @@
 //! Without the feature `folder`, which is on by default, there is the store in memory only, and
 //! neither `SQLite` nor zstd is compiled.
 
-pub mod admission;
+mod admission;
 pub mod config;
 pub mod network;
 pub mod provider;

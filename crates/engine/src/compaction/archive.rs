@@ -41,20 +41,21 @@ pub enum ToolSummaries {
 /// cutoff is 0. A message goes when all the outputs in it would.
 pub fn excess<M: Borrow<Message>>(messages: &[M], cutoff: usize) -> Vec<usize> {
     let index = OutputIndex::of(messages);
-    excess_in(&WindowOutputs::indexed(messages, &index), cutoff)
+    excess_in(&WindowOutputs::indexed(messages, &index), cutoff, 0)
 }
 
-/// What [`excess`] gives for all messages of a window.
+/// What [`excess`] gives for all messages of a window, without those before number `from`.
 pub fn excess_in<M: Borrow<Message>>(
     outputs: &WindowOutputs<'_, M>,
     cutoff: usize,
+    from: usize,
 ) -> Vec<usize> {
     if cutoff == 0 {
         return Vec::new();
     }
-    let mut left = outputs.count().saturating_sub(cutoff);
+    let mut left = outputs.count_from(from).saturating_sub(cutoff);
     let mut archived = Vec::new();
-    let places: Vec<Place> = outputs.places().take(left + 1).collect();
+    let places: Vec<Place> = outputs.places_from(from).take(left + 1).collect();
     for of_message in places.chunk_by(|one, other| one.message == other.message) {
         let Some(rest) = left.checked_sub(of_message.len()).filter(|_| left > 0) else {
             break;

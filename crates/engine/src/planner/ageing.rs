@@ -1,9 +1,11 @@
-//! Old outputs: placeholders, prefixes, archives.
+//! Old outputs: when they are shortened, and how.
 
 use trimtab_model::Output;
 
-use super::{Now, State, plan};
+use super::rewrite::rewrite;
+use super::{Conditions, Conversation, Step, plan};
 use crate::compaction::archive::{self, ToolSummaries};
+use crate::compaction::chunks::SummaryRequest;
 use crate::normalise::{Slot, Source};
 use crate::observation::show;
 use crate::plan::{Edit, Plan, Reason};
@@ -12,81 +14,128 @@ use crate::view::policy::Views;
 use crate::view::retention::{Retention, retain_in};
 use crate::view::{Change, Prefix};
 
-/// What is to be done about old outputs.
-#[derive(Clone, Debug)]
-pub struct Aged {
-    /// The plan. Where outputs are archived, excerpts stand for them.
-    pub plan: Plan,
-    /// One line for the person who watches.
-    pub note: Option<String>,
-    /// The outputs that were archived, for a model to summarise; empty if nobody asks for it.
-    pub to_summarise: Vec<Output>,
+/// How long the summary of one output may be, in tokens: 1,200 characters and some air.
+const TOOL_SUMMARY_TOKENS: u64 = 600;
+
+/// A way to shorten old outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgeingWay {
+    /// All at once, at a switch point (ours).
+    Rewrite,
+    /// Placeholders above a budget (design `refs`).
+    Placeholders,
+    /// Prefixes above a budget (design `retention`).
+    Prefixes,
+    /// Archived above a number (design `archive`).
+    Archive,
 }
 
-impl Aged {
-    fn new(plan: Plan) -> Self {
-        Self {
-            plan,
-            note: None,
-            to_summarise: Vec::new(),
-        }
+/// Outputs that are archived, for a model to summarise. Excerpts stand for them in the plan.
+#[derive(Clone, Debug)]
+pub struct Archived {
+    /// The plan.
+    pub plan: Plan,
+    outputs: Vec<Output>,
+}
+
+impl Archived {
+    /// What to ask a model about the output at an index; none if there is no such output.
+    pub fn request(&self, index: usize) -> Option<SummaryRequest> {
+        let output = self.outputs.get(index)?;
+        Some(archive::summary_request(output, TOOL_SUMMARY_TOKENS))
     }
 
-    /// The same plan with what a model wrote of each archived output instead of its excerpt;
-    /// none where it wrote nothing usable.
-    #[must_use]
-    pub fn with_summaries(mut self, written: &[Option<String>]) -> Self {
-        let outputs = std::mem::take(&mut self.to_summarise);
-        let mut summaries = outputs.iter().zip(written);
-        for edit in &mut self.plan.edits {
-            let Edit::Insert { message, .. } = edit else {
-                continue;
-            };
-            if let Some((output, written)) = summaries.next() {
-                *message = archive::tool_summary(output, written.as_deref()).into();
+    /// The plan with what a model wrote of each output instead of its excerpt; none where it
+    /// wrote nothing usable.
+    pub fn with_summaries(&self, written: &[Option<&str>]) -> Plan {
+        let mut plan = self.plan.clone();
+        let mut summaries = self.outputs.iter().zip(written);
+        for edit in &mut plan.edits {
+            if let Edit::Insert { message, .. } = edit
+                && let Some((output, written)) = summaries.next()
+            {
+                *message = archive::tool_summary(output, *written).into();
             }
         }
-        self
+        plan
     }
 }
 
-/// What `policy` does about old outputs at this moment; none if there is nothing to do.
-pub fn age(state: &State<'_>, policy: &Policy, now: &Now<'_>, moment: Moment) -> Option<Aged> {
-    let aged = match moment {
-        Moment::BeforeCall => placeholders(state, policy, now).or_else(|| archived(state, policy)),
-        Moment::AfterAnswer | Moment::BeforeFinal => prefixes(state, policy, now),
-        Moment::AfterOutputs => archived(state, policy),
-        Moment::AfterTurn | Moment::ByHand => None,
-    };
-    aged.filter(|aged| !aged.plan.is_empty())
+/// The ways that are tried at a moment, one after the other. The policy says which of them do
+/// something.
+pub fn ageing_ways(moment: Moment) -> &'static [AgeingWay] {
+    use AgeingWay::{Archive, Placeholders, Prefixes, Rewrite};
+    match moment {
+        Moment::BeforeCall => &[Rewrite, Placeholders, Archive],
+        Moment::AfterAnswer | Moment::BeforeFinal => &[Prefixes],
+        Moment::AfterOutputs => &[Archive],
+        Moment::AfterTurn | Moment::ByHand => &[],
+    }
 }
 
-fn placeholders(state: &State<'_>, policy: &Policy, now: &Now<'_>) -> Option<Aged> {
+/// What `policy` does about old outputs in this way; none if there is nothing to do.
+pub fn age(
+    conversation: &Conversation<'_>,
+    policy: &Policy,
+    conditions: &Conditions<'_>,
+    way: AgeingWay,
+) -> Option<Step> {
+    match way {
+        AgeingWay::Rewrite => {
+            let draft = rewrite(conversation, policy, conditions)?;
+            Some(Step::Draft(Box::new(draft)))
+        }
+        AgeingWay::Placeholders => placeholders(conversation, policy, conditions),
+        AgeingWay::Prefixes => prefixes(conversation, policy, conditions),
+        AgeingWay::Archive => archived(conversation, policy),
+    }
+}
+
+/// Old outputs are shown as `changes` say.
+fn shortened(
+    conversation: &Conversation<'_>,
+    policy: &Policy,
+    changes: Vec<Change>,
+    note: Option<String>,
+) -> Option<Step> {
+    let edits = shows(conversation.slots, changes);
+    let bound = policy.compaction.bound_reasoning;
+    let plan = plan(
+        Reason::OutputsOverBudget,
+        edits,
+        conversation.slots,
+        &[],
+        bound,
+    );
+    (!plan.is_empty()).then_some(Step::Plan(plan, note))
+}
+
+fn placeholders(
+    conversation: &Conversation<'_>,
+    policy: &Policy,
+    conditions: &Conditions<'_>,
+) -> Option<Step> {
     let placeholder = &policy.ageing.placeholder;
     if !placeholder.enabled {
         return None;
     }
-    let budget = placeholder.budget.resolve(now.window);
-    let log = state.window.measures().log;
+    let budget = placeholder.budget.resolve(conditions.window);
+    let log = conversation.window.measures().log;
     // No output can be over a budget that the whole log is within.
     if u64::from(log.sizes().text.bytes).div_ceil(4) <= budget {
         return None;
     }
     let protect = protected(policy);
-    let outputs = state.projection.outputs();
+    let outputs = conversation.projection.outputs();
     let changes = outputs.over_budget(budget, |tool| protect.protects(tool));
-    let edits = shows(state.slots, changes);
-    let bound = policy.compaction.bound_reasoning;
-    Some(Aged::new(plan(
-        Reason::OutputsOverBudget,
-        edits,
-        state.slots,
-        &[],
-        bound,
-    )))
+    shortened(conversation, policy, changes, None)
 }
 
-fn prefixes(state: &State<'_>, policy: &Policy, now: &Now<'_>) -> Option<Aged> {
+fn prefixes(
+    conversation: &Conversation<'_>,
+    policy: &Policy,
+    conditions: &Conditions<'_>,
+) -> Option<Step> {
     let prefix = &policy.ageing.prefix;
     if !prefix.enabled {
         return None;
@@ -97,27 +146,28 @@ fn prefixes(state: &State<'_>, policy: &Policy, now: &Now<'_>) -> Option<Aged> {
             chars: prefix.chars,
         },
     };
-    let (usage, _) = now.usage?;
-    let retained = retain_in(&state.projection.outputs(), &retention, usage.prompt());
-    let edits = shows(state.slots, retained.changes);
-    let reason = Reason::OutputsOverBudget;
-    let bound = policy.compaction.bound_reasoning;
-    Some(Aged {
-        note: retained.note,
-        ..Aged::new(plan(reason, edits, state.slots, &[], bound))
-    })
+    let (usage, _) = conditions.usage?;
+    let retained = retain_in(
+        &conversation.projection.outputs(),
+        &retention,
+        usage.prompt(),
+    );
+    shortened(conversation, policy, retained.changes, retained.note)
 }
 
-fn archived(state: &State<'_>, policy: &Policy) -> Option<Aged> {
+fn archived(conversation: &Conversation<'_>, policy: &Policy) -> Option<Step> {
     let archiving = &policy.ageing.archive;
     if !archiving.enabled || archiving.summaries == ToolSummaries::Off {
         return None;
     }
-    let over = archive::excess_in(&state.projection.outputs(), archiving.cutoff);
+    let before = |slot: &Slot| slot.source.position() < conversation.archive_from;
+    let from = conversation.slots.partition_point(before);
+    let outputs = conversation.projection.outputs();
+    let over = archive::excess_in(&outputs, archiving.cutoff, from);
     let protect = protected(policy);
     let over: Vec<&Slot> = over
         .iter()
-        .filter_map(|at| state.slots.get(*at))
+        .filter_map(|at| conversation.slots.get(*at))
         .filter(|slot| {
             let named = |output: &Output| output.tool.as_deref().map(|tool| protect.protects(tool));
             !slot
@@ -137,21 +187,16 @@ fn archived(state: &State<'_>, policy: &Policy) -> Option<Aged> {
     let mut edits = archive::archive(&positions);
     for output in &outputs {
         let summary = archive::tool_summary(output, None);
-        edits.push(archive::at_the_end(summary, state.log.len()));
+        edits.push(archive::at_the_end(summary, conversation.log.len()));
     }
     let bound = policy.compaction.bound_reasoning;
-    let mut aged = Aged::new(plan(
-        Reason::OutputsOverBudget,
-        edits,
-        state.slots,
-        &[],
-        bound,
-    ));
-    aged.plan.refs = outputs.iter().filter_map(|o| o.stored.clone()).collect();
+    let reason = Reason::OutputsOverBudget;
+    let mut plan = plan(reason, edits, conversation.slots, &[], bound);
+    plan.refs = outputs.iter().filter_map(|o| o.stored.clone()).collect();
     if archiving.summaries == ToolSummaries::Llm {
-        aged.to_summarise = outputs;
+        return Some(Step::ToolSummaries(Box::new(Archived { plan, outputs })));
     }
-    Some(aged)
+    Some(Step::Plan(plan, None))
 }
 
 /// The views of a policy, for the tools that they protect.

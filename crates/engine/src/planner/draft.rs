@@ -6,32 +6,24 @@ use std::sync::Arc;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Kind, Message, Ref};
 
+use super::rewrite::{Contents, Rewritten};
 use super::rungs::said_before;
 use super::survivors::{Survivors, survivors};
-use super::{Now, State, plan};
+use super::{Conditions, Conversation, plan};
 use crate::compaction::answer::{Answer, Ending, Refusal, judge};
 use crate::compaction::audit::{self, Coverage};
 use crate::compaction::chunks::{self, Requests, Summariser, SummaryRequest};
-use crate::compaction::rebuild::{Replacement, rebuild};
+use crate::compaction::rebuild::{Placement, Replacement, rebuild};
 use crate::compaction::room::Room;
 use crate::compaction::{archive, fallback};
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::{Form, Policy};
-use crate::trigger::{Trigger, WindowUnknown};
 use crate::view::placeholder::read_call;
 
-/// The condition that says it is time to compact, if one does. An error if nobody can tell,
-/// because the model's window is not known.
-pub fn time_to_compact(
-    state: &State<'_>,
-    policy: &Policy,
-    now: &Now<'_>,
-) -> Result<Option<Trigger>, WindowUnknown> {
-    let situation = now.situation(state, policy);
-    let triggers = policy.compaction.triggers();
-    triggers.check(&situation)?;
-    Ok(triggers.fired(&situation))
-}
+/// Where a block goes that says itself what it is.
+const AS_IT_IS: Placement = Placement::Message {
+    prefix: String::new(),
+};
 
 /// Our estimate of what was measured, in tokens.
 pub type Tokens<'t> = &'t dyn Fn(&Measure) -> u64;
@@ -70,6 +62,8 @@ pub struct Draft {
     length: usize,
     window: Option<u64>,
     stored: Option<Ref>,
+    /// What else it changes, where it is a rewrite: then no summary is asked for.
+    rewritten: Option<Rewritten>,
 }
 
 /// What a compaction comes to.
@@ -95,22 +89,58 @@ struct Written {
 
 /// The compaction of this window under `policy`; none if there is nothing that it could
 /// replace, or if nothing came since the last one.
-pub fn draft(state: &State<'_>, policy: &Policy, now: &Now<'_>, asked: &Asked) -> Option<Draft> {
-    let again = state.compacted_at == Some(state.log.len()) && asked.excess == 0;
+pub fn draft(
+    conversation: &Conversation<'_>,
+    policy: &Policy,
+    conditions: &Conditions<'_>,
+    asked: &Asked,
+) -> Option<Draft> {
+    let length = conversation.log.len();
+    let again = conversation.compacted_at == Some(length) && asked.excess == 0;
     if !policy.compaction.enabled || again {
         return None;
     }
     Some(Draft {
         policy: policy.clone(),
         asked: asked.clone(),
-        survivors: survivors(state, policy, now, asked)?,
-        length: state.log.len(),
-        window: now.window,
+        survivors: survivors(conversation, policy, conditions, asked)?,
+        length,
+        window: conditions.window,
         stored: None,
+        rewritten: None,
     })
 }
 
 impl Draft {
+    /// A rewrite: what survives, and what else it changes.
+    pub(super) fn of_rewrite(
+        conversation: &Conversation<'_>,
+        policy: &Policy,
+        reason: Reason,
+        survivors: Survivors,
+        rewritten: Rewritten,
+    ) -> Self {
+        Self {
+            policy: policy.clone(),
+            asked: Asked {
+                reason,
+                ..Asked::default()
+            },
+            survivors,
+            length: conversation.log.len(),
+            window: None,
+            stored: None,
+            rewritten: Some(rewritten),
+        }
+    }
+
+    /// What it costs and saves, in words, where that was calculated.
+    pub fn note(&self) -> Option<String> {
+        self.rewritten
+            .as_ref()
+            .map(|rewritten| rewritten.account.to_string())
+    }
+
     /// The messages that the summary will stand for.
     pub fn replaced(&self) -> impl Iterator<Item = &Arc<Message>> {
         let slots = &self.survivors.slots;
@@ -198,7 +228,9 @@ impl Draft {
             None => (None, None),
         };
         let by_model = answer.is_some();
-        let written = if self.survivors.summary {
+        let written = if let Some(rewritten) = &self.rewritten {
+            self.block(rewritten)
+        } else if self.survivors.summary {
             answer.map_or_else(|| self.without_model(), |answer| self.audited(answer))
         } else {
             Written::default()
@@ -264,6 +296,19 @@ impl Draft {
         written
     }
 
+    /// The block of facts of a rewrite.
+    fn block(&self, rewritten: &Rewritten) -> Written {
+        let text = |block: &Contents| block.text(self.stored.as_ref());
+        let summary = rewritten.block.as_ref().map(text).unwrap_or_default();
+        Written {
+            replacement: Replacement {
+                summary,
+                ..Replacement::default()
+            },
+            ..Written::default()
+        }
+    }
+
     /// The summary that needs no model.
     fn without_model(&self) -> Written {
         let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
@@ -312,8 +357,15 @@ impl Draft {
             ..
         } = &self.survivors;
         let compaction = &self.policy.compaction;
-        let mut edits = rebuild(slots, kept, replacement, &compaction.placement);
-        edits.extend(self.digest());
+        let mut edits = match &self.rewritten {
+            None => rebuild(slots, kept, replacement, &compaction.placement),
+            Some(_) if replaced.is_empty() => Vec::new(),
+            Some(_) => rebuild(slots, kept, replacement, &AS_IT_IS),
+        };
+        match &self.rewritten {
+            None => edits.extend(self.digest()),
+            Some(rewritten) => edits.extend(rewritten.edits.iter().cloned()),
+        }
         let reason = self.asked.reason.clone();
         let mut plan = plan(reason, edits, slots, replaced, compaction.bound_reasoning);
         plan.refs.extend(self.stored.clone());

@@ -4,7 +4,7 @@ use trimtab_model::{Media, Output, Part};
 
 use super::ageing::position;
 use super::survivors::must_stay;
-use super::{Now, State};
+use super::{Conditions, Conversation};
 use crate::plan::Edit;
 
 /// A part with media in it, which is to be shown as text.
@@ -25,14 +25,17 @@ enum Shown {
 
 /// The oldest media, as many as it takes to get below the limit by bytes; never those that the
 /// next answer is about.
-pub fn media_to_shed(state: &State<'_>, now: &Now<'_>) -> Vec<MediaPlace> {
-    let Some(mut over) = now.excess_bytes(state.window) else {
+pub(super) fn media_to_shed(
+    conversation: &Conversation<'_>,
+    conditions: &Conditions<'_>,
+) -> Vec<MediaPlace> {
+    let Some(mut over) = conditions.excess_bytes(conversation.window) else {
         return Vec::new();
     };
     // Of the task the words stay.
-    let must = must_stay(state.slots, 0);
+    let must = must_stay(conversation.slots, 0);
     let mut places = Vec::new();
-    for (at, slot) in state.slots.iter().enumerate() {
+    for (at, slot) in conversation.slots.iter().enumerate() {
         let Some(message) = position(slot).filter(|_| !must.contains(&at)) else {
             continue;
         };

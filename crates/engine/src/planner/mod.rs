@@ -1,32 +1,74 @@
-//! Planning: what to do before a call, as a pure function of values.
+//! Planning: what to do before a call, as pure functions of values.
 //!
-//! [`State`] is the conversation as it stands, [`Now`] is what is known beside it, a
-//! [`Policy`](crate::policy::Policy) says what is wanted. Out comes nothing, a [`Plan`], or a
-//! [`Draft`]: a plan that would be better with a summary, together with the request for it and
-//! with what to do when there is no answer.
+//! [`Conversation`] is the conversation as it stands, [`Conditions`] is what is known beside it,
+//! a [`Policy`](crate::policy::Policy) says what is wanted. Out comes nothing or a [`Step`]: a
+//! plan, or a [`Draft`] of one, which says what has to be stored, and perhaps summarised, before
+//! it can be carried out.
 //!
-//! - [`age`] decides about old outputs;
+//! - [`age`] decides about old outputs, at the moments that [`ageing_ways`] lists;
 //! - [`time_to_compact`] asks the triggers, [`draft`](draft()) says what a compaction would be;
-//! - [`rung`] is one step of the ladder that makes a window fit.
+//! - [`Ladder`] makes a window fit, step by step, before a call and after an overflow.
+//!
+//! How an output is shown when it comes in is decided in [`admission`](crate::admission).
 
 mod ageing;
+mod conditions;
 mod draft;
+mod ladder;
 mod media;
-mod now;
+mod overflow;
+mod rewrite;
 mod rungs;
 mod survivors;
+mod timing;
 
-pub use ageing::{Aged, age};
-pub use draft::{Asked, Draft, Finished, Tokens, draft, time_to_compact};
-pub use media::{MediaPlace, media_to_shed};
-pub use now::{Now, State, enough};
-pub use rungs::{Need, Step, rung};
+pub use ageing::{AgeingWay, Archived, age, ageing_ways};
+pub use conditions::{Conditions, Conversation, conservative_tokens};
+pub use draft::{Asked, Draft, Finished, Tokens, draft};
+pub use ladder::{Ladder, Misfit, Next};
+pub use media::MediaPlace;
+pub use overflow::Overflow;
+pub use rewrite::{Account, Cliff, Rates, Switch};
+pub use timing::{
+    gained_enough, is_suspended, is_worth_it, should_warn, time_to_compact, was_in_vain,
+};
 
 use trimtab_model::{Kind, Message, Part, Ref, Role, work};
 
 use crate::normalise::{Slot, Source};
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::BoundReasoning;
+
+/// Something to do about a window.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Carry out this plan, with a line for the person who watches.
+    Plan(Plan, Option<String>),
+    /// Store what this replaces, then finish it.
+    Draft(Box<Draft>),
+    /// Ask a model for a few words on each of these outputs.
+    ToolSummaries(Box<Archived>),
+    /// Store these media where they are not stored, then show them as text.
+    Media(Vec<MediaPlace>),
+    /// Reserve no more than this for the answer.
+    LowerAnswer(u64),
+}
+
+impl Step {
+    /// The position behind the last output that it archives; none if it archives none.
+    pub fn archived_before(&self) -> Option<usize> {
+        let edits = match self {
+            Self::Plan(plan, _) => &plan.edits,
+            Self::ToolSummaries(archived) => &archived.plan.edits,
+            Self::Draft(_) | Self::Media(_) | Self::LowerAnswer(_) => return None,
+        };
+        let archived = edits.iter().filter_map(|edit| match edit {
+            Edit::Archive { message } => Some(message + 1),
+            _ => None,
+        });
+        archived.max()
+    }
+}
 
 /// A plan of `edits`, which take out the slots at `gone`: it names every ref among them, and
 /// leaves out reasoning that a provider would refuse behind a change.

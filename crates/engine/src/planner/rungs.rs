@@ -1,4 +1,4 @@
-//! The ladder that makes a window fit: one step at a time, each of which must shrink it.
+//! The ways to make a window smaller: the rungs of the ladder.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,14 +8,14 @@ use trimtab_model::{Kind, Message, Output, Part, Role};
 use super::ageing::{position, shows};
 use super::draft::{Asked, draft};
 use super::survivors::{must_stay, task};
-use super::{Now, State, is_ours, plan};
+use super::{Conditions, Conversation, Step, is_ours, plan};
 use crate::budget::level;
 use crate::compaction::keep::Kept;
 use crate::compaction::rebuild::{Placement, Replacement, rebuild};
 use crate::compaction::recovery::{Rung, half_of_turns, with_note};
 use crate::normalise::Slot;
 use crate::observation::{outputs_of, show};
-use crate::plan::{Edit, Plan, Reason};
+use crate::plan::{Edit, Reason};
 use crate::policy::Policy;
 use crate::removal::Groups;
 use crate::view::policy::Views;
@@ -26,74 +26,47 @@ const LEAST_VIEW: usize = 400;
 /// What a byte of a shorter view is worth less than a byte before: its marker and its gaps.
 const MARKER: usize = 200;
 
-/// What a rung comes to.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// A plan.
-    Plan(Plan),
-    /// A smaller reserve for the answer.
-    LowerAnswer(u64),
-}
-
-/// What a rung is to achieve.
-#[derive(Clone, Debug)]
-pub struct Need {
-    /// How many tokens have to go.
-    pub excess: u64,
-    /// Why.
-    pub reason: Reason,
-    /// What is reserved for the answer now.
-    pub answer: u64,
-}
-
-/// One step of the ladder that frees the tokens that have to go, or as many as it can; none
-/// if it cannot do anything.
-pub fn rung(
-    state: &State<'_>,
+/// One step that frees `excess` tokens, or as many as it can; none if it cannot do anything.
+pub(super) fn rung(
+    conversation: &Conversation<'_>,
     policy: &Policy,
-    now: &Now<'_>,
+    conditions: &Conditions<'_>,
     rung: Rung,
-    need: &Need,
+    excess: u64,
+    reason: &Reason,
 ) -> Option<Step> {
-    let Need {
-        excess,
-        reason,
-        answer,
-    } = need;
-    let (excess, answer) = (*excess, *answer);
-    let bound = policy.compaction.bound_reasoning;
-    let edits_of = |edits: Vec<Edit>, gone: &[usize]| {
-        let made = plan(reason.clone(), edits, state.slots, gone, bound);
-        (!made.is_empty()).then_some(Step::Plan(made))
-    };
-    match rung {
-        Rung::LowerAnswer => lower(answer, now.least_answer(), excess).map(Step::LowerAnswer),
-        Rung::ShortenNew => edits_of(shorten_new(state, excess), &[]),
-        Rung::Trim => edits_of(trim(state, policy, excess), &[]),
+    let opening = conversation.opening;
+    let (edits, gone) = match rung {
+        Rung::LowerAnswer => {
+            let lowered = lower(conditions.answer(), conditions.least_answer(), excess)?;
+            return Some(Step::LowerAnswer(lowered));
+        }
         Rung::Compact => {
             let asked = Asked {
                 reason: reason.clone(),
                 excess,
                 ..Asked::default()
             };
-            let finished = draft(state, policy, now, &asked)?.finish(None);
-            Some(Step::Plan(finished.plan))
+            let draft = draft(conversation, policy, conditions, &asked)?;
+            return Some(Step::Draft(Box::new(draft)));
         }
-        Rung::DropHalfOfTurns => {
-            let (edits, gone) = drop_half(state, policy, now.opening)?;
-            edits_of(edits, &gone)
-        }
+        Rung::ShortenNew => (shorten_new(conversation, excess), Vec::new()),
+        Rung::Trim => (trim(conversation, policy, excess), Vec::new()),
+        Rung::DropHalfOfTurns => drop_half(conversation, policy, opening)?,
         Rung::DropOldest => {
-            let gone = drop_oldest(state, policy, now.opening, excess);
-            let positions = gone.iter().filter_map(|at| state.slots.get(*at));
+            let gone = drop_oldest(conversation, policy, opening, excess);
+            let positions = gone.iter().filter_map(|at| conversation.slots.get(*at));
             let hide = |at: usize| Edit::Hide {
                 from: at,
                 to: at + 1,
             };
             let edits = positions.filter_map(position).map(hide).collect();
-            edits_of(edits, &gone)
+            (edits, gone)
         }
-    }
+    };
+    let bound = policy.compaction.bound_reasoning;
+    let plan = plan(reason.clone(), edits, conversation.slots, &gone, bound);
+    (!plan.is_empty()).then_some(Step::Plan(plan, None))
 }
 
 fn lower(answer: u64, least: u64, excess: u64) -> Option<u64> {
@@ -102,10 +75,10 @@ fn lower(answer: u64, least: u64, excess: u64) -> Option<u64> {
 }
 
 /// Outputs that nobody was sent yet, shown shorter: the longest first, all to one level.
-fn shorten_new(state: &State<'_>, excess: u64) -> Vec<Edit> {
+fn shorten_new(conversation: &Conversation<'_>, excess: u64) -> Vec<Edit> {
     let mut found: Vec<(&Slot, usize, Cow<'_, Output>, usize)> = Vec::new();
-    for slot in state.slots {
-        if position(slot).is_none_or(|at| at < state.sent) {
+    for slot in conversation.slots {
+        if position(slot).is_none_or(|at| at < conversation.sent) {
             continue;
         }
         for (part, output) in outputs_of(&slot.message).filter(|(_, output)| is_plain(output)) {
@@ -122,7 +95,7 @@ fn shorten_new(state: &State<'_>, excess: u64) -> Vec<Edit> {
     for (slot, part, shown, bytes) in found {
         if bytes > level {
             let at = slot.source.position();
-            let output = shorter(state, at, part, &shown, level);
+            let output = shorter(conversation, at, part, &shown, level);
             edits.push(show(&slot.message, at, part, output));
         }
     }
@@ -134,13 +107,22 @@ fn is_plain(output: &Output) -> bool {
 }
 
 /// The view of an output within `bytes`, cut from all of it.
-fn shorter(state: &State<'_>, at: usize, part: usize, shown: &Output, bytes: usize) -> Output {
-    let came = state.log.get(at).map(|message| outputs_of(message));
+fn shorter(
+    conversation: &Conversation<'_>,
+    at: usize,
+    part: usize,
+    shown: &Output,
+    bytes: usize,
+) -> Output {
+    let came = conversation.log.get(at).map(|message| outputs_of(message));
     let mut came = came.into_iter().flatten();
     let whole = came.find(|(place, came)| *place == part && is_plain(came));
     let text = whole.as_ref().map_or(shown, |(_, came)| came);
     let text = text.text().into_owned();
-    let shape = Shape::Structure(Structure { cap: bytes as u64 });
+    let shape = Shape::Structure(Structure {
+        cap: bytes as u64,
+        ..Structure::default()
+    });
     let given = Given {
         stored: shown.stored.as_ref(),
         ..Given::default()
@@ -154,42 +136,42 @@ fn shorter(state: &State<'_>, at: usize, part: usize, shown: &Output, bytes: usi
 }
 
 /// Old outputs as placeholders, oldest first, until `excess` is free.
-fn trim(state: &State<'_>, policy: &Policy, excess: u64) -> Vec<Edit> {
-    let outputs = state.projection.outputs();
+fn trim(conversation: &Conversation<'_>, policy: &Policy, excess: u64) -> Vec<Edit> {
+    let outputs = conversation.projection.outputs();
     let views = Views::new(&policy.views).unwrap_or_default();
     let budget = outputs.tokens().saturating_sub(excess);
     let changes = outputs.over_budget(budget, |tool| views.protects(tool));
-    shows(state.slots, changes)
+    shows(conversation.slots, changes)
 }
 
 /// The oldest half of the turns goes, and a note in the summary says so.
 fn drop_half(
-    state: &State<'_>,
+    conversation: &Conversation<'_>,
     policy: &Policy,
     opening: usize,
 ) -> Option<(Vec<Edit>, Vec<usize>)> {
-    let said: Vec<usize> = (0..state.slots.len())
-        .filter(|at| state.slots.get(*at).is_some_and(is_said))
+    let said: Vec<usize> = (0..conversation.slots.len())
+        .filter(|at| conversation.slots.get(*at).is_some_and(is_said))
         .collect();
     let messages: Vec<&Message> = said
         .iter()
-        .filter_map(|at| state.slots.get(*at))
+        .filter_map(|at| conversation.slots.get(*at))
         .map(|slot| &*slot.message)
         .collect();
     let cut = half_of_turns(&messages)?;
     let (gone, stays) = said.split_at_checked(cut)?;
-    let question = state
+    let question = conversation
         .slots
         .iter()
         .rposition(|slot| slot.message.is_real_user());
-    let before: BTreeSet<usize> = task(state.slots, opening)
+    let before: BTreeSet<usize> = task(conversation.slots, opening)
         .filter(|at| gone.contains(at))
         .collect();
     let question = question.filter(|at| gone.contains(at) && !before.contains(at));
     let kept = Kept {
         behind: question.into_iter().chain(stays.iter().copied()).collect(),
         before,
-        system_stays: state.system_stays(),
+        system_stays: conversation.system_stays(),
         ..Kept::default()
     };
     let gone: Vec<usize> = gone
@@ -201,11 +183,11 @@ fn drop_half(
         return None;
     }
     let replacement = Replacement {
-        retain: said_before(state.slots, Kind::Retain, ""),
-        summary: with_note(&previous_summary(state.slots, policy), gone.len()),
+        retain: said_before(conversation.slots, Kind::Retain, ""),
+        summary: with_note(&previous_summary(conversation.slots, policy), gone.len()),
     };
     let edits = rebuild(
-        state.slots,
+        conversation.slots,
         &kept,
         &replacement,
         &policy.compaction.placement,
@@ -237,12 +219,17 @@ pub(super) fn said_before(slots: &[Slot], kind: Kind, prefix: &str) -> String {
 
 /// The oldest messages with their counterparts, until `excess` tokens are free; never the
 /// task, the newest question or the newest round.
-fn drop_oldest(state: &State<'_>, policy: &Policy, opening: usize, excess: u64) -> Vec<usize> {
-    let must = must_stay(state.slots, opening);
-    let groups = Groups::of(state.slots);
+fn drop_oldest(
+    conversation: &Conversation<'_>,
+    policy: &Policy,
+    opening: usize,
+    excess: u64,
+) -> Vec<usize> {
+    let must = must_stay(conversation.slots, opening);
+    let groups = Groups::of(conversation.slots);
     let mut gone: BTreeSet<usize> = BTreeSet::new();
     let mut freed = 0u64;
-    for (at, slot) in state.slots.iter().enumerate() {
+    for (at, slot) in conversation.slots.iter().enumerate() {
         if freed >= excess && !gone.is_empty() {
             break;
         }
@@ -250,7 +237,7 @@ fn drop_oldest(state: &State<'_>, policy: &Policy, opening: usize, excess: u64) 
             continue;
         }
         for one in groups.together([at]) {
-            if let Some(slot) = state.slots.get(one)
+            if let Some(slot) = conversation.slots.get(one)
                 && gone.insert(one)
             {
                 freed = freed.saturating_add(policy.estimate.message(&slot.message));

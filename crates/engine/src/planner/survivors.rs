@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trimtab_model::{Kind, Message, Role, rounds};
 
 use super::draft::Asked;
-use super::{Now, State, is_ours, is_summary};
+use super::{Conditions, Conversation, is_ours, is_summary};
 use crate::budget::effective_keep;
 use crate::compaction::keep::{self, Keep, Kept, kept};
 use crate::normalise::{Slot, Source};
@@ -32,27 +32,27 @@ pub(super) struct Survivors {
 /// What of the window survives under `policy`; none if there is nothing to replace but what
 /// we put in ourselves.
 pub(super) fn survivors(
-    state: &State<'_>,
+    conversation: &Conversation<'_>,
     policy: &Policy,
-    now: &Now<'_>,
+    conditions: &Conditions<'_>,
     asked: &Asked,
 ) -> Option<Survivors> {
     let compaction = &policy.compaction;
-    let slots = marked(state.slots, &compaction.summary_prefixes);
+    let slots = marked(conversation.slots, &compaction.summary_prefixes);
     let strategy = strategy(compaction.strategy, &slots);
-    let rules = rules(compaction, strategy, now, asked.keep_turns);
+    let rules = rules(compaction, strategy, conditions, asked.keep_turns);
     let weigh = |message: &Message| policy.estimate.message(message);
     let mut chosen = kept(&slots, &rules, weigh);
     keep_newest_question(&slots, &rules, &mut chosen);
     if asked.keep_turns.is_none() || asked.excess > 0 {
-        let room = now
+        let room = conditions
             .window
             .map(|window| window * compaction.keep_percent / 100);
-        let must = must_stay(&slots, now.opening);
+        let must = must_stay(&slots, conversation.opening);
         cut_inside(&slots, &mut chosen, &must, (room, asked.excess), weigh);
     }
-    keep_task(&slots, now.opening, &mut chosen);
-    chosen.system_stays = state.system_stays();
+    keep_task(&slots, conversation.opening, &mut chosen);
+    chosen.system_stays = conversation.system_stays();
     let replaced = replaced(&slots, &chosen);
     let summaries_only = replaced
         .iter()
@@ -104,7 +104,7 @@ fn strategy(wanted: Strategy, slots: &[Slot]) -> Strategy {
 fn rules(
     compaction: &Compaction,
     strategy: Strategy,
-    now: &Now<'_>,
+    conditions: &Conditions<'_>,
     keep_turns: Option<usize>,
 ) -> Vec<Keep> {
     if strategy == Strategy::Deletion {
@@ -113,10 +113,10 @@ fn rules(
     let mut rules: Vec<Keep> = compaction.keep.clone();
     for rule in &mut rules {
         if let Keep::RecentTokens { tokens } = rule {
-            *tokens = effective_keep(*tokens, now.window);
+            *tokens = effective_keep(*tokens, conditions.window);
         }
     }
-    if let (Strategy::SlidingWindow, Some(window)) = (strategy, now.window) {
+    if let (Strategy::SlidingWindow, Some(window)) = (strategy, conditions.window) {
         let tokens = window * compaction.keep_percent / 100;
         rules.push(Keep::RecentTokens { tokens });
     }

@@ -110,13 +110,22 @@ impl Default for Thrash {
 }
 
 /// Outputs in the part that is kept behind the summary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolDigest {
     /// True to archive the oldest of them and put a digest at the end (design `archive`).
     pub enabled: bool,
     /// How many stay visible.
     pub cutoff: usize,
+}
+
+impl Default for ToolDigest {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            cutoff: 10,
+        }
+    }
 }
 
 /// When old rounds become a summary, and what survives.

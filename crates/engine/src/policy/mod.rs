@@ -11,6 +11,7 @@ mod check;
 mod compaction;
 mod designs;
 mod estimate;
+mod idle;
 mod presets;
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ use crate::compaction::recovery::{RecoveryPolicy, Rung};
 use crate::normalise::Habit;
 use crate::view::policy::ViewPolicy;
 
-pub use ageing::{Ageing, Archiving, Placeholders, Prefixes};
+pub use ageing::{Ageing, Archiving, Placeholders, Prefixes, Rewriting};
 pub use check::BadSetting;
 pub use compaction::{
     Audit, BoundReasoning, Compaction, Form, Moment, Strategy, Thrash, ToolDigest,

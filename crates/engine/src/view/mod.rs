@@ -25,6 +25,7 @@ pub(crate) mod figures;
 mod head_lines;
 mod limits;
 mod middle;
+pub(crate) mod names;
 pub(crate) mod output_index;
 pub mod placeholder;
 pub mod policy;

@@ -143,8 +143,8 @@ impl OutputIndex {
     /// Takes out the outputs of the messages from number `from` on; `newest` is what adding
     /// those gave.
     pub(crate) fn take_back(&mut self, from: usize, newest: NewestOutputs) {
-        let kept = self.outputs.partition_point(|output| output.place.message < from);
-        for output in self.outputs.split_off(kept) {
+        let first = self.first_from(from);
+        for output in self.outputs.split_off(first) {
             self.remove(&output);
         }
         self.newest = newest;
@@ -152,15 +152,21 @@ impl OutputIndex {
 
     /// The message at number `at` is shown as `message`, with the same outputs in the same places.
     pub(crate) fn show(&mut self, at: usize, message: &Message) {
-        let first = self.outputs.partition_point(|output| output.place.message < at);
-        let mut number = first;
-        while let Some(old) = self.outputs.get(number).filter(|old| old.place.message == at) {
+        let mut number = self.first_from(at);
+        while let Some(old) = self
+            .outputs
+            .get(number)
+            .filter(|old| old.place.message == at)
+        {
             let old = old.clone();
             number += 1;
             let Some(shown) = output_at(message, old.place.part) else {
                 continue;
             };
-            let tool = shown.tool.as_deref().map_or_else(|| Arc::clone(&old.tool), Arc::from);
+            let tool = shown
+                .tool
+                .as_deref()
+                .map_or_else(|| Arc::clone(&old.tool), Arc::from);
             let new = IndexedOutput::new(message, old.place, &shown, tool);
             self.remove(&old);
             self.insert(&new);
@@ -170,8 +176,16 @@ impl OutputIndex {
         }
     }
 
+    /// The number of the first output from message number `from` on.
+    fn first_from(&self, from: usize) -> usize {
+        self.outputs
+            .partition_point(|output| output.place.message < from)
+    }
+
     fn find(&self, place: Place) -> Option<&IndexedOutput> {
-        let found = self.outputs.binary_search_by_key(&place, |output| output.place);
+        let found = self
+            .outputs
+            .binary_search_by_key(&place, |output| output.place);
         self.outputs.get(found.ok()?)
     }
 
@@ -234,7 +248,12 @@ fn indexed<M: Borrow<Message>>(
             message: place.message + from,
             ..place
         };
-        Some(IndexedOutput::new(message, place_of_all, &output, Arc::from(tool)))
+        Some(IndexedOutput::new(
+            message,
+            place_of_all,
+            &output,
+            Arc::from(tool),
+        ))
     };
     let said = pairing.outputs.iter();
     let said = said.filter_map(|(place, answer)| found(*place, called(messages, pairing, *answer)));
@@ -315,16 +334,27 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         Some((message, output_at(message, place.part)?))
     }
 
-    /// How many there are besides observations.
-    pub(crate) fn count(&self) -> usize {
-        let behind = self.behind.iter().filter(|output| !output.is_observation);
-        self.index.said_by_tools + behind.count()
+    /// How many there are from message number `from` on, observations aside.
+    pub(crate) fn count_from(&self, from: usize) -> usize {
+        // Who has outputs tells no observations: all of these stand before the outputs.
+        let outputs = self.index.outputs.len() - self.index.first_from(from);
+        let behind = self
+            .behind
+            .iter()
+            .filter(|output| output.place.message >= from);
+        let behind = behind.filter(|output| !output.is_observation);
+        outputs.min(self.index.said_by_tools) + behind.count()
     }
 
-    /// The places of all that are no observations, oldest first.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
-        let all = self.index.outputs.iter().chain(&self.behind);
-        all.filter(|output| !output.is_observation)
+    /// The places of those from message number `from` on, observations aside, oldest first.
+    pub(crate) fn places_from(&self, from: usize) -> impl Iterator<Item = Place> {
+        let first = self.index.first_from(from);
+        let indexed = self.index.outputs.iter().skip(first);
+        let behind = self.behind.iter();
+        let behind = behind.filter(move |output| output.place.message >= from);
+        indexed
+            .chain(behind)
+            .filter(|output| !output.is_observation)
             .map(|output| output.place)
     }
 
@@ -387,7 +417,10 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         };
         let behind = self.behind.iter().filter(is_small);
         let behind = behind.filter(|output| !self.newest.contains(&output.place));
-        let newest = self.newest.iter().filter_map(|place| self.index.find(*place));
+        let newest = self
+            .newest
+            .iter()
+            .filter_map(|place| self.index.find(*place));
         let newest: u64 = newest.filter(is_small).map(|output| output.saves).sum();
         indexed - newest + behind.map(|output| output.saves).sum::<u64>()
     }

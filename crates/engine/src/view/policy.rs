@@ -25,6 +25,8 @@ pub struct ViewPolicy {
     pub tools: Vec<ToolShape>,
     /// Tools whose outputs are never shortened, as globs. They win over `tools`.
     pub protected: Vec<String>,
+    /// True to show an output that the window has already, word for word, as a reference to it.
+    pub repeats: bool,
 }
 
 /// A glob that cannot be read.
@@ -91,6 +93,7 @@ pub struct Views {
     default: Shape,
     tools: Vec<(GlobMatcher, Shape)>,
     protected: ToolGlobs,
+    repeats: bool,
 }
 
 impl Views {
@@ -104,6 +107,7 @@ impl Views {
     ///     default: Shape::HeadLines(HeadLines::default()),
     ///     tools: vec![ToolShape { tool: "web_*".into(), shape: Shape::Prefix(Prefix::default()) }],
     ///     protected: vec!["manage_todo_list".into()],
+    ///     ..ViewPolicy::default()
     /// };
     /// let views = Views::new(&policy).unwrap();
     /// assert_eq!(views.shape("web_fetch"), &Shape::Prefix(Prefix::default()));
@@ -119,7 +123,13 @@ impl Views {
             default: policy.default.clone(),
             tools: tools.collect::<Result<_, _>>()?,
             protected: ToolGlobs::new(&policy.protected)?,
+            repeats: policy.repeats,
         })
+    }
+
+    /// True if an output that the window has already is shown as a reference to it.
+    pub fn repeats(&self) -> bool {
+        self.repeats
     }
 
     /// How the outputs of `tool` are shortened; an empty name is a tool that nobody named.
@@ -151,7 +161,11 @@ mod tests {
             "protected": ["todo"]
         }"#;
         let policy: ViewPolicy = serde_json::from_str(text).unwrap();
-        assert_eq!(policy.default, Shape::Structure(Structure { cap: 9_000 }));
+        let structure = Structure {
+            cap: 9_000,
+            ..Structure::default()
+        };
+        assert_eq!(policy.default, Shape::Structure(structure));
         let views = Views::new(&policy).unwrap();
         assert_eq!(
             views.shape("web_get"),
@@ -179,7 +193,7 @@ mod tests {
                 tool: "*".to_owned(),
                 shape: Shape::Prefix(Prefix { chars: 2 }),
             }],
-            protected: Vec::new(),
+            ..ViewPolicy::default()
         };
         let views = Views::new(&policy).unwrap();
         for tool in [tools::READ, tools::GREP, "mcp__trimtab__tool_output_cache"] {

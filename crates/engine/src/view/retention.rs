@@ -62,7 +62,11 @@ pub fn retain<M: Borrow<Message>>(
     input_tokens: u64,
 ) -> Retained {
     let index = OutputIndex::of(messages);
-    retain_in(&WindowOutputs::indexed(messages, &index), retention, input_tokens)
+    retain_in(
+        &WindowOutputs::indexed(messages, &index),
+        retention,
+        input_tokens,
+    )
 }
 
 /// What [`retain`] gives for all messages of a window.

@@ -256,7 +256,10 @@ impl WindowBuilder {
         let (verified, faults) = self.take(after.normalised).pause();
         let settled = self.slots.slots().get(before.slots..before.slots + cut);
         let settled = settled.unwrap_or_default();
-        let outputs = self.front.outputs.extend(settled, &after.pairing, before.slots);
+        let outputs = self
+            .front
+            .outputs
+            .extend(settled, &after.pairing, before.slots);
         self.front.faults.extend(faults);
         self.front.ends = Ends {
             slots: before.slots + cut,
@@ -299,7 +302,9 @@ impl Front {
             return;
         }
         let step = self.steps.partition_point(|step| step.before.slots <= at);
-        let step = step.checked_sub(1).and_then(|step| self.steps.get_mut(step));
+        let step = step
+            .checked_sub(1)
+            .and_then(|step| self.steps.get_mut(step));
         if let Some(step) = step {
             step.measures.replace(message, old, new);
         }

@@ -83,7 +83,10 @@ impl Projection {
         let Some(changed) = self.change(plan) else {
             return self.measure_of_all_with(plan);
         };
-        let measured = self.builder.window().map(|window| window.measures().total());
+        let measured = self
+            .builder
+            .window()
+            .map(|window| window.measures().total());
         if let Some((first, slots)) = changed.before {
             self.builder.cut_off(first);
             self.builder.extend(slots);
@@ -142,9 +145,8 @@ impl Projection {
             })
         });
         let withdrawn = slots.first_inserted();
-        let withdrawn = withdrawn.filter(|number| {
-            position(*number).is_some_and(|position| changes.withdraws(position))
-        });
+        let withdrawn = withdrawn
+            .filter(|number| position(*number).is_some_and(|position| changes.withdraws(position)));
         let stripped = slots.first_thought();
         let stripped = stripped
             .filter(|number| position(*number).is_some_and(|position| changes.strips(position)));

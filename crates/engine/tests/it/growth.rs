@@ -139,7 +139,10 @@ fn happen(projection: &mut Projection, happens: Happens) {
     }
 }
 
-fn from_scratch(projection: &Projection, options: trimtab_engine::normalise::Options) -> Projection {
+fn from_scratch(
+    projection: &Projection,
+    options: trimtab_engine::normalise::Options,
+) -> Projection {
     let log: Log = projection.log().messages().iter().cloned().collect();
     Projection::restore(options, log, projection.journal().clone())
 }
@@ -189,7 +192,7 @@ proptest! {
             let retention = Retention { input_budget: Some(1), keep: Prefix { chars } };
             prop_assert_eq!(retain_in(&outputs, &retention, 2), retain(slots, &retention, 2));
             let cutoff = chars / 3 + 1;
-            prop_assert_eq!(archive::excess_in(&outputs, cutoff), archive::excess(slots, cutoff));
+            prop_assert_eq!(archive::excess_in(&outputs, cutoff, 0), archive::excess(slots, cutoff));
         }
     }
 }

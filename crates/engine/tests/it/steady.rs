@@ -6,10 +6,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use trimtab_engine::admission::{Arriving, OutputRoom, shown};
 use trimtab_engine::normalise::{Options, Source};
 use trimtab_engine::plan::{Edit, Plan, Reason};
-use trimtab_engine::steady::{Rates, Room, Situation, Steady, Switch, weight};
+use trimtab_engine::planner::{
+    AgeingWay, Conditions, Conversation, Draft, Rates, Step, age, conservative_tokens,
+};
+use trimtab_engine::policy::Policy;
 use trimtab_engine::verify::verify;
+use trimtab_engine::view::policy::Views;
 use trimtab_engine::window::Projection;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Call, Dialect, Message, Part, Ref};
@@ -70,24 +75,29 @@ fn stored(id: &str) -> Ref {
 }
 
 fn weigh(measure: &Measure) -> u64 {
-    weight(measure.tokens(), measure)
+    conservative_tokens(measure.tokens(), measure)
 }
 
-fn situation(room: u64) -> Situation<'static> {
-    Situation {
-        switch: Switch::HighWater,
-        room,
-        opening: 1,
-        weigh: &weigh,
+/// A model with so much room for messages.
+fn conditions(room: u64) -> Conditions<'static> {
+    Conditions {
+        window: Some(room + 1),
+        max_output: Some(1),
+        bytes: None,
+        tools: 0,
+        first_ref: 0,
+        usage: None,
+        tokens: &Measure::tokens,
+        cold: false,
         rates: Rates::default(),
-        calls: 10,
-        bound_reasoning: false,
+        cliffs: &[],
     }
 }
 
 /// A session as a caller would run it: admits, rewrites above the high-water mark.
 struct Run {
-    steady: Steady,
+    policy: Policy,
+    views: Views,
     room: u64,
     projection: Projection,
     round: u64,
@@ -98,8 +108,10 @@ struct Run {
 
 impl Run {
     fn new(room: u64, dialect: Dialect) -> Self {
+        let policy = Policy::preset("steady").unwrap();
         Self {
-            steady: Steady::default(),
+            views: Views::new(&policy.views).unwrap(),
+            policy,
             room,
             projection: Projection::new(Options::for_dialect(dialect)),
             round: 0,
@@ -127,15 +139,18 @@ impl Run {
                 continue;
             };
             output.stored = Some(stored(&format!("ref-of-{}", output.call_id)));
-            let room = Room {
-                messages: self.room,
-                used,
-                round: self.round,
-            };
+            let room = OutputRoom::new(&self.policy, &conditions(self.room), used, self.round);
             let slots = self.projection.slots().iter();
             let mut outputs = slots.flat_map(|slot| slot.message.outputs());
             let earlier = outputs.find(|shown| !shown.trimmed && shown.text() == output.text());
-            let view = self.steady.admit(earlier, output, room, &weigh);
+            let arriving = Arriving {
+                tool: "read",
+                output,
+                observed: false,
+                earlier,
+                spill: None,
+            };
+            let view = shown(&self.views, &arriving, &room, &weigh);
             let shown = view.as_ref().unwrap_or(output).text().into_owned();
             self.round += weigh(&Measure::of_text(&shown));
             if let Some(output) = view {
@@ -151,27 +166,45 @@ impl Run {
             .carry_out(Plan::new(Reason::Admission, edits));
     }
 
+    /// The rewrite that is due, if one is.
+    fn draft(&mut self) -> Option<Draft> {
+        if self.projection.log().len() < 2 {
+            return None;
+        }
+        self.projection.window().unwrap();
+        let conversation = Conversation {
+            log: self.projection.log(),
+            slots: self.projection.slots(),
+            window: self.projection.built(),
+            projection: &self.projection,
+            sent: 0,
+            compacted_at: None,
+            archive_from: 0,
+            opening: self.projection.log().opening(),
+            dialect: Dialect::Chat,
+        };
+        let conditions = conditions(self.room);
+        match age(&conversation, &self.policy, &conditions, AgeingWay::Rewrite)? {
+            Step::Draft(draft) => Some(*draft),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn rewrite(&mut self) {
         self.rewritten = false;
-        if self.used() <= self.steady.high(self.room) {
-            return;
-        }
-        let situation = situation(self.room);
-        let Some(rewrite) = self.steady.rewrite(self.projection.slots(), &situation) else {
+        let Some(mut draft) = self.draft() else {
             return;
         };
-        let again = self
-            .steady
-            .rewrite(self.projection.slots(), &situation)
-            .unwrap();
-        let id = format!("archive-{}", self.archives.len());
-        let archived = rewrite.archive().map(|_| stored(&id));
-        self.archives
-            .extend(archived.iter().map(ToString::to_string));
-        let edits = rewrite.finish(archived.as_ref());
-        assert_eq!(edits, again.finish(archived.as_ref()), "the same twice");
-        self.projection
-            .carry_out(Plan::new(Reason::OutputsOverBudget, edits));
+        let mut again = self.draft().unwrap();
+        if draft.replaced().next().is_some() {
+            let archived = stored(&format!("archive-{}", self.archives.len()));
+            self.archives.push(archived.to_string());
+            draft.stored_at(archived.clone());
+            again.stored_at(archived);
+        }
+        let plan = draft.finish(None).plan;
+        assert_eq!(plan, again.finish(None).plan, "the same twice");
+        self.projection.carry_out(plan);
         self.rewritten = true;
     }
 }

@@ -216,8 +216,17 @@ impl Branch {
         Ok(offers)
     }
 
+    /// Tells the session what its first ref brings along, before anything is let in.
+    pub(crate) fn count_first_ref(&mut self, scan: &Scan<'_>, ways: &Ways) {
+        let offers = ways.offer && !defines_ours(scan);
+        let tools = offers.then(|| ours::of(scan.dialect()).measure);
+        self.session.set_first_ref(tools.unwrap_or_default());
+    }
+
     fn count(&mut self, scan: &Scan<'_>, ours: bool) {
         self.ours = if ours {
+            // They are counted as tools now.
+            self.session.set_first_ref(Measure::default());
             ours::of(scan.dialect()).measure
         } else {
             Measure::default()

@@ -186,6 +186,7 @@ impl Managed {
         let tools = scan.json(scan.request().tools);
         branch.set_tools(tools, self.work.opened.keys.prints());
         branch.id().as_str().clone_into(&mut self.session);
+        branch.count_first_ref(scan, &self.ways);
         branch.admit(scan, &read.trail)?;
         if !branch.fits_as_it_came() {
             self.untouched = None;

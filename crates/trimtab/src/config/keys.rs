@@ -118,6 +118,7 @@ pub const KEYS: &[Key] = &[
     open("views.default", Kind::Table, "how outputs are shortened when they come in: a shape and its numbers"),
     open("views.tools", Kind::Table, "shapes of their own for some tools: a list of tables with `tool`, a glob, and a shape"),
     open("views.protected", Kind::Texts, "tools whose outputs are never shortened, as globs"),
+    open("views.repeats", Kind::Switch, "show an output that the window has already, word for word, as a reference to it"),
     open("ageing.placeholder.enabled", Kind::Switch, "the oldest outputs become placeholders until all outputs fit a budget"),
     open("ageing.placeholder.budget.tokens", Kind::Number, "that budget in tokens, in place of a share of the window"),
     open("ageing.placeholder.budget.window_percent", Kind::Number, "that budget as a share of the window, in percent"),
@@ -129,15 +130,11 @@ pub const KEYS: &[Key] = &[
     open("ageing.archive.enabled", Kind::Switch, "the oldest visible outputs are archived and a summary stands for them"),
     open("ageing.archive.cutoff", Kind::Number, "how many outputs stay visible"),
     open("ageing.archive.summaries", Kind::Choice(&["llm", "heuristic", "off"]), "who writes the summaries of archived outputs: a model, a heuristic, or nobody"),
-    open("ageing.cards.enabled", Kind::Switch, "outputs are cut as they come in and become index cards at switch points"),
+    open("ageing.cards.enabled", Kind::Switch, "at switch points old outputs become index cards, and the oldest rounds a block of facts"),
     open("ageing.cards.high_percent", Kind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent"),
     open("ageing.cards.cold_percent", Kind::Number, "where the prompt cache is cold anyway, a window above this share of that room is rewritten; 100 for never"),
     open("ageing.cards.low_percent", Kind::Number, "the low-water mark: what a rewrite brings the window down to, in percent of that room"),
     open("ageing.cards.tail_percent", Kind::Number, "what the newest rounds may take that a rewrite leaves as they are, in percent of that room"),
-    open("ageing.cards.cap_percent", Kind::Number, "the most one output may take when it comes in, in percent of that room"),
-    open("ageing.cards.near_percent", Kind::Number, "the same where the window is at its high-water mark"),
-    open("ageing.cards.cap_tokens", Kind::Number, "the most one output may take, in tokens"),
-    open("ageing.cards.names_percent", Kind::Number, "what the names in the part that was cut off may take of that, in percent"),
     open("ageing.cards.block_percent", Kind::Number, "the most the block of facts about the oldest rounds may take, in percent of the room"),
     open("ageing.cards.block_tokens", Kind::Number, "the same in tokens"),
     open("ageing.cards.words_percent", Kind::Number, "what the model's own words may take of that block, in percent"),
@@ -180,6 +177,19 @@ pub const KEYS: &[Key] = &[
     key("network.ca_file", Kind::Text, "PEM file with further certificate authorities, besides those built in; SSL_CERT_FILE where unset"),
     key("network.proxy", Kind::Text, "the egress proxy, as http://host:port; HTTPS_PROXY, HTTP_PROXY and ALL_PROXY where unset; NO_PROXY names what needs none"),
 ];
+
+/// Settings that have another name now: the old one and the new one.
+const RENAMED: [(&str, &str); 3] = [
+    ("ageing.cards.cap_percent", "views.default.room_percent"),
+    ("ageing.cards.near_percent", "views.default.near_percent"),
+    ("ageing.cards.names_percent", "views.default.names_percent"),
+];
+
+/// The name that a setting has now.
+pub(super) fn current_name(name: &str) -> &str {
+    let renamed = RENAMED.iter().find(|(old, _)| *old == name);
+    renamed.map_or(name, |(_, new)| new)
+}
 
 impl Kind {
     /// What a value of this kind may be, in words.

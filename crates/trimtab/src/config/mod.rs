@@ -36,7 +36,7 @@ mod tests;
 use std::path::PathBuf;
 
 use toml::{Table, Value};
-use trimtab_engine::policy::Policy;
+use trimtab_engine::policy::{BadSetting, Policy};
 
 use crate::network::Network;
 
@@ -145,21 +145,48 @@ impl Config {
         if let (Some(window), Some(answer)) = (window, self.max_output)
             && answer >= window
         {
-            bad.push(trimtab_engine::policy::BadSetting {
+            bad.push(BadSetting {
                 setting: "max_output".to_owned(),
                 value: answer.to_string(),
                 allowed: format!("less than the window of {window} tokens"),
             });
         }
+        bad.extend(self.idle());
         if bad.is_empty() {
             return Ok(());
         }
-        let with_source = |bad: trimtab_engine::policy::BadSetting| {
+        let with_source = |bad: BadSetting| {
             let key = bad.setting.split('[').next().unwrap_or_default();
             let source = self.source(key);
             (bad, source)
         };
         Err(ConfigError::Bad(bad.into_iter().map(with_source).collect()))
+    }
+
+    /// The settings that somebody made and that do nothing, by what nobody stronger said.
+    fn idle(&self) -> Vec<BadSetting> {
+        let preset = self.source("preset");
+        // What is set beside several presets need not matter under each of them.
+        if preset == Source::Flag("--compare".to_owned()) {
+            return Vec::new();
+        }
+        let mut idle = Vec::new();
+        for (name, source) in &self.laid.sources {
+            let Some(why) = self.policy.why_idle(name) else {
+                continue;
+            };
+            // It begins with the setting that is the cause.
+            let cause = self.source(why.split(' ').next().unwrap_or_default());
+            let said = source.rank() < Source::Preset(String::new()).rank();
+            if said && source.rank() <= preset.rank().min(cause.rank()) {
+                idle.push(BadSetting {
+                    setting: name.clone(),
+                    value: self.laid.get(name).map(inline).unwrap_or_default(),
+                    allowed: format!("nothing, because {why} and so it has no effect"),
+                });
+            }
+        }
+        idle
     }
 
     /// Where a setting comes from.

@@ -10,22 +10,20 @@
 //!    the window was too large.
 
 mod bound;
-mod decide;
+mod carry_out;
+mod compact;
 mod event;
-mod fitting;
 mod pending;
 mod readable;
-mod recovery;
-mod repeats;
+mod ready;
 mod setup;
-mod steady;
 mod stored;
-mod switch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
+use trimtab_engine::admission::{Arriving, OutputRoom, Repeats, shown};
 use trimtab_engine::budget::FloorTooLarge;
 use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::log::Log;
@@ -40,15 +38,13 @@ use trimtab_model::estimate::{Calibration, Measure};
 use trimtab_model::{Kind, Message, Output, Role, Usage};
 use trimtab_store::{SessionId, Store, Stream};
 
-use crate::admission::{Admission, Admitted};
+use crate::admission::{SpillFile, keep, tool_of};
 use bound::UnderWay;
-use repeats::Repeats;
 use stored::{Entry, fill_in, json, read_all};
 
 pub use event::{Event, EventKind};
-pub use fitting::Ready;
 pub use pending::{Answered, ByHand, Pending, SummaryRequest};
-pub use recovery::Recovered;
+pub use ready::{Ready, Recovered};
 pub use setup::{Limits, Setup};
 pub use trimtab_engine::policy::Moment;
 
@@ -125,7 +121,7 @@ pub struct Session {
     store: Arc<dyn Store>,
     id: SessionId,
     setup: Setup,
-    admission: Admission,
+    views: Views,
     projection: Projection,
     /// Where the next entries go; another writer would have moved them on.
     log_position: u64,
@@ -153,6 +149,10 @@ pub struct Session {
     front_changed: bool,
     /// True if the next call finds nothing in the provider's prompt cache.
     cold: bool,
+    /// What the first ref in the window brings along.
+    first_ref: Measure,
+    /// True once the window showed a ref.
+    shows_refs: bool,
     /// Whether an answer is under way, and whether it is to the window that holds.
     under_way: UnderWay,
     /// The texts of outputs that came.
@@ -161,6 +161,8 @@ pub struct Session {
     observations: ObservationWatch,
     /// What a summary would have replaced that came to nothing, in tokens.
     in_vain: Option<u64>,
+    /// Outputs before this position were not archived, because that makes them no shorter.
+    archive_from: usize,
     events: Vec<Event>,
 }
 
@@ -168,7 +170,6 @@ impl Session {
     /// Opens a session, or begins it if it is new.
     pub fn open(store: Arc<dyn Store>, id: SessionId, setup: Setup) -> Result<Self, SessionError> {
         let views = Views::new(&setup.policy.views)?;
-        let admission = Admission::new(Arc::clone(&store), id.clone(), views);
         let entries: Vec<Entry> = read_all(&*store, &id, Stream::Log)?;
         let plans: Vec<JournalEntry> = read_all(&*store, &id, Stream::Journal)?;
         let (log_position, journal_position) = (entries.len() as u64, plans.len() as u64);
@@ -188,12 +189,13 @@ impl Session {
         let sent = log.len();
         let changed = |plan: &Plan| plan.reason == Reason::FrontChanged;
         let front_changed = journal.plans().any(changed);
+        let shows_refs = journal.plans().any(Plan::shows_a_ref);
         Ok(Self {
             projection: Projection::restore(options(&setup), log, journal),
             store,
             id,
             setup,
-            admission,
+            views,
             log_position,
             journal_position,
             rearranged: journal_position,
@@ -207,10 +209,13 @@ impl Session {
             changed: false,
             front_changed,
             cold: false,
+            first_ref: Measure::default(),
+            shows_refs,
             under_way: UnderWay::Nothing,
             repeats: Repeats::default(),
             observations: ObservationWatch::default(),
             in_vain: None,
+            archive_from: 0,
             events: Vec::new(),
         })
     }
@@ -224,17 +229,8 @@ impl Session {
         if fits && self.observations.is_observation(log, &message) {
             message.meta.kind = Some(Kind::Observation);
         }
-        let Admitted {
-            message,
-            mut shown,
-            warnings,
-        } = self.admission.prepare(&self.projection, message)?;
-        for warning in warnings {
-            let mut event = Event::new(EventKind::Warning, Reason::Admission);
-            event.note = Some(warning);
-            self.events.push(event);
-        }
-        self.show_steadily(&message, &mut shown);
+        keep(&*self.store, &self.id, &self.projection, &mut message)?;
+        let shown = self.show(&message)?;
         let mut entry = Entry {
             message,
             shown,
@@ -249,6 +245,7 @@ impl Session {
         let at = self.projection.admit(Arc::clone(&message));
         let edits = edits(at, &message, entry.shown, repeats);
         let plan = Plan::new(Reason::Admission, edits);
+        self.shows_refs |= plan.shows_a_ref();
         self.projection.carry_out(plan);
         if answer {
             self.answer_came(at)?;
@@ -256,31 +253,44 @@ impl Session {
         Ok(at)
     }
 
-    /// How our own policy shows the outputs of a message, where it decides.
-    fn show_steadily(&mut self, message: &Message, shown: &mut Vec<(usize, Output)>) {
-        let window = self.setup.limits.window;
-        if !self.setup.policy.ageing.cards.enabled || window.is_none() {
-            // Without a window there is no share of it; the views of the policy stay.
-            return;
-        }
-        let mut round = 0;
-        let mut outputs = outputs_of(message).count();
-        let observed = message.meta.kind == Some(Kind::Observation);
-        let (mut decided, mut views) = (Vec::new(), Vec::new());
+    /// How the outputs of a message are shown that comes in.
+    fn show(&mut self, message: &Message) -> Result<Vec<(usize, Output)>, SessionError> {
+        let (mut views, mut round) = (Vec::new(), 0);
+        let mut left = outputs_of(message).count();
         for (part, output) in outputs_of(message) {
-            outputs -= 1;
-            if self.admission.protects(&output, &self.projection) {
-                continue;
+            let tool = tool_of(&output, &self.projection);
+            let place = (tool, &*output);
+            let file = SpillFile::write(&*self.store, &self.id, &self.views, place)?;
+            if let Some(SpillFile::Failed(why)) = &file {
+                let note = format!("an output has no file of its own: {why}");
+                let event = Event::new(EventKind::Warning, Reason::Admission);
+                self.events.push(event.noting(note));
             }
-            decided.push(part);
-            let view = self.steady_view(&output, observed, round);
-            if outputs > 0 {
-                round += self.steady_weight(view.as_ref().unwrap_or(&output));
-            }
+            let repeats = Some(&mut self.repeats).filter(|_| self.views.repeats());
+            let arriving = Arriving {
+                tool,
+                output: &output,
+                observed: message.meta.kind == Some(Kind::Observation),
+                earlier: repeats
+                    .and_then(|repeats| repeats.shown_before(&self.projection, &output)),
+                spill: file.as_ref().map(SpillFile::spill),
+            };
+            let (view, takes) = self.conditions(|conditions| {
+                let weigh = |measure: &Measure| conditions.weigh(measure);
+                let used = weigh(self.projection.total()).saturating_add(round);
+                let open = weigh(self.projection.open_outputs()).saturating_add(round);
+                let room = OutputRoom::new(&self.setup.policy, conditions, used, open);
+                let view = shown(&self.views, &arriving, &room, &weigh);
+                left -= 1;
+                // Only what follows in the same message wants to know.
+                let text = (left > 0).then(|| view.as_ref().unwrap_or(&output).text());
+                let takes = text.map_or(0, |text| weigh(&Measure::of_text(&text)));
+                (view, takes)
+            });
+            round += takes;
             views.extend(view.map(|view| (part, view)));
         }
-        shown.retain(|(part, _)| decided.binary_search(part).is_err());
-        shown.extend(views);
+        Ok(views)
     }
 
     /// The window as it would be sent now, whether it fits or not.
@@ -328,9 +338,9 @@ impl Session {
     /// From now on another policy decides. What was decided stays.
     pub fn set_policy(&mut self, policy: impl Into<Arc<Policy>>) -> Result<(), SessionError> {
         let policy = policy.into();
-        let views = Views::new(&policy.views)?;
-        self.admission = Admission::new(Arc::clone(&self.store), self.id.clone(), views);
+        self.views = Views::new(&policy.views)?;
         self.setup.policy = policy;
+        self.archive_from = 0;
         self.changed = true;
         Ok(())
     }
@@ -370,38 +380,16 @@ impl Session {
         }
     }
 
+    /// What the first ref in the window will bring along, measured: the definitions of the
+    /// retrieval tools, for a caller that offers them as soon as there is one. No edit is made
+    /// that saves less than that.
+    pub fn set_first_ref(&mut self, tools: Measure) {
+        self.first_ref = tools;
+    }
+
     /// What happened since this was asked last.
     pub fn events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
-    }
-
-    /// Carries out a plan if that makes the window smaller by some estimate. None means that
-    /// it would not have.
-    pub fn shrink(
-        &mut self,
-        plan: Plan,
-        tokens: impl Fn(&Measure) -> u64,
-    ) -> Result<Option<Plan>, SessionError> {
-        let Some(mut plan) = self.projection.would_shrink(plan, tokens)? else {
-            return Ok(None);
-        };
-        plan.since = self.sent;
-        // Written before it is copied: a plan of many edits and its text take much memory.
-        let entry = JournalEntry::Plan(plan);
-        self.write(&entry)?;
-        let JournalEntry::Plan(plan) = entry else {
-            return Ok(None);
-        };
-        self.projection.carry_out(plan.clone());
-        self.usage = None;
-        Ok(Some(plan))
-    }
-
-    /// The tokens of the window by estimate, and its messages.
-    fn window_tokens(&mut self) -> Result<(u64, usize), SessionError> {
-        let window = self.projection.window()?;
-        let tokens = self.setup.calibration.tokens(&window.measures().total());
-        Ok((tokens, window.messages().len()))
     }
 
     fn write(&mut self, entry: &JournalEntry) -> Result<(), SessionError> {

@@ -1,16 +1,12 @@
 //! A summary that was asked for and is not there yet.
 
 use trimtab_engine::compaction::answer::Ending;
-use trimtab_engine::compaction::archive;
 use trimtab_engine::compaction::chunks::Requests;
-use trimtab_engine::planner::{Aged, Draft};
+use trimtab_engine::planner::{Archived, Draft};
 use trimtab_model::Usage;
 use trimtab_model::estimate::{Calibration, Measure};
 
 pub use trimtab_engine::compaction::chunks::SummaryRequest;
-
-/// How long the summary of one output may be, in tokens: 1,200 characters and some air.
-const TOOL_SUMMARY_TOKENS: u64 = 600;
 
 /// What is asked of a compaction by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +53,7 @@ pub(super) enum Wants {
     /// A summary of old rounds.
     Compaction(Box<Draft>, Requests),
     /// A few words on each archived output.
-    ToolSummaries(Box<Aged>),
+    ToolSummaries(Box<Archived>),
 }
 
 impl Pending {
@@ -68,10 +64,7 @@ impl Pending {
                 let tokens = |measure: &Measure| self.calibration.tokens(measure);
                 draft.next_request(requests, &texts(&self.answers), &tokens)
             }
-            Wants::ToolSummaries(aged) => {
-                let output = aged.to_summarise.get(self.answers.len())?;
-                Some(archive::summary_request(output, TOOL_SUMMARY_TOKENS))
-            }
+            Wants::ToolSummaries(archived) => archived.request(self.answers.len()),
         }
     }
 

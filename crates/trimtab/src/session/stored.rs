@@ -5,7 +5,7 @@ use trimtab_model::{Message, Output, Part};
 use trimtab_store::{SessionId, Store, Stream};
 
 use super::SessionError;
-use crate::admission::Admission;
+use crate::admission::contents;
 
 /// How many entries of a stream are read at a time.
 const BATCH: usize = 256;
@@ -99,7 +99,7 @@ pub(super) fn fill_in(
     for part in &mut message.parts {
         let Part::Output(output) = part else { continue };
         if let Some(stored) = &output.stored {
-            output.content = Admission::contents(store, id, stored.id())?;
+            output.content = contents(store, id, stored.id())?;
         }
     }
     Ok(())

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab::admission::Admission;
-use trimtab::engine::normalise::Options;
-use trimtab::engine::plan::{Edit, Plan, Reason};
-use trimtab::engine::view::policy::{ViewPolicy, Views};
-use trimtab::engine::view::trim::trim_outputs;
+use trimtab::engine::policy::Policy;
+use trimtab::engine::view::trim::OutputBudget;
 use trimtab::engine::view::{HeadLines, Limits, Middle, Prefix, Shape, Structure};
-use trimtab::engine::window::Projection;
 use trimtab::model::{Call, Message, Output};
+use trimtab::session::{Moment, Session, Setup};
 use trimtab::store::{FolderStore, MemoryStore, SessionId, Store};
 use trimtab_testkit::{cases, history::hostile_text};
 
@@ -27,7 +24,16 @@ fn shape() -> impl Strategy<Value = Shape> {
             ..Limits::default()
         })),
         Just(Shape::Prefix(Prefix { chars: 30 })),
-        Just(Shape::Structure(Structure { cap: 300 })),
+        Just(Shape::Structure(Structure {
+            cap: 300,
+            ..Structure::default()
+        })),
+        Just(Shape::Structure(Structure {
+            cap: 600,
+            room_percent: 10,
+            near_percent: 1,
+            names_percent: 40,
+        })),
     ]
 }
 
@@ -35,44 +41,35 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(hostile_text(), 0..12).prop_map(|lines| lines.join("\n"))
 }
 
-/// A session in which each output answered a call, and old ones were trimmed at the end.
-fn session(store: &Arc<dyn Store>, id: &SessionId, shape: Shape, outputs: &[String]) -> Projection {
-    let policy = ViewPolicy {
-        default: shape,
-        ..ViewPolicy::default()
+/// A session whose outputs get this shape, and become placeholders above 60 tokens.
+fn open(store: &Arc<dyn Store>, id: &SessionId, shape: Shape) -> Session {
+    let mut policy = Policy::preset("refs").unwrap();
+    policy.views.default = shape;
+    policy.ageing.placeholder.budget = OutputBudget {
+        tokens: Some(60),
+        ..OutputBudget::default()
     };
-    let admission = Admission::new(Arc::clone(store), id.clone(), Views::new(&policy).unwrap());
-    let mut projection = Projection::new(Options::default());
-    admission
-        .admit(&mut projection, Message::user("go"))
-        .unwrap();
+    Session::open(Arc::clone(store), id.clone(), Setup::new(policy)).unwrap()
+}
+
+/// A session in which each output answered a call, and old ones were trimmed at the end.
+fn session(store: &Arc<dyn Store>, id: &SessionId, shape: Shape, outputs: &[String]) -> Session {
+    let mut session = open(store, id, shape);
+    session.admit(Message::user("go")).unwrap();
     for (number, text) in outputs.iter().enumerate() {
         let call = Call::new(format!("c{number}"), "read", "{}");
-        admission
-            .admit(&mut projection, Message::assistant("").with_call(call))
-            .unwrap();
-        admission
-            .admit(&mut projection, Message::output(format!("c{number}"), text))
-            .unwrap();
+        let asks = Message::assistant("").with_call(call);
+        session.admit(asks).unwrap();
+        let output = Message::output(format!("c{number}"), text);
+        session.admit(output).unwrap();
     }
-    let messages: Vec<Message> = projection
-        .slots()
-        .iter()
-        .map(|slot| Message::clone(&slot.message))
-        .collect();
-    let trims = trim_outputs(&messages, 60, |_| false).into_iter();
-    let edits = trims.map(|change| Edit::Show {
-        message: change.message,
-        part: change.part,
-        output: change.output,
-    });
-    projection.carry_out(Plan::new(Reason::OutputsOverBudget, edits.collect()));
-    projection
+    session.check(Moment::BeforeCall).unwrap();
+    session
 }
 
 /// The outputs of the window, in order.
-fn shown(projection: &mut Projection) -> Vec<Output> {
-    let window = projection.window().unwrap();
+fn shown(session: &mut Session) -> Vec<Output> {
+    let window = session.window().unwrap();
     window
         .messages()
         .flat_map(|message| message.outputs().cloned().collect::<Vec<_>>())
@@ -86,8 +83,8 @@ proptest! {
     fn every_output_is_had_back(shape in shape(), outputs in prop::collection::vec(text(), 1..8)) {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let id = SessionId::new("s").unwrap();
-        let mut projection = session(&store, &id, shape, &outputs);
-        for (output, whole) in shown(&mut projection).iter().zip(&outputs) {
+        let mut session = session(&store, &id, shape, &outputs);
+        for (output, whole) in shown(&mut session).iter().zip(&outputs) {
             let stored = output.stored.as_ref().unwrap();
             prop_assert_eq!(store.get(&id, stored.id()).unwrap(), whole.as_bytes());
             prop_assert!(output.trimmed || output.text() == *whole);
@@ -107,16 +104,15 @@ proptest! {
         let (path, id) = (folder.path().join("store"), SessionId::new("s").unwrap());
         let before = {
             let store: Arc<dyn Store> = Arc::new(FolderStore::open(&path).unwrap());
-            let mut projection = session(&store, &id, shape.clone(), &outputs);
-            shown(&mut projection)
+            let mut session = session(&store, &id, shape.clone(), &outputs);
+            shown(&mut session)
         };
         let store: Arc<dyn Store> = Arc::new(FolderStore::open(&path).unwrap());
         for (output, whole) in before.iter().zip(&outputs) {
             let stored = output.stored.as_ref().unwrap();
             prop_assert_eq!(store.get(&id, stored.id()).unwrap(), whole.as_bytes());
         }
-        // The same session again: the same refs, and so the same window.
-        let mut again = session(&store, &id, shape, &outputs);
+        let mut again = open(&store, &id, shape);
         prop_assert_eq!(shown(&mut again), before);
     }
 }

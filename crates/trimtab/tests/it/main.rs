@@ -18,6 +18,7 @@ mod recorded;
 mod regressions;
 mod request;
 mod session;
+mod settings;
 mod switch;
 mod tidy;
 mod transcripts;

@@ -73,7 +73,10 @@ fn removing(log: &[Message]) {
 }
 
 fn views_and_facts(log: &[Message]) {
-    let shape = Shape::Structure(Structure { cap: 2_000 });
+    let shape = Shape::Structure(Structure {
+        cap: 2_000,
+        ..Structure::default()
+    });
     for message in log {
         facts::of_message(message, &mut |_| work::step(1));
         for output in message.outputs() {

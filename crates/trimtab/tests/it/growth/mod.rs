@@ -11,7 +11,7 @@ use trimtab_testkit::is_long;
 use talk::{Room, Talk};
 
 /// Calls that are counted: several compactions are among them.
-const CALLS: usize = 150;
+const CALLS: usize = 600;
 /// The most that the later call may take, in percent of the earlier one.
 const MOST_PERCENT: u64 = 130;
 

@@ -9,9 +9,6 @@ use trimtab::model::{Call, Dialect, Message, Usage};
 use trimtab::session::{Answered, Limits, Moment, Session, Setup};
 use trimtab::store::{MemoryStore, SessionId};
 
-/// After so many calls the user says something.
-const CALLS_IN_A_TURN: usize = 25;
-
 /// How large the model's window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
@@ -27,7 +24,7 @@ impl Room {
 
     fn tokens(self) -> u64 {
         match self {
-            Self::Compacts => 32_000,
+            Self::Compacts => 16_000,
             Self::NeverFills => 1_000_000_000,
         }
     }
@@ -46,7 +43,7 @@ impl Talk {
             dialect,
             limits: Limits {
                 window: Some(room.tokens()),
-                max_output: Some(2_000),
+                max_output: Some(1_000),
                 bytes: None,
             },
             ..Setup::new(Policy::preset(preset).expect("a preset"))
@@ -80,11 +77,6 @@ impl Talk {
     pub(super) fn call(&mut self) -> usize {
         let round = self.rounds;
         self.rounds += 1;
-        if round > 0 && round % CALLS_IN_A_TURN == 0 {
-            self.admit(Message::assistant("This part is done."));
-            self.pass(Moment::AfterTurn);
-            self.admit(Message::user(format!("Go on with part {round}.")));
-        }
         let id = format!("call_{round}");
         let arguments = format!("{{\"path\":\"src/module_{round}/handler.rs\"}}");
         let asks = Message::assistant("next").with_call(Call::new(&id, "read_file", arguments));
@@ -125,9 +117,12 @@ impl Talk {
     }
 }
 
+/// What a tool gives back: two long outputs, then a short one. A hundred of them are more than
+/// any preset leaves as they are.
 fn output(round: usize) -> String {
+    let lines = if round % 3 == 2 { 10 } else { 90 };
     let mut text = String::new();
-    for line in 0..20 {
+    for line in 0..lines {
         // Writing into a String cannot fail.
         let _ = writeln!(
             text,

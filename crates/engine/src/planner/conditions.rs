@@ -11,12 +11,22 @@ use crate::policy::{EstimateBy, Policy};
 use crate::trigger::Situation;
 use crate::window::{Projection, Window};
 
+use super::rewrite::{Cliff, Rates};
+
 /// The least that an answer gets when its reserve is lowered.
 const LEAST_ANSWER: u64 = 256;
+/// Bytes of a request around a message, a call and an output, beside their ids.
+const AROUND_MESSAGE: u64 = 34;
+const AROUND_CALL: u64 = 84;
+const AROUND_OUTPUT: u64 = 22;
+/// One byte in so many of a text is escaped in JSON, and takes two.
+const ESCAPED: u64 = 14;
+/// The same of arguments, which are JSON themselves.
+const ESCAPED_ARGUMENTS: u64 = 6;
 
 /// The conversation as it stands.
 #[derive(Clone, Copy, Debug)]
-pub struct State<'a> {
+pub struct Conversation<'a> {
     /// The messages as they came.
     pub log: &'a Log,
     /// The log with the plans that hold, not yet normalised.
@@ -29,11 +39,16 @@ pub struct State<'a> {
     pub sent: usize,
     /// How long the log was when it was compacted last.
     pub compacted_at: Option<usize>,
+    /// Outputs before this position would not become shorter by being archived.
+    pub archive_from: usize,
+    /// How many messages of the log stand before the first answer. What the user says among them
+    /// is the task: see [`Log::opening`].
+    pub opening: usize,
     /// What the provider speaks.
     pub dialect: Dialect,
 }
 
-impl State<'_> {
+impl Conversation<'_> {
     /// True if system messages stay where the client put them when rounds are replaced. Messages
     /// has a field for the system prompt, and refuses a conversation that begins with one.
     pub(super) fn system_stays(&self) -> bool {
@@ -43,7 +58,7 @@ impl State<'_> {
 
 /// What is known beside the conversation.
 #[derive(Clone, Copy)]
-pub struct Now<'a> {
+pub struct Conditions<'a> {
     /// The model's window, where it is known.
     pub window: Option<u64>,
     /// What is reserved for the answer.
@@ -52,23 +67,42 @@ pub struct Now<'a> {
     pub bytes: Option<u64>,
     /// The tokens of the tool definitions.
     pub tools: u64,
-    /// How many messages of the log stand before the first answer. What the user says among them
-    /// is the task.
-    pub opening: usize,
+    /// The tokens that the first ref in a window brings along: the definitions of the retrieval
+    /// tools, where they are offered with it. 0 if the window shows a ref.
+    pub first_ref: u64,
     /// What the provider reported last, and the measure of the window it was for, unless an
     /// edit has made it stale.
     pub usage: Option<(Usage, Measure)>,
     /// Our estimate, corrected by what was learned of this model.
     pub tokens: &'a dyn Fn(&Measure) -> u64,
+    /// True if the next call finds nothing in the provider's prompt cache.
+    pub cold: bool,
+    /// What cached and uncached tokens cost.
+    pub rates: Rates,
+    /// Where the price rises with the length of the prompt, by rising length.
+    pub cliffs: &'a [Cliff],
 }
 
-impl Now<'_> {
+impl Conditions<'_> {
     /// What is reserved for the answer.
     pub fn answer(&self) -> u64 {
         let answer = self.max_output.filter(|tokens| *tokens > 0);
         let answer = answer.unwrap_or(DEFAULT_MAX_OUTPUT);
         // Where nobody said how long it may be, half a small window is enough.
         self.window.map_or(answer, |window| answer.min(window / 2))
+    }
+
+    /// The room for messages: the window without tools and the answer's reserve.
+    pub fn messages_room(&self) -> u64 {
+        let window = self.window.unwrap_or(u64::MAX);
+        window
+            .saturating_sub(self.tools)
+            .saturating_sub(self.answer())
+    }
+
+    /// The tokens of what was measured: our estimate, or more where bytes say so.
+    pub fn weigh(&self, measure: &Measure) -> u64 {
+        conservative_tokens((self.tokens)(measure), measure)
     }
 
     /// The least that is reserved for the answer when room is short.
@@ -83,10 +117,10 @@ impl Now<'_> {
         match &self.usage {
             Some((usage, then)) => {
                 let since = estimate.saturating_sub((self.tokens)(then));
-                let by_bytes = quarter(measure).saturating_sub(quarter(then));
+                let by_bytes = request_quarter(measure).saturating_sub(request_quarter(then));
                 usage.prompt().saturating_add(since.max(by_bytes))
             }
-            None => enough(estimate, measure).saturating_add(self.tools),
+            None => self.weigh(measure).saturating_add(self.tools),
         }
     }
 
@@ -113,33 +147,29 @@ impl Now<'_> {
     }
 
     /// An error that names what is too large if the floor alone is more than the window.
-    pub fn check_floor(&self, window: &Window) -> Result<(), FloorTooLarge> {
-        self.floor(window).check(self.window.unwrap_or(u64::MAX))
+    pub fn check_floor(&self, conversation: &Conversation<'_>) -> Result<(), FloorTooLarge> {
+        self.floor(conversation)
+            .check(self.window.unwrap_or(u64::MAX))
     }
 
     /// The same for what cannot even be shown shorter: the outputs of the newest round can.
-    pub fn check_hard_floor(&self, window: &Window) -> Result<(), FloorTooLarge> {
+    pub fn check_hard_floor(&self, conversation: &Conversation<'_>) -> Result<(), FloorTooLarge> {
         let floor = Floor {
             open_calls: 0,
-            ..self.floor(window)
+            ..self.floor(conversation)
         };
         floor.check(self.window.unwrap_or(u64::MAX))
     }
 
-    fn floor(&self, window: &Window) -> Floor {
-        let anew = Self {
-            usage: None,
-            tools: 0,
-            ..*self
-        };
-        let tokens = |measure: &Measure| anew.prompt_tokens(measure);
+    fn floor(&self, conversation: &Conversation<'_>) -> Floor {
+        let tokens = |measure: &Measure| self.weigh(measure);
         let fixed = (self.tools, self.least_answer());
-        Floor::of(window, self.opening, fixed, tokens)
+        Floor::of(conversation.window, conversation.opening, fixed, tokens)
     }
 
     /// What the triggers of `policy` are judged on.
-    pub fn situation(&self, state: &State<'_>, policy: &Policy) -> Situation {
-        let measures = state.window.measures();
+    pub fn situation(&self, conversation: &Conversation<'_>, policy: &Policy) -> Situation {
+        let measures = conversation.window.measures();
         let by = |measure: &Measure| policy.estimate.tokens(measure, self.tokens);
         let in_system = matches!(policy.compaction.placement, Placement::System { .. });
         let log = if in_system {
@@ -157,7 +187,7 @@ impl Now<'_> {
             usage: self.usage.map(|(usage, _)| usage),
             log_tokens: self.log_tokens(policy, &log, &total),
             call_tokens: call.saturating_add(self.answer()),
-            messages: state.window.spoken() as u64,
+            messages: conversation.window.spoken() as u64,
         }
     }
 
@@ -174,16 +204,32 @@ impl Now<'_> {
     }
 }
 
-/// An estimate, or a quarter of the bytes, which is what many a counter says: whichever is more,
-/// fits.
-pub fn enough(tokens: u64, measure: &Measure) -> u64 {
-    tokens.max(quarter(measure))
+/// The tokens of a measure that was estimated at `tokens`: that, or a quarter of the bytes that
+/// it takes in a request, whichever is more.
+///
+/// Whoever counts bytes instead of tokens should find that the window fits as well.
+///
+/// ```
+/// # use trimtab_engine::planner::conservative_tokens;
+/// # use trimtab_model::{Message, estimate::Measure};
+/// let measure = Measure::of(&Message::user("word ".repeat(1_000)));
+/// assert!(conservative_tokens(measure.tokens(), &measure) > 5_000 / 4);
+/// ```
+pub fn conservative_tokens(tokens: u64, measure: &Measure) -> u64 {
+    tokens.max(request_quarter(measure))
 }
 
-/// A quarter of the bytes of everything that is said.
-fn quarter(measure: &Measure) -> u64 {
+/// A quarter of the bytes that a measure takes in a request.
+fn request_quarter(measure: &Measure) -> u64 {
     let sizes = measure.sizes();
-    let said = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
-    let bytes: u64 = said.iter().map(|length| u64::from(length.bytes)).sum();
-    bytes.div_ceil(4)
+    let texts = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
+    let text: u64 = texts.iter().map(|text| u64::from(text.bytes)).sum();
+    let around = u64::from(sizes.messages) * AROUND_MESSAGE
+        + u64::from(sizes.calls) * AROUND_CALL
+        + u64::from(sizes.outputs) * AROUND_OUTPUT
+        + u64::from(sizes.call_ids)
+        + u64::from(sizes.output_ids);
+    let arguments = u64::from(sizes.arguments.bytes);
+    let escaped = (text - arguments) / ESCAPED + arguments / ESCAPED_ARGUMENTS;
+    (text + escaped + around).div_ceil(4)
 }

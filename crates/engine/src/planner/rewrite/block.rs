@@ -2,17 +2,16 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::sync::Arc;
 
 use serde_json::Value;
 use trimtab_model::{Call, Kind, Message, Output, Part, Ref};
 
 use super::card;
-use super::names::Known;
-use super::settings::Steady;
 use super::words::{self, Words};
 use crate::normalise::Slot;
+use crate::policy::Rewriting;
 use crate::view::figures::first_bytes;
+use crate::view::names::{Known, NAMES, chosen};
 use crate::view::placeholder::read_call;
 
 /// What the block begins with.
@@ -38,26 +37,26 @@ const CUT: &str = "\u{2026}";
 
 /// One hidden output: a line of the block.
 #[derive(Clone, Debug)]
-pub(super) struct Line(String);
+pub(crate) struct Line(String);
 
 impl Line {
     /// The line of an output that is about to be hidden.
     pub(super) fn new(
         output: &Output,
         call: Option<&Call>,
-        settings: &Steady,
+        settings: &Rewriting,
         known: &Known,
     ) -> Option<Self> {
         let stored = output.stored.as_ref()?;
         let text = output.text();
-        let names = match text.split_once(card::NAMES) {
+        let names = match text.split_once(NAMES) {
             Some((_, names)) if output.trimmed => first_names(names, settings.line_bytes),
             _ if card::is_card(output) => String::new(),
             // What is short says more than its names.
             _ if text.len() <= SHORT => flat(&text),
             _ => {
                 let allowed = settings.names(text.len()).min(settings.line_bytes);
-                card::chosen(&text, allowed, known)
+                chosen(&text, allowed, known)
             }
         };
         let names = names.replace(stored.id(), "");
@@ -177,7 +176,7 @@ pub(super) fn is_block(message: &Message) -> bool {
 
 /// What a block says.
 #[derive(Clone, Debug)]
-pub(super) struct Contents {
+pub(crate) struct Contents {
     /// What the model said.
     pub(super) words: Vec<Words>,
     /// What tools gave back.
@@ -188,17 +187,21 @@ pub(super) struct Contents {
     pub(super) words_bytes: usize,
 }
 
-/// The block: where everything is, what the model said, and as many lines as fit.
-pub(super) fn block(archived: &Ref, contents: &Contents) -> Arc<Message> {
-    let mut text = format!("{HEAD}{}]", read_call(archived, 0));
-    let left = contents.bytes.saturating_sub(text.len() + WORDS.len() + 1);
-    let words = words::written(&contents.words, contents.words_bytes.min(left));
-    if !words.is_empty() {
-        let _ = write!(text, "\n{WORDS}{words}");
+impl Contents {
+    /// The text of the block: where everything is, what the model said, and as many lines as
+    /// fit.
+    pub(crate) fn text(&self, archived: Option<&Ref>) -> String {
+        let call = archived.map_or_else(String::new, |archived| read_call(archived, 0));
+        let mut text = format!("{HEAD}{call}]");
+        let left = self.bytes.saturating_sub(text.len() + WORDS.len() + 1);
+        let words = words::written(&self.words, self.words_bytes.min(left));
+        if !words.is_empty() {
+            let _ = write!(text, "\n{WORDS}{words}");
+        }
+        let left = self.bytes.saturating_sub(text.len() + LINES.len() + 2);
+        write_lines(&mut text, &self.lines, left);
+        text
     }
-    let left = contents.bytes.saturating_sub(text.len() + LINES.len() + 2);
-    write_lines(&mut text, &contents.lines, left);
-    Arc::new(Message::user(text).with_kind(Kind::Summary))
 }
 
 /// Adds lines within so many bytes: the newest whole, of older ones as much as says which output

@@ -7,9 +7,9 @@ use trimtab_model::{Output, Part};
 
 use super::block;
 use super::card::{BYTES_PER_TOKEN, is_card};
-use super::settings::Steady;
-use super::situation::Situation;
-use super::survey::{Piece, Seen, Segment, Survey};
+use super::segments::{Piece, Seen, Segment, Survey};
+use crate::planner::Conditions;
+use crate::policy::Rewriting;
 use crate::view::structure::{Cut, cut};
 
 /// A block has at least so many tokens: enough to say where everything is.
@@ -17,20 +17,22 @@ const LEAST_BLOCK: u64 = 80;
 /// Tokens of a newest output that are shown in any case: its ref, and enough to go on with.
 const LEAST_SHOWN: u64 = 256;
 
-/// A rewrite while it is being decided.
-pub(super) struct Draft<'s, 'a> {
-    pub(super) settings: &'s Steady,
+/// What a rewrite reduces, while it is being decided.
+pub(super) struct Reductions<'s, 'a> {
+    pub(super) settings: &'s Rewriting,
     pub(super) survey: &'s Survey<'a>,
-    pub(super) situation: &'s Situation<'s>,
+    conditions: &'s Conditions<'s>,
+    /// The room for messages.
+    pub(super) room: u64,
     /// Tokens of the window as it would be.
     pub(super) now: u64,
-    pub(super) low: u64,
+    low: u64,
     /// The room beside what always stays.
     pub(super) flexible: u64,
     /// What the block may take.
     pub(super) block: u64,
     /// The first segment that stays as it is.
-    pub(super) tail: usize,
+    tail: usize,
     /// Outputs to show as cards, by index in the survey, with their share of names.
     pub(super) carded: HashMap<usize, u64>,
     /// Outputs of the tail that are shortened, with what they are shown as.
@@ -39,18 +41,21 @@ pub(super) struct Draft<'s, 'a> {
     pub(super) hidden: BTreeSet<usize>,
 }
 
-impl<'s, 'a> Draft<'s, 'a> {
-    pub(super) fn new(
-        settings: &'s Steady,
+impl<'s, 'a> Reductions<'s, 'a> {
+    /// What brings a window into `room`.
+    pub(super) fn of(
+        settings: &'s Rewriting,
         survey: &'s Survey<'a>,
-        situation: &'s Situation<'s>,
-        fixed: u64,
-        flexible: u64,
+        conditions: &'s Conditions<'s>,
+        room: u64,
     ) -> Self {
-        Self {
+        let fixed = survey.fixed(settings.user(room)).min(room);
+        let flexible = room - fixed;
+        let mut reductions = Self {
             settings,
             survey,
-            situation,
+            conditions,
+            room,
             now: survey.total,
             low: fixed + settings.low(flexible),
             flexible,
@@ -59,7 +64,12 @@ impl<'s, 'a> Draft<'s, 'a> {
             carded: HashMap::new(),
             shortened: Vec::new(),
             hidden: BTreeSet::new(),
-        }
+        };
+        reductions.supersede();
+        reductions.cards();
+        reductions.hide();
+        reductions.shorten();
+        reductions
     }
 
     fn old(&self) -> impl Iterator<Item = (usize, &'s Segment)> + use<'s, 'a> {
@@ -81,7 +91,7 @@ impl<'s, 'a> Draft<'s, 'a> {
     }
 
     /// An older output of a call that was made again, with the same arguments, later.
-    pub(super) fn supersede(&mut self) {
+    fn supersede(&mut self) {
         let mut newest: HashMap<(&str, &str), usize> = HashMap::new();
         for (index, seen) in self.survey.outputs.iter().enumerate() {
             if let Some(call) = seen.call {
@@ -116,7 +126,7 @@ impl<'s, 'a> Draft<'s, 'a> {
     }
 
     /// Oldest first, outputs become cards until the low-water mark is reached.
-    pub(super) fn cards(&mut self) {
+    fn cards(&mut self) {
         let end = self
             .survey
             .segments
@@ -145,7 +155,7 @@ impl<'s, 'a> Draft<'s, 'a> {
     }
 
     /// Oldest first, rounds are hidden until the low-water mark is reached.
-    pub(super) fn hide(&mut self) {
+    fn hide(&mut self) {
         if self.now <= self.low {
             return;
         }
@@ -155,7 +165,7 @@ impl<'s, 'a> Draft<'s, 'a> {
             .map(|(_, segment)| segment.tokens)
             .sum();
         self.now = self.now.saturating_sub(earlier) + self.block;
-        let mut users = self.settings.user(self.situation.room);
+        let mut users = self.settings.user(self.room);
         let old: Vec<(usize, &Segment)> = self.old().collect();
         let mut cut = 0;
         for (index, segment) in &old {
@@ -188,9 +198,7 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     /// Where there is no room for it, the block has fewer lines.
     fn shorten_block(&mut self) {
-        let over = self
-            .now
-            .saturating_sub(self.settings.high(self.situation.room));
+        let over = self.now.saturating_sub(self.settings.high(self.room));
         let less = over.min(self.block.saturating_sub(LEAST_BLOCK));
         self.block -= less;
         self.now -= less;
@@ -198,8 +206,8 @@ impl<'s, 'a> Draft<'s, 'a> {
 
     /// The newest outputs are shortened if nothing else brings the window below its high-water
     /// mark.
-    pub(super) fn shorten(&mut self) {
-        let high = self.settings.high(self.situation.room);
+    fn shorten(&mut self) {
+        let high = self.settings.high(self.room);
         if self.now <= high {
             return;
         }
@@ -216,7 +224,7 @@ impl<'s, 'a> Draft<'s, 'a> {
         for (index, seen) in tail {
             let share = allowed.saturating_mul(seen.tokens).checked_div(all);
             let cap = share.unwrap_or(0).max(LEAST_SHOWN);
-            let measure = |text: &str| (self.situation.weigh)(&Measure::of_text(text));
+            let measure = |text: &str| self.conditions.weigh(&Measure::of_text(text));
             let text = seen.output.text();
             let how = Cut {
                 cap,

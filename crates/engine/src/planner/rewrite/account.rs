@@ -4,30 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::situation::Switch;
-
-/// What a token costs, as a multiple of one that touches no cache, in thousandths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rates {
-    /// Read from the cache.
-    pub read: u64,
-    /// Written to the cache.
-    pub write: u64,
-    /// What every token costs as long as the prompt stays as long as it is: more than 1,000
-    /// above a price cliff.
-    pub rise: u64,
-}
-
-impl Default for Rates {
-    /// A tenth for reading, a quarter more for writing: what most providers ask.
-    fn default() -> Self {
-        Self {
-            read: 100,
-            write: 1_250,
-            rise: 1_000,
-        }
-    }
-}
+use super::switch::{Rates, Switch};
 
 /// What a rewrite costs and saves, for the report.
 ///
@@ -63,7 +40,7 @@ impl Account {
     /// changes its last `suffix` tokens.
     ///
     /// ```
-    /// # use trimtab_engine::steady::{Account, Rates, Switch};
+    /// # use trimtab_engine::planner::{Account, Rates, Switch};
     /// // 30,000 tokens less, 10,000 written again at 1.25 instead of read at 0.1
     /// let account = Account::new(Switch::HighWater, (40_000, 10_000, 10_000), Rates::default(), 20);
     /// assert_eq!((account.cost, account.saving), (11_500_000, 3_000_000));

@@ -3,15 +3,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
-use trimtab_engine::window::Projection;
 use trimtab_model::{Message, Output, Part, Role};
+
+use crate::window::Projection;
 
 /// A system message of fewer bytes stays, even if it says nothing new.
 const LONG_SYSTEM: usize = 600;
 
 /// The texts of a log by their hash, so that a new one need not be held against all of them.
-#[derive(Default)]
-pub(super) struct Repeats {
+#[derive(Debug, Default)]
+pub struct Repeats {
     seed: RandomState,
     /// Outputs that were shown whole when they came: message and part, oldest first.
     outputs: HashMap<u64, VecDeque<(usize, usize)>>,
@@ -48,7 +49,7 @@ impl Repeats {
     }
 
     /// The output in the window that shows the text of `output` whole, if there is one.
-    pub(super) fn shown_before<'p>(
+    pub fn shown_before<'p>(
         &mut self,
         projection: &'p Projection,
         output: &Output,
@@ -74,7 +75,7 @@ impl Repeats {
     /// System messages always stay, so a client that sends its instructions with every turn
     /// fills the window with them. The repetition can be archived as it comes in: nothing that
     /// it says is missing then.
-    pub(super) fn is_said_again(&mut self, projection: &Projection, message: &Message) -> bool {
+    pub fn is_said_again(&mut self, projection: &Projection, message: &Message) -> bool {
         if !is_long_system(message) {
             return false;
         }
@@ -93,8 +94,8 @@ fn is_long_system(message: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab_engine::normalise::Options;
-    use trimtab_engine::plan::{Edit, Plan, Reason};
+    use crate::normalise::Options;
+    use crate::plan::{Edit, Plan, Reason};
 
     #[test]
     fn text_is_known_while_the_window_shows_it_whole() {

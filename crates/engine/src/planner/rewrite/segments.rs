@@ -6,9 +6,9 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::rounds::{self, Answer, Pairing};
 use trimtab_model::{Call, Kind, Output, Part, Role, work};
 
-use super::situation::Situation;
 use crate::normalise::{Slot, Source};
 use crate::observation::observed;
+use crate::planner::{Conditions, Conversation};
 
 /// What a piece of a window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,27 +57,26 @@ pub(super) struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    pub(super) fn new(slots: &'a [Slot], situation: &Situation<'_>) -> Self {
+    pub(super) fn new(conversation: &Conversation<'a>, conditions: &Conditions<'_>) -> Self {
+        let slots = conversation.slots;
         let pairing = rounds::pair(slots);
         // What is archived is not sent.
         let weigh = |slot: &Slot| {
-            let sent = slot.message.agent_visible();
-            let measure = || Measure::of(&slot.message);
-            if sent {
-                (situation.weigh)(&measure())
+            if slot.message.agent_visible() {
+                conditions.weigh(&Measure::of(&slot.message))
             } else {
                 0
             }
         };
         let tokens: Vec<u64> = slots.iter().map(weigh).collect();
-        let segments = segments(slots, &pairing, &tokens, situation.opening);
+        let segments = segments(slots, &pairing, &tokens, conversation.opening);
         let outputs = pairing.outputs.iter().filter_map(|(place, answer)| {
             let slot = slots.get(place.message)?;
             let Source::Log(position) = slot.source else {
                 return None;
             };
             let part = slot.message.parts.get(place.part)?;
-            let tokens = (situation.weigh)(&Measure::of_parts(std::slice::from_ref(part)));
+            let tokens = conditions.weigh(&Measure::of_parts(std::slice::from_ref(part)));
             Some(Seen {
                 slot: place.message,
                 part: place.part,
@@ -87,7 +86,7 @@ impl<'a> Survey<'a> {
                 tokens,
             })
         });
-        let mut outputs: Vec<Seen<'_>> = outputs.chain(observations(slots, situation)).collect();
+        let mut outputs: Vec<Seen<'_>> = outputs.chain(observations(slots, conditions)).collect();
         outputs.sort_by_key(|seen| (seen.slot, seen.part));
         Self {
             slots,
@@ -132,7 +131,7 @@ fn called<'a>(slots: &'a [Slot], pairing: &Pairing, answer: Answer) -> Option<&'
 /// What the user told of tools, as outputs without a call.
 fn observations<'a>(
     slots: &'a [Slot],
-    situation: &Situation<'_>,
+    conditions: &Conditions<'_>,
 ) -> impl Iterator<Item = Seen<'a>> {
     let all = slots.iter().enumerate();
     all.filter_map(|(at, slot)| {
@@ -144,7 +143,7 @@ fn observations<'a>(
             slot: at,
             part,
             position,
-            tokens: (situation.weigh)(&Measure::of_text(&output.text())),
+            tokens: conditions.weigh(&Measure::of_text(&output.text())),
             output: Cow::Owned(output),
             call: None,
         })

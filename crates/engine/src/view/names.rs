@@ -1,4 +1,6 @@
 //! The names in a text: paths, qualified names, ids, URLs.
+//!
+//! They are listed behind what is shown of an output, because later calls need them most.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +10,7 @@ const LENGTH: usize = 6;
 const LONGEST: usize = 120;
 
 /// The runs of characters in `text` that may be names.
-pub(super) fn runs(text: &str) -> impl Iterator<Item = &str> {
+fn runs(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !is_inside(c))
         .filter(|run| (LENGTH..=LONGEST).contains(&run.len()))
 }
@@ -19,7 +21,7 @@ fn is_inside(c: char) -> bool {
 
 /// What kind of name a run is, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+enum Kind {
     Path,
     Qualified,
     Joined,
@@ -32,7 +34,7 @@ pub(super) enum Kind {
 const DIGITS: usize = 4;
 
 /// The kind of a run; none if it is an ordinary word or a number.
-pub(super) fn kind(run: &str) -> Option<Kind> {
+fn kind(run: &str) -> Option<Kind> {
     let inner = run.get(1..run.len().max(2) - 1).unwrap_or_default();
     let letters = run.bytes().filter(u8::is_ascii_alphabetic).count();
     if letters < 3 {
@@ -57,10 +59,11 @@ pub(super) fn kind(run: &str) -> Option<Kind> {
 
 /// Names that the window shows anyway.
 #[derive(Default)]
-pub(super) struct Known(HashSet<String>);
+pub(crate) struct Known(HashSet<String>);
 
 impl Known {
-    pub(super) fn add(&mut self, text: &str) {
+    /// Adds the names of `text`.
+    pub(crate) fn add(&mut self, text: &str) {
         for run in runs(text)
             .map(without_place)
             .filter(|run| kind(run).is_some())
@@ -71,21 +74,44 @@ impl Known {
         }
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.0.contains(name)
     }
 }
 
+/// The line before a list of names.
+pub(crate) const NAMES: &str = "\nin it: ";
+
+/// The most useful names of a text that `known` does not have, within so many bytes.
+pub(crate) fn chosen(text: &str, bytes: usize, known: &Known) -> String {
+    listed(ranked(text, known), bytes)
+}
+
+/// The first of these names within so many bytes, without those that are part of another.
+pub(super) fn listed<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize) -> String {
+    let mut list = String::new();
+    for name in names {
+        if list.len() + name.len() + 1 > bytes || list.contains(name) {
+            continue;
+        }
+        if !list.is_empty() {
+            list.push(' ');
+        }
+        list.push_str(name);
+    }
+    list
+}
+
 /// The names of `text` that `known` does not have, most useful first.
 pub(super) fn ranked<'a>(text: &'a str, known: &Known) -> Vec<&'a str> {
-    let mut seen: HashMap<&str, (u32, usize)> = HashMap::new();
+    let mut seen: HashMap<&str, usize> = HashMap::new();
     for (at, run) in runs(text).map(without_place).enumerate() {
-        seen.entry(run).or_insert((0, at)).0 += 1;
+        seen.entry(run).or_insert(at);
     }
     let mut found: Vec<(i64, usize, &str)> = seen
         .into_iter()
         .filter(|(run, _)| run.len() >= LENGTH && !known.has(run))
-        .filter_map(|(run, (_, at))| Some((score(run, kind(run)?), at, run)))
+        .filter_map(|(run, at)| Some((score(run, kind(run)?), at, run)))
         .collect();
     found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     found.into_iter().map(|(_, _, run)| run).collect()

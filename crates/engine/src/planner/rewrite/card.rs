@@ -1,15 +1,13 @@
 //! Index cards: what is left of an output that was trimmed.
 
-use trimtab_model::{Output, Part, Ref};
+use trimtab_model::{Output, Part};
 
-use super::names::{Known, ranked};
-use super::settings::Steady;
+use crate::policy::Rewriting;
+use crate::view::names::{Known, NAMES, chosen};
 use crate::view::placeholder::placeholder;
 
 /// Bytes of a token in our own texts, which are names for the most part.
 pub(super) const BYTES_PER_TOKEN: u64 = 3;
-/// The line before the names.
-pub(super) const NAMES: &str = "\nin it: ";
 
 /// True for an output that is shown as a card.
 pub(super) fn is_card(output: &Output) -> bool {
@@ -20,7 +18,7 @@ pub(super) fn is_card(output: &Output) -> bool {
 /// what the settings allow is spent on names, in percent.
 pub(super) fn card(
     output: &Output,
-    settings: &Steady,
+    settings: &Rewriting,
     share: u64,
     known: &mut Known,
 ) -> Option<Output> {
@@ -30,7 +28,12 @@ pub(super) fn card(
         return None;
     }
     let allowed = settings.names(text.len()) * usize::try_from(share).unwrap_or(100) / 100;
-    let card = written(stored, &text, allowed, known);
+    let mut card = placeholder(stored);
+    let names = chosen(&text, allowed, known);
+    if !names.is_empty() {
+        card.push_str(NAMES);
+        card.push_str(&names);
+    }
     (card.len() < text.len()).then(|| {
         known.add(&card);
         Output {
@@ -39,29 +42,4 @@ pub(super) fn card(
             ..output.clone()
         }
     })
-}
-
-fn written(stored: &Ref, text: &str, allowed: usize, known: &Known) -> String {
-    let mut card = placeholder(stored);
-    let names = chosen(text, allowed, known);
-    if !names.is_empty() {
-        card.push_str(NAMES);
-        card.push_str(&names);
-    }
-    card
-}
-
-/// The most useful names of a text within so many bytes.
-pub(super) fn chosen(text: &str, allowed: usize, known: &Known) -> String {
-    let mut names = String::new();
-    for name in ranked(text, known) {
-        if names.len() + name.len() + 1 > allowed || names.contains(name) {
-            continue;
-        }
-        if !names.is_empty() {
-            names.push(' ');
-        }
-        names.push_str(name);
-    }
-    names
 }

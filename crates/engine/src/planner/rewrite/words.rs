@@ -20,7 +20,7 @@ const LEAST: usize = 120;
 
 /// The words of one message, on one or more lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Words(String);
+pub(crate) struct Words(String);
 
 impl Words {
     /// What the model says in a message; none if it says nothing, or is not the model's.

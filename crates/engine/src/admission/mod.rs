@@ -1,0 +1,216 @@
+//! How an output is shown when it comes in: the one place that decides what is cut then.
+//!
+//! Nobody was sent the output yet, so this is the cheapest moment to cut. The policy's
+//! [`Views`] say which [`Shape`] the outputs of a tool get. Protected tools are shown whole, and
+//! so is an output with media. An output that the window shows whole already becomes a reference
+//! to it, where the policy wants that. [`Shape::Structure`] can also cut by the room that is
+//! left ([`OutputRoom`]).
+//!
+//! What happens to outputs later, when they are old or when the window is full, is decided in
+//! [`planner`](crate::planner).
+
+mod repeats;
+
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Output, Part, Ref};
+
+use crate::budget::percent;
+use crate::planner::Conditions;
+use crate::policy::Policy;
+use crate::view::placeholder::read_call;
+use crate::view::policy::Views;
+use crate::view::{Given, Shape, Spill, Structure, view};
+
+pub use repeats::Repeats;
+
+/// No output is cut by room to less than this, in tokens: a marker and a few lines.
+const LEAST_SHOWN: u64 = 100;
+/// An output of fewer bytes does not become a reference.
+const LEAST_REPEAT: usize = 600;
+/// Where the window is not known, so much room for messages is taken for granted, in tokens.
+const ASSUMED_ROOM: u64 = 75_000;
+/// Bytes of a token, where a cap in bytes is held against tokens.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// An output that comes in.
+#[derive(Clone, Copy, Debug)]
+pub struct Arriving<'a> {
+    /// The tool that gave it; empty if nobody knows.
+    pub tool: &'a str,
+    /// The output, with its ref.
+    pub output: &'a Output,
+    /// True if a message of the user told it: see [`observation`](crate::observation).
+    pub observed: bool,
+    /// The output in the window that shows the same text whole, if there is one.
+    pub earlier: Option<&'a Output>,
+    /// What became of spilling it, where [`spills`] asked for that.
+    pub spill: Option<Spill<'a>>,
+}
+
+/// The room that an output comes into, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputRoom {
+    /// The room for messages: the window without tools and the answer's reserve.
+    pub messages: u64,
+    /// What messages may take before something is done about it.
+    pub high: u64,
+    /// What they take after that.
+    pub low: u64,
+    /// What the window takes already.
+    pub used: u64,
+    /// What the outputs of the same round take of that.
+    pub round: u64,
+    /// What the first ref in a window brings along; 0 if the window shows one.
+    pub first_ref: u64,
+}
+
+impl OutputRoom {
+    /// The room in a window that takes `used` tokens, `round` of them for outputs of the same
+    /// round.
+    pub fn new(policy: &Policy, conditions: &Conditions<'_>, used: u64, round: u64) -> Self {
+        let known = conditions.window.is_some();
+        let messages = if known {
+            conditions.messages_room()
+        } else {
+            ASSUMED_ROOM
+        };
+        let (high, low) = policy.ageing.marks(messages);
+        Self {
+            messages,
+            high,
+            low,
+            used: if known { used } else { 0 },
+            round: if known { round } else { 0 },
+            first_ref: conditions.first_ref,
+        }
+    }
+
+    /// The most that an output in this shape may take, in tokens: less, the fuller the window is.
+    /// The outputs of one round never take more than what is between the marks, so that there
+    /// can be made room for them.
+    ///
+    /// ```
+    /// # use trimtab_engine::admission::OutputRoom;
+    /// # use trimtab_engine::view::Structure;
+    /// let shape = Structure { room_percent: 8, near_percent: 2, ..Structure::default() };
+    /// let (messages, high, low, first_ref) = (40_000, 38_000, 14_000, 0);
+    /// let cap = |used, round| {
+    ///     OutputRoom { messages, high, low, used, round, first_ref }.cap(&shape)
+    /// };
+    /// assert!(cap(30_000, 0) < cap(5_000, 0));
+    /// assert!(cap(30_000, 23_000) < cap(30_000, 0));
+    /// ```
+    pub fn cap(&self, shape: &Structure) -> u64 {
+        let most = percent(self.messages, shape.room_percent).min(shape.cap / BYTES_PER_TOKEN);
+        let least = percent(self.messages, shape.near_percent).min(most);
+        let left = self.high.saturating_sub(self.used);
+        let share = u128::from(most - least) * u128::from(left) / u128::from(self.high.max(1));
+        let one = least + u64::try_from(share).unwrap_or(u64::MAX);
+        let between = self.between().saturating_sub(self.round) / 2;
+        one.min(between).max(LEAST_SHOWN.min(most))
+    }
+
+    fn between(&self) -> u64 {
+        self.high.saturating_sub(self.low)
+    }
+}
+
+/// True if an output of `tool` is to go to a file of its own before it is shown.
+pub fn spills(views: &Views, tool: &str, output: &Output) -> bool {
+    match (views.shape(tool), only_text(output)) {
+        (Shape::Limits(limits), Some(text)) => limits.spills(text),
+        _ => false,
+    }
+}
+
+/// What an output is shown as when it comes in; none where it is shown as it came. `weigh` gives
+/// the tokens of a measure.
+pub fn shown(
+    views: &Views,
+    arriving: &Arriving<'_>,
+    room: &OutputRoom,
+    weigh: &dyn Fn(&Measure) -> u64,
+) -> Option<Output> {
+    let text = only_text(arriving.output)?;
+    if views.protects(arriving.tool) {
+        return None;
+    }
+    let measure = |text: &str| weigh(&Measure::of_text(text));
+    // The tools that the first ref brings along may cost more than the edit saves.
+    let pays = |shown: &str| measure(shown).saturating_add(room.first_ref) < measure(text);
+    let reference = reference(views, arriving).filter(|shown| pays(shown));
+    let shown = match reference {
+        Some(reference) => reference,
+        None => cut(views, arriving, room, &measure, &pays)?,
+    };
+    Some(Output {
+        content: vec![Part::text(shown)],
+        trimmed: true,
+        ..arriving.output.clone()
+    })
+}
+
+/// The text of an output that is nothing but text in one piece.
+fn only_text(output: &Output) -> Option<&str> {
+    match output.content.as_slice() {
+        [Part::Text(text)] => Some(&text.text),
+        _ => None,
+    }
+}
+
+/// An output cut to its shape.
+fn cut(
+    views: &Views,
+    arriving: &Arriving<'_>,
+    room: &OutputRoom,
+    measure: &dyn Fn(&str) -> u64,
+    pays: &dyn Fn(&str) -> bool,
+) -> Option<String> {
+    let text = only_text(arriving.output)?;
+    let given = Given {
+        stored: arriving.output.stored.as_ref(),
+        spill: arriving.spill,
+        ..Given::default()
+    };
+    let mut shape = match views.shape(arriving.tool) {
+        Shape::Structure(shape) if shape.room_percent > 0 => *shape,
+        shape => {
+            let cut = view(text, shape, &given);
+            return cut.trimmed.then(|| cut.text.into_owned());
+        }
+    };
+    let mut cap = room.cap(&shape);
+    if arriving.observed {
+        // Not every agent that tells of its tools in messages can ask for what was left out, so
+        // twice as much is shown of it, and text instead of names.
+        shape.names_percent = 0;
+        cap = cap.saturating_mul(2).min(room.between() / 2).max(cap);
+    }
+    let given = Given {
+        room: Some(cap),
+        measure,
+        ..given
+    };
+    let cut = view(text, &Shape::Structure(shape), &given);
+    (cut.trimmed && pays(&cut.text)).then(|| cut.text.into_owned())
+}
+
+/// The reference that an output becomes whose text `earlier` shows whole already.
+fn reference(views: &Views, arriving: &Arriving<'_>) -> Option<String> {
+    let earlier = arriving.earlier.filter(|_| views.repeats())?;
+    let stored = arriving.output.stored.as_ref()?;
+    if arriving.observed || arriving.output.text().len() < LEAST_REPEAT {
+        return None;
+    }
+    Some(same_as(stored, earlier.stored.as_ref()))
+}
+
+fn same_as(stored: &Ref, first: Option<&Ref>) -> String {
+    let call = read_call(stored, 0);
+    match first {
+        Some(first) if first.id() != stored.id() => {
+            format!("[trimtab: the same output as before, ref={first}; all of it: {call}]")
+        }
+        _ => format!("[trimtab: the same output as before; all of it: {call}]"),
+    }
+}

@@ -1,0 +1,195 @@
+//! The ladder: which way to make a window smaller is tried next.
+
+use std::collections::VecDeque;
+
+use super::media::media_to_shed;
+use super::overflow::Overflow;
+use super::rungs::rung;
+use super::{Conditions, Conversation, Step};
+use crate::budget::FloorTooLarge;
+use crate::compaction::recovery::Rung;
+use crate::plan::Reason;
+use crate::policy::Policy;
+
+/// How many steps are taken at most: each makes the window smaller, so this is never reached
+/// but by a mistake of ours.
+const STEPS: usize = 64;
+
+/// What comes next on the ladder.
+#[derive(Clone, Debug)]
+pub enum Next {
+    /// Take this step, and say whether it made the window smaller.
+    Step(Step),
+    /// The same, and there is time to ask a model for the summary of the draft.
+    Summarise(Step),
+    /// Nothing: the goal is reached.
+    Done,
+    /// Nothing: no way is left, and this is why the window does not fit.
+    Stuck(Misfit),
+}
+
+/// Why a window does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// What must stay is more than the window.
+    TooLarge(FloorTooLarge),
+    /// The policy allows nothing that would help.
+    OverBudget {
+        /// What the window and its answer take.
+        tokens: u64,
+        /// What there is.
+        window: u64,
+    },
+}
+
+/// When a ladder ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    /// When the window fits. Each way is tried as long as it helps.
+    Fits,
+    /// When the window fits. Each way is tried once.
+    FitsCheaply,
+    /// After one step that makes the window smaller; so many tokens should go.
+    OneStep { excess: u64 },
+}
+
+/// The ways to make a window smaller, in the order in which they are tried.
+///
+/// Ask for the [`next`](Self::next) step, take it, and say when asking again whether it helped.
+#[derive(Clone, Debug)]
+pub struct Ladder {
+    /// The ways that are left, and whether a model may be asked for the summary of each.
+    rungs: VecDeque<(Rung, bool)>,
+    goal: Goal,
+    reason: Reason,
+    steps: usize,
+}
+
+impl Ladder {
+    fn new(rungs: impl IntoIterator<Item = Rung>, goal: Goal, reason: Reason) -> Self {
+        Self {
+            rungs: rungs.into_iter().map(|rung| (rung, false)).collect(),
+            goal,
+            reason,
+            steps: 0,
+        }
+    }
+
+    /// What makes a window fit before it is sent.
+    pub fn before_call(policy: &Policy) -> Self {
+        let replaces = |rung: &Rung| matches!(rung, Rung::Compact | Rung::DropHalfOfTurns);
+        let rungs = policy.ladder.iter().copied();
+        let allowed = rungs.filter(|rung| policy.compaction.auto || !replaces(rung));
+        Self::new(allowed, Goal::Fits, Reason::Fit)
+    }
+
+    /// What is tried before a summary is asked for, so that the window fits: whatever stands
+    /// before a compaction. None where there is no compaction to wait for.
+    pub fn before_summary(policy: &Policy) -> Option<Self> {
+        if !waits_for_summary(policy) {
+            return None;
+        }
+        let rungs = policy.ladder.iter().copied();
+        let cheap = rungs.take_while(|rung| *rung != Rung::Compact);
+        Some(Self::new(cheap, Goal::FitsCheaply, Reason::Fit))
+    }
+
+    /// What is tried after the provider refused a window, which is to lose `excess` tokens;
+    /// none if its error is to be handed on. `attempt` says how often this call was refused
+    /// before.
+    pub fn after_overflow(
+        policy: &Policy,
+        overflow: &Overflow,
+        attempt: u32,
+        excess: u64,
+    ) -> Option<Self> {
+        let recovery = &policy.recovery;
+        if !policy.compaction.auto || attempt >= recovery.retries {
+            return None;
+        }
+        // A shorter answer leaves a prompt as long as it is.
+        let helps = |rung: &Rung| *rung != Rung::LowerAnswer || overflow.counts_answer;
+        let own: Vec<Rung> = recovery.ladder.iter().copied().filter(helps).collect();
+        let attempt = usize::try_from(attempt).unwrap_or(usize::MAX);
+        let first = own.get(attempt).or(own.last()).copied();
+        let others = own.iter().skip(attempt.saturating_add(1)).copied();
+        let own = first.into_iter().chain(others);
+        // Whatever the policy tries by itself before a call may still help.
+        let all = policy.ladder.iter().copied().filter(helps);
+        let lower = overflow.lower_answer.then_some(Rung::LowerAnswer);
+        let goal = Goal::OneStep { excess };
+        let mut ladder = Self::new(lower, goal, Reason::Overflow);
+        ladder.rungs.extend(own.map(|rung| (rung, true)));
+        ladder.rungs.extend(all.map(|rung| (rung, false)));
+        Some(ladder)
+    }
+
+    /// Why it is climbed.
+    pub fn reason(&self) -> &Reason {
+        &self.reason
+    }
+
+    /// The next step. `helped` says whether the last one made the window smaller; none if there
+    /// was none.
+    pub fn next(
+        &mut self,
+        helped: Option<bool>,
+        conversation: &Conversation<'_>,
+        policy: &Policy,
+        conditions: &Conditions<'_>,
+    ) -> Next {
+        let first = self.steps == 0;
+        if first && self.goal == Goal::Fits && helped.is_none() {
+            let media = media_to_shed(conversation, conditions);
+            if !media.is_empty() {
+                return Next::Step(Step::Media(media));
+            }
+        }
+        if !first && (helped == Some(false) || self.goal == Goal::FitsCheaply) {
+            self.rungs.pop_front();
+        }
+        loop {
+            let excess = match self.goal {
+                Goal::OneStep { .. } if helped == Some(true) => return Next::Done,
+                Goal::OneStep { excess } => excess,
+                _ => match conditions.excess(conversation.window, conditions.answer()) {
+                    Some(excess) => excess,
+                    None => return Next::Done,
+                },
+            };
+            if first
+                && self.goal != (Goal::OneStep { excess })
+                && let Err(floor) = conditions.check_hard_floor(conversation)
+            {
+                return Next::Stuck(Misfit::TooLarge(floor));
+            }
+            let Some(&(way, asks)) = self.rungs.front().filter(|_| self.steps < STEPS) else {
+                return Next::Stuck(misfit(conversation, conditions));
+            };
+            self.steps += 1;
+            match rung(conversation, policy, conditions, way, excess, &self.reason) {
+                Some(step) if asks && way == Rung::Compact => return Next::Summarise(step),
+                Some(step) => return Next::Step(step),
+                None => self.rungs.pop_front(),
+            };
+        }
+    }
+}
+
+/// True if a compaction is one of the ways in which `policy` makes a window fit by itself.
+pub(super) fn waits_for_summary(policy: &Policy) -> bool {
+    let compaction = &policy.compaction;
+    compaction.enabled && compaction.auto && policy.fit && policy.ladder.contains(&Rung::Compact)
+}
+
+fn misfit(conversation: &Conversation<'_>, conditions: &Conditions<'_>) -> Misfit {
+    if let Err(floor) = conditions.check_floor(conversation) {
+        return Misfit::TooLarge(floor);
+    }
+    let total = conversation.window.measures().total();
+    let prompt = conditions.prompt_tokens(&total);
+    Misfit::OverBudget {
+        tokens: prompt.saturating_add(conditions.answer()),
+        window: conditions.window.unwrap_or_default(),
+    }
+}

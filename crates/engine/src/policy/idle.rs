@@ -1,0 +1,86 @@
+//! Settings that do nothing under a policy, and why.
+
+use super::Policy;
+
+/// Settings that do nothing as long as a condition holds.
+struct Idle {
+    /// The settings: those that begin like this.
+    begin: &'static str,
+    /// The condition.
+    holds: fn(&Policy) -> bool,
+    /// The condition in words.
+    because: &'static str,
+}
+
+const fn idle(begin: &'static str, because: &'static str, holds: fn(&Policy) -> bool) -> Idle {
+    Idle {
+        begin,
+        holds,
+        because,
+    }
+}
+
+const NO_AUTO: &str = "compaction.auto is false";
+const NO_PASSES: &str = "compaction.thrash.passes is 0";
+
+/// These matter in any case. Reasoning is stripped behind changes that are no compaction, too.
+const ALWAYS: [&str; 6] = [
+    "ageing.placeholder.enabled",
+    "ageing.prefix.enabled",
+    "ageing.archive.enabled",
+    "ageing.cards.enabled",
+    "compaction.enabled",
+    "compaction.bound_reasoning",
+];
+
+/// Everything that can switch settings off.
+#[rustfmt::skip]
+const IDLE: &[Idle] = &[
+    idle("ageing.placeholder.", "ageing.placeholder.enabled is false", |policy| !policy.ageing.placeholder.enabled),
+    idle("ageing.placeholder.budget.window_percent", "ageing.placeholder.budget.tokens is set", has_budget),
+    idle("ageing.placeholder.budget.min", "ageing.placeholder.budget.tokens is set", has_budget),
+    idle("ageing.placeholder.budget.max", "ageing.placeholder.budget.tokens is set", has_budget),
+    idle("ageing.prefix.", "ageing.prefix.enabled is false", |policy| !policy.ageing.prefix.enabled),
+    idle("ageing.archive.", "ageing.archive.enabled is false", |policy| !policy.ageing.archive.enabled),
+    idle("ageing.cards.", "ageing.cards.enabled is false", |policy| !policy.ageing.cards.enabled),
+    idle("compaction.moments", "compaction.when is empty", |policy| policy.compaction.when.is_empty()),
+    idle("compaction.moments", NO_AUTO, |policy| !policy.compaction.auto),
+    idle("compaction.when", NO_AUTO, |policy| !policy.compaction.auto),
+    idle("compaction.rule", NO_AUTO, |policy| !policy.compaction.auto),
+    idle("compaction.rule", "compaction.when has fewer than two conditions", |policy| policy.compaction.when.len() < 2),
+    idle("compaction.background", NO_AUTO, |policy| !policy.compaction.auto),
+    idle("compaction.thrash.", NO_AUTO, |policy| !policy.compaction.auto),
+    idle("compaction.thrash.gain_percent", NO_PASSES, |policy| policy.compaction.thrash.passes == 0),
+    idle("compaction.audit.block_tokens", "compaction.audit.enabled is false", |policy| !policy.compaction.audit.enabled),
+    idle("compaction.digest.cutoff", "compaction.digest.enabled is false", |policy| !policy.compaction.digest.enabled),
+    idle("compaction.", "compaction.enabled is false", |policy| !policy.compaction.enabled),
+    idle("recovery.", NO_AUTO, |policy| !policy.compaction.auto),
+    idle("recovery.ladder", "recovery.retries is 0", |policy| policy.recovery.retries == 0),
+    idle("ladder", "fit is false", |policy| !policy.fit),
+    idle("estimate", "fit and compaction.enabled are false", |policy| !policy.fit && !policy.compaction.enabled),
+];
+
+fn has_budget(policy: &Policy) -> bool {
+    policy.ageing.placeholder.budget.tokens.is_some()
+}
+
+impl Policy {
+    /// Why a setting does nothing under this policy, whatever the conversation; none if it can
+    /// matter.
+    ///
+    /// ```
+    /// # use trimtab_engine::policy::Policy;
+    /// let policy = Policy::preset("refs")?;
+    /// let why = policy.why_idle("ageing.prefix.chars");
+    /// assert_eq!(why, Some("ageing.prefix.enabled is false"));
+    /// assert_eq!(policy.why_idle("ageing.placeholder.budget.min"), None);
+    /// # Ok::<_, trimtab_engine::policy::UnknownPreset>(())
+    /// ```
+    pub fn why_idle(&self, setting: &str) -> Option<&'static str> {
+        if ALWAYS.contains(&setting) {
+            return None;
+        }
+        let applies = |idle: &&Idle| setting.starts_with(idle.begin) && (idle.holds)(self);
+        IDLE.iter().find(applies).map(|idle| idle.because)
+    }
+}

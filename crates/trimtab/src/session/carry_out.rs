@@ -1,0 +1,292 @@
+//! Plans and steps carried out: stored, written to the journal, told of.
+
+use trimtab_engine::journal::JournalEntry;
+use trimtab_engine::plan::{Plan, Reason};
+use trimtab_engine::planner::{
+    self, Cliff, Conditions, Conversation, Draft, Ladder, MediaPlace, Misfit, Next, Rates, Step,
+};
+use trimtab_model::estimate::Measure;
+use trimtab_model::{RawJson, Ref};
+use trimtab_store::Put;
+use trimtab_wire::catalogue::Prices;
+
+use super::readable::readable;
+use super::{Event, EventKind, Pending, Session, SessionError};
+
+/// Media type of messages that a compaction replaced.
+const ROUNDS: &str = "application/vnd.trimtab.messages+json";
+
+/// Where a ladder ended.
+pub(super) enum Climbed {
+    /// At its goal.
+    Done,
+    /// Where a summary is to be asked for.
+    Summarise(Pending),
+    /// Nowhere: this is why the window does not fit.
+    Stuck(Misfit),
+}
+
+impl Session {
+    /// A decision about the conversation as it stands.
+    pub(super) fn decide<T>(
+        &mut self,
+        decision: impl FnOnce(&Conversation<'_>, &Conditions<'_>) -> T,
+    ) -> Result<T, SessionError> {
+        self.projection.window()?;
+        let compacted = self.projection.journal().newest_compaction();
+        let conversation = Conversation {
+            log: self.projection.log(),
+            slots: self.projection.slots(),
+            window: self.projection.built(),
+            projection: &self.projection,
+            sent: self.sent,
+            compacted_at: compacted.map(|plan| plan.at),
+            archive_from: self.archive_from,
+            opening: self.projection.log().opening(),
+            dialect: self.setup.dialect,
+        };
+        Ok(self.conditions(|conditions| decision(&conversation, conditions)))
+    }
+
+    /// What a decision depends on beside the conversation.
+    pub(super) fn conditions<T>(&self, decision: impl FnOnce(&Conditions<'_>) -> T) -> T {
+        let calibration = &self.setup.calibration;
+        let tokens = |measure: &Measure| calibration.tokens(measure);
+        let weigh = |measure: &Measure| planner::conservative_tokens(tokens(measure), measure);
+        let limits = &self.setup.limits;
+        decision(&Conditions {
+            window: limits.window,
+            max_output: self.lowered.or(limits.max_output),
+            bytes: limits.bytes,
+            tools: weigh(&self.setup.tools),
+            first_ref: weigh(&self.brings_along()),
+            usage: self.usage,
+            tokens: &tokens,
+            cold: self.cold,
+            rates: self
+                .setup
+                .prices
+                .as_ref()
+                .map_or_else(Rates::default, rates),
+            cliffs: &self.cliffs(),
+        })
+    }
+
+    /// What a ref brings along if it is the first one.
+    fn brings_along(&self) -> Measure {
+        if self.shows_refs {
+            Measure::default()
+        } else {
+            self.first_ref
+        }
+    }
+
+    /// The lengths of the prompt at which the price rises.
+    fn cliffs(&self) -> Vec<Cliff> {
+        let tiers = self.setup.tiers.iter();
+        let priced = tiers.filter_map(|tier| Some((tier, self.setup.prices?.input)));
+        let cliff = priced.map(|(tier, input)| Cliff {
+            above: tier.above,
+            rise: thousandths(tier.prices.input.ratio(input)),
+        });
+        cliff.collect()
+    }
+
+    /// Takes the steps of a ladder, one after the other.
+    pub(super) fn climb(&mut self, mut ladder: Ladder) -> Result<Climbed, SessionError> {
+        let policy = self.setup.policy.clone();
+        let mut helped = None;
+        loop {
+            let next = self.decide(|conversation, conditions| {
+                ladder.next(helped, conversation, &policy, conditions)
+            })?;
+            match next {
+                Next::Step(step) => helped = Some(self.take(step, ladder.reason())?),
+                Next::Summarise(Step::Draft(draft)) => {
+                    return Ok(Climbed::Summarise(self.ask_for_summary(*draft)?));
+                }
+                Next::Summarise(_) | Next::Done => return Ok(Climbed::Done),
+                Next::Stuck(misfit) => return Ok(Climbed::Stuck(misfit)),
+            }
+        }
+    }
+
+    /// Takes a step that needs no model; false if it did not make the window smaller.
+    pub(super) fn take(&mut self, step: Step, reason: &Reason) -> Result<bool, SessionError> {
+        match step {
+            Step::Plan(plan, note) => {
+                let kind = if plan.compacts() {
+                    EventKind::Dropped
+                } else {
+                    EventKind::Trimmed
+                };
+                self.carry_out_quietly(plan, Event::new(kind, reason.clone()).noting(note))
+            }
+            Step::Draft(draft) => self.take_draft(*draft),
+            Step::Media(places) => self.show_as_text(places, reason),
+            Step::ToolSummaries(archived) => {
+                let event = Event::new(EventKind::Trimmed, reason.clone());
+                self.carry_out_quietly(archived.plan, event)
+            }
+            Step::LowerAnswer(tokens) => {
+                self.lowered = Some(tokens);
+                let note = format!("the answer may have {tokens} tokens");
+                let event = Event::new(EventKind::AnswerLowered, reason.clone());
+                self.events.push(event.noting(note));
+                Ok(true)
+            }
+        }
+    }
+
+    /// A draft without an answer of a model.
+    fn take_draft(&mut self, mut draft: Draft) -> Result<bool, SessionError> {
+        self.keep_replaced(&mut draft)?;
+        let plan = draft.finish(None).plan;
+        let kind = if plan.compacts() {
+            EventKind::Compacted
+        } else {
+            EventKind::Trimmed
+        };
+        let judged = self.judged_by();
+        let event = Event::new(kind, Reason::Nothing).noting(draft.note());
+        let done = self.carry_out_quietly(plan, event)?;
+        if done {
+            self.judging = judged;
+        }
+        Ok(done)
+    }
+
+    /// Shows media as text, behind refs.
+    fn show_as_text(
+        &mut self,
+        places: Vec<MediaPlace>,
+        reason: &Reason,
+    ) -> Result<bool, SessionError> {
+        let (mut edits, mut refs) = (Vec::new(), Vec::new());
+        for (at, place) in places.into_iter().enumerate() {
+            let stored = match place.to_store() {
+                Some(raw) => {
+                    let call = format!("media-{}-{at}", self.journal_position);
+                    let put = Put::new(&call, raw).media_type("application/json");
+                    Some(self.store.put(&self.id, put)?)
+                }
+                None => None,
+            };
+            edits.push(place.edit(stored.as_ref().map(Ref::id)));
+            refs.extend(stored);
+        }
+        let mut plan = Plan::new(reason.clone(), edits);
+        plan.refs.extend(refs);
+        self.carry_out_quietly(plan, Event::new(EventKind::Trimmed, reason.clone()))
+    }
+
+    /// Stores what a draft replaces, so that it can be had back by a ref.
+    pub(super) fn keep_replaced(&self, draft: &mut Draft) -> Result<(), SessionError> {
+        let replaced: Vec<_> = draft.replaced().collect();
+        if replaced.is_empty() {
+            return Ok(());
+        }
+        let messages = RawJson::of(&replaced);
+        let text = readable(&replaced);
+        let call = format!("compaction-{}", draft.length());
+        let put = Put::new(&call, messages.as_str()).media_type(ROUNDS);
+        let stored = self.store.put(&self.id, put.text(&text))?;
+        draft.stored_at(stored);
+        Ok(())
+    }
+
+    /// Carries out a plan and tells of it; a plan that would not help is told of as well.
+    pub(super) fn carry_out(&mut self, plan: Plan, event: Event) -> Result<bool, SessionError> {
+        let reason = plan.reason.clone();
+        let done = self.carry_out_quietly(plan, event.clone())?;
+        if !done {
+            self.tell_of_nothing(Event { reason, ..event })?;
+        }
+        Ok(done)
+    }
+
+    /// Tells that nothing was done.
+    pub(super) fn tell_of_nothing(&mut self, event: Event) -> Result<(), SessionError> {
+        let (tokens, messages) = self.window_tokens()?;
+        self.events.push(Event {
+            kind: EventKind::NoOp,
+            tokens_before: tokens,
+            tokens_after: tokens,
+            messages_before: messages,
+            messages_after: messages,
+            ..event
+        });
+        Ok(())
+    }
+
+    /// Carries out a plan and tells of it; nothing is said of a plan that would not help.
+    pub(super) fn carry_out_quietly(
+        &mut self,
+        plan: Plan,
+        event: Event,
+    ) -> Result<bool, SessionError> {
+        let calibration = self.setup.calibration.clone();
+        let bound = self.setup.policy.compaction.bound_reasoning;
+        let plan = planner::brought_up_to_date(plan, self.projection.slots(), bound);
+        let before = self.projection.window()?.messages().len();
+        let Some(plan) = self.shrink(plan, |measure| calibration.tokens(measure))? else {
+            return Ok(false);
+        };
+        self.under_way.window_changed();
+        let after = self.projection.window()?.messages().len();
+        self.events.push(event.about(&plan, (before, after)));
+        Ok(true)
+    }
+
+    /// Carries out a plan if that makes the window smaller by some estimate. None means that
+    /// it would not have, or that it would have saved less than what its refs bring along.
+    pub fn shrink(
+        &mut self,
+        plan: Plan,
+        tokens: impl Fn(&Measure) -> u64,
+    ) -> Result<Option<Plan>, SessionError> {
+        let first_ref = tokens(&self.brings_along());
+        let Some(mut plan) = self.projection.would_shrink(plan, tokens)? else {
+            return Ok(None);
+        };
+        let shows_a_ref = plan.shows_a_ref();
+        if shows_a_ref && plan.tokens_after.saturating_add(first_ref) >= plan.tokens_before {
+            return Ok(None);
+        }
+        self.shows_refs |= shows_a_ref;
+        plan.since = self.sent;
+        // Written before it is copied: a plan of many edits and its text take much memory.
+        let entry = JournalEntry::Plan(plan);
+        self.write(&entry)?;
+        let JournalEntry::Plan(plan) = entry else {
+            return Ok(None);
+        };
+        self.projection.carry_out(plan.clone());
+        self.usage = None;
+        Ok(Some(plan))
+    }
+
+    /// The tokens of the window by estimate, and its messages.
+    pub(super) fn window_tokens(&mut self) -> Result<(u64, usize), SessionError> {
+        let window = self.projection.window()?;
+        let tokens = self.setup.calibration.tokens(&window.measures().total());
+        Ok((tokens, window.messages().len()))
+    }
+}
+
+fn rates(prices: &Prices) -> Rates {
+    Rates {
+        read: thousandths(prices.read_ratio()),
+        write: thousandths(prices.write_ratio()),
+        ..Rates::default()
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a price in thousandths of another is small and not negative"
+)]
+fn thousandths(ratio: f64) -> u64 {
+    (ratio * 1_000.0).round() as u64
+}

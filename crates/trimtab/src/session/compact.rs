@@ -1,0 +1,288 @@
+//! Summaries: when one is asked for, and what becomes of it.
+
+use trimtab_engine::compaction::answer::Ending;
+use trimtab_engine::compaction::chunks::Requests;
+use trimtab_engine::journal::JournalEntry;
+use trimtab_engine::plan::{Plan, Reason};
+use trimtab_engine::planner::{self, Asked, Draft, Ladder, Step};
+use trimtab_engine::policy::Moment;
+use trimtab_model::Usage;
+use trimtab_model::estimate::Measure;
+
+use super::pending::{Wants, texts};
+use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError, Setup};
+
+impl Session {
+    /// Does what the policy wants done at this moment. What needs no model is carried out at
+    /// once; a summary is asked for.
+    ///
+    /// Pass every moment you come through: the policy says which of them count.
+    pub fn check(&mut self, moment: Moment) -> Result<Option<Pending>, SessionError> {
+        let policy = self.setup.policy.clone();
+        for way in planner::ageing_ways(moment) {
+            let step = self.decide(|conversation, conditions| {
+                planner::age(conversation, &policy, conditions, *way)
+            })?;
+            let Some(step) = step else { continue };
+            let archived_before = step.archived_before();
+            let done = match step {
+                // No model is asked about outputs that would not be archived then.
+                Step::ToolSummaries(archived) => {
+                    if self.gain(archived.plan.clone())?.is_some() {
+                        return Ok(Some(self.pending(Wants::ToolSummaries(archived))));
+                    }
+                    false
+                }
+                step => self.take(step, &Reason::OutputsOverBudget)?,
+            };
+            if let Some(position) = archived_before.filter(|_| !done) {
+                self.archive_from = position;
+            }
+        }
+        if self.is_suspended() {
+            return Ok(None);
+        }
+        if moment == Moment::BeforeCall
+            && let Some(ladder) = Ladder::before_summary(&policy)
+        {
+            self.climb(ladder)?;
+        }
+        let asked = self.decide(|conversation, conditions| {
+            planner::time_to_compact(conversation, &policy, conditions, moment)
+        })??;
+        asked.map_or(Ok(None), |asked| self.draft(&asked))
+    }
+
+    /// Compacts because somebody asked for it; none if there is nothing that it could replace.
+    pub fn compact(&mut self, by_hand: &ByHand) -> Result<Option<Pending>, SessionError> {
+        let wishes = Some(by_hand.instructions.trim()).filter(|wishes| !wishes.is_empty());
+        let asked = Asked {
+            instructions: wishes.into_iter().map(str::to_owned).collect(),
+            keep_turns: by_hand.keep_turns,
+            ..Asked::default()
+        };
+        let pending = self.draft(&asked)?;
+        if pending.is_none() {
+            let note = "there is nothing to replace".to_owned();
+            self.tell_of_nothing(Event::new(EventKind::NoOp, asked.reason).noting(note))?;
+        }
+        Ok(pending)
+    }
+
+    /// Carries out a plan that waited for its summary. False if it came too late, or would not
+    /// have made the window smaller; an event tells which.
+    pub fn finish(&mut self, pending: Pending) -> Result<bool, SessionError> {
+        // Outputs that are shown shorter since stand where they stood.
+        if pending.journal < self.rearranged {
+            let note = "another plan was carried out meanwhile".to_owned();
+            let event = Event::new(EventKind::Stale, Reason::Nothing);
+            self.events.push(event.noting(note));
+            return Ok(false);
+        }
+        let usage = used(&pending.answers);
+        let prices = self.setup.prices.as_ref();
+        let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
+        let event = Event {
+            usage,
+            cost: cost.map(|cost| cost.dollars()),
+            ..Event::new(EventKind::Trimmed, Reason::Nothing)
+        };
+        match pending.wants {
+            Wants::ToolSummaries(archived) => {
+                let plan = archived.with_summaries(&texts(&pending.answers));
+                // What a model wrote may be longer than what it is about.
+                let plan = self.gain(plan.clone())?.map_or(archived.plan, |_| plan);
+                self.carry_out(plan, event)
+            }
+            Wants::Compaction(draft, requests) => {
+                self.finish_compaction(&draft, &requests, &pending.answers, event)
+            }
+        }
+    }
+
+    fn finish_compaction(
+        &mut self,
+        draft: &Draft,
+        requests: &Requests,
+        answers: &[Answered],
+        event: Event,
+    ) -> Result<bool, SessionError> {
+        let text = requests.result(&texts(answers));
+        let answer = text.as_deref().map(|text| (text, ending(answers)));
+        let failed = answers.iter().find_map(|answer| match answer {
+            Answered::Failed(why) => Some(format!("the summariser failed: {why}")),
+            Answered::Text { .. } => None,
+        });
+        let finished = draft.finish(answer);
+        let refused = finished.refusal.map(|refusal| refusal.to_string());
+        let mut event = Event {
+            kind: EventKind::Compacted,
+            reason: finished.plan.reason.clone(),
+            by_model: finished.by_model,
+            coverage: finished.coverage,
+            note: refused.or(failed),
+            ..event
+        };
+        let judged = self.judged_by();
+        let done = if draft.is_forced() || self.is_worth_it(&finished.plan)? {
+            self.carry_out(finished.plan, event)?
+        } else {
+            let why = || "it would save next to nothing".to_owned();
+            event.note.get_or_insert_with(why);
+            self.tell_of_nothing(event)?;
+            false
+        };
+        self.in_vain = (!done).then(|| draft.replaced_tokens());
+        if done {
+            self.judging = judged;
+            self.warn_after_many();
+        }
+        Ok(done)
+    }
+
+    /// What a plan would save, in tokens, of how many; none if nothing.
+    fn gain(&mut self, plan: Plan) -> Result<Option<(u64, u64)>, SessionError> {
+        let calibration = self.setup.calibration.clone();
+        let tokens = |measure: &Measure| calibration.tokens(measure);
+        let plan = self.projection.would_shrink(plan, tokens)?;
+        Ok(plan.map(|plan| (plan.tokens_before - plan.tokens_after, plan.tokens_before)))
+    }
+
+    fn is_worth_it(&mut self, plan: &Plan) -> Result<bool, SessionError> {
+        let gain = self.gain(plan.clone())?;
+        Ok(gain.is_some_and(|(saved, tokens)| planner::is_worth_it(saved, tokens)))
+    }
+
+    /// What the window measured by the last true usage: the next one is held against it.
+    pub(super) fn judged_by(&self) -> Option<u64> {
+        self.usage.as_ref().map(|(usage, _)| usage.prompt())
+    }
+
+    /// Learns from what the provider reported for the window that was handed out last.
+    pub fn record(&mut self, usage: &Usage) -> Result<(), SessionError> {
+        let Some(window) = self.handed_out.take() else {
+            return Ok(());
+        };
+        if let Some((last, then)) = &self.usage
+            && !self.setup.counts_as_we_do
+        {
+            let grown = usage.prompt().saturating_sub(last.prompt());
+            self.setup.calibration.observe(&(window - *then), grown);
+        }
+        self.usage = Some((*usage, window));
+        self.recovered = 0;
+        self.lowered = None;
+        if let Some(before) = self.judging.take() {
+            self.judge(before, usage.prompt())?;
+        }
+        Ok(())
+    }
+
+    /// Was the last compaction worth it, by true figures?
+    fn judge(&mut self, before: u64, after: u64) -> Result<(), SessionError> {
+        let thrash = self.setup.policy.compaction.thrash;
+        let enough = planner::gained_enough(&thrash, before, after);
+        let at = self.projection.log().len();
+        self.write(&JournalEntry::Judged { enough, at })?;
+        self.projection.judge(enough);
+        self.changed = false;
+        if !enough && self.is_suspended() {
+            let note = format!(
+                "{} compactions in a row freed less than {} % of the window: none is made \
+                 by itself until something changes",
+                thrash.passes, thrash.gain_percent
+            );
+            let event = Event::new(EventKind::Suspended, Reason::Nothing);
+            self.events.push(event.noting(note));
+        }
+        Ok(())
+    }
+
+    /// True if compaction did not help so often that it is not tried again by itself, until
+    /// something changes: the user says something, the limits or the policy are others, or
+    /// somebody compacts by hand or takes a plan back.
+    fn is_suspended(&self) -> bool {
+        let thrash = &self.setup.policy.compaction.thrash;
+        let (in_vain, since) = self.projection.journal().compactions_in_vain();
+        if self.changed || !planner::is_suspended(thrash, in_vain) {
+            return false;
+        }
+        let newest = self.projection.log().newest_real_user();
+        newest.is_none_or(|at| at < since)
+    }
+
+    fn warn_after_many(&mut self) {
+        let compactions = self.projection.journal().compactions();
+        if !planner::should_warn(&self.setup.policy.compaction.thrash, compactions) {
+            return;
+        }
+        let note = format!(
+            "this conversation was compacted {compactions} times; details fade with every \
+             summary of a summary\nhint: begin a new session for a new task"
+        );
+        let event = Event::new(EventKind::Warning, Reason::Nothing);
+        self.events.push(event.noting(note));
+    }
+
+    fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {
+        let policy = self.setup.policy.clone();
+        let draft = self.decide(|conversation, conditions| {
+            planner::draft(conversation, &policy, conditions, asked)
+        })?;
+        let Some(draft) = draft else {
+            return Ok(None);
+        };
+        // Who asks by hand wants to see it tried.
+        if asked.reason != Reason::ByHand {
+            let before = self.in_vain.filter(|_| !self.changed);
+            let in_vain = before.is_some_and(|before| planner::was_in_vain(&draft, before));
+            // Before its summary is written nobody can tell more than what none would save.
+            if in_vain || !self.is_worth_it(&draft.without_summary())? {
+                return Ok(None);
+            }
+        }
+        self.ask_for_summary(draft).map(Some)
+    }
+
+    /// Stores what a draft replaces and gets ready to ask for its summary.
+    pub(super) fn ask_for_summary(&self, mut draft: Draft) -> Result<Pending, SessionError> {
+        self.keep_replaced(&mut draft)?;
+        let Setup {
+            dialect,
+            calibration,
+            tools,
+            ..
+        } = &self.setup;
+        let tokens = |measure: &Measure| calibration.tokens(measure);
+        let requests = draft.requests(*dialect, &tokens, tokens(tools));
+        Ok(self.pending(Wants::Compaction(Box::new(draft), requests)))
+    }
+
+    fn pending(&self, wants: Wants) -> Pending {
+        Pending {
+            wants,
+            journal: self.journal_position,
+            calibration: Box::new(self.setup.calibration.clone()),
+            answers: Vec::new(),
+        }
+    }
+}
+
+/// How the answers ended: one that was cut off spoils what was built on it.
+fn ending(answers: &[Answered]) -> Ending {
+    let endings = answers.iter().filter_map(|answer| match answer {
+        Answered::Text { ending, .. } => Some(*ending),
+        Answered::Failed(_) => None,
+    });
+    let bad = endings.into_iter().find(|ending| *ending != Ending::Whole);
+    bad.unwrap_or(Ending::Whole)
+}
+
+/// What all calls of the summariser used together.
+fn used(answers: &[Answered]) -> Option<Usage> {
+    let usages = answers.iter().filter_map(|answer| match answer {
+        Answered::Text { usage, .. } => *usage,
+        Answered::Failed(_) => None,
+    });
+    usages.reduce(|sum, usage| sum + usage)
+}

@@ -1,0 +1,114 @@
+//! The window that is sent, and what to do when the provider refuses it.
+
+use trimtab_engine::planner::{Ladder, Misfit, Overflow};
+use trimtab_wire::overflow::{Action, Kind, Verdict};
+
+use super::bound::UnderWay;
+use super::carry_out::Climbed;
+use super::{Pending, Session, SessionError};
+
+/// A window that fits, ready to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// How long an answer to ask for, in tokens, where it had to be lowered or is known.
+    pub max_output: Option<u64>,
+    /// The tokens of the window by estimate, tool definitions included.
+    pub tokens: u64,
+}
+
+/// What to do after an overflow.
+#[derive(Debug)]
+pub enum Recovered {
+    /// Ask for [`Session::ready`] again, and send what it gives: it is smaller.
+    Retry,
+    /// The same, after this summary was asked for and finished.
+    Summarise(Pending),
+    /// Hand on the provider's own error.
+    GiveUp,
+}
+
+impl Session {
+    /// Makes the window fit, step by step, and counts it as sent. [`window`](Self::window) is
+    /// what to send then.
+    ///
+    /// An error names what alone is too large, or says that the policy forbids what would
+    /// help. Nothing is lost by it.
+    pub fn ready(&mut self) -> Result<Ready, SessionError> {
+        self.windows += 1;
+        self.handed_out = None;
+        if self.setup.policy.fit
+            && let Climbed::Stuck(misfit) = self.climb(Ladder::before_call(&self.setup.policy))?
+        {
+            return Err(self.does_not_fit(misfit));
+        }
+        let (tokens, total) = self.decide(|conversation, conditions| {
+            let total = conversation.window.measures().total();
+            (conditions.prompt_tokens(&total), total)
+        })?;
+        self.sent = self.projection.log().len();
+        self.cold = false;
+        self.under_way = UnderWay::Answer;
+        self.handed_out = Some(total);
+        Ok(Ready {
+            max_output: self.lowered.or(self.setup.limits.max_output),
+            tokens,
+        })
+    }
+
+    /// True if the window fits as it is, or its model's window is not known.
+    pub fn fits(&mut self) -> Result<bool, SessionError> {
+        self.decide(|conversation, conditions| {
+            let excess = conditions.excess(conversation.window, conditions.answer());
+            excess.is_none()
+        })
+    }
+
+    /// Makes the window smaller after the provider refused it.
+    ///
+    /// The figures of the error are remembered: a limit that is less than the window that was
+    /// known replaces it. The number of attempts per call is the policy's.
+    pub fn recover(&mut self, verdict: &Verdict) -> Result<Recovered, SessionError> {
+        if !verdict.is_overflow() {
+            return Ok(Recovered::GiveUp);
+        }
+        let sizes = &verdict.sizes;
+        let overflow = Overflow {
+            excess: sizes.excess(),
+            actual: sizes.actual,
+            counts_answer: verdict.kind == Kind::PromptAndAnswer,
+            lower_answer: verdict.action == Action::LowerReserve,
+        };
+        let excess =
+            self.decide(|conversation, conditions| overflow.excess(conversation, conditions))?;
+        let (policy, attempt) = (self.setup.policy.clone(), self.recovered);
+        let Some(ladder) = Ladder::after_overflow(&policy, &overflow, attempt, excess) else {
+            return Ok(Recovered::GiveUp);
+        };
+        // Other limits are in bytes.
+        let in_tokens = matches!(verdict.kind, Kind::Prompt | Kind::PromptAndAnswer);
+        if let Some(limit) = sizes.limit.filter(|limit| in_tokens && *limit > 0) {
+            let known = self.setup.limits.window;
+            self.setup.limits.window = known.min(Some(limit)).or(Some(limit));
+        }
+        // What was refused is not answered.
+        self.under_way = UnderWay::Nothing;
+        self.recovered += 1;
+        self.usage = None;
+        Ok(match self.climb(ladder)? {
+            Climbed::Done => Recovered::Retry,
+            Climbed::Summarise(pending) => Recovered::Summarise(pending),
+            Climbed::Stuck(_) => Recovered::GiveUp,
+        })
+    }
+
+    fn does_not_fit(&self, misfit: Misfit) -> SessionError {
+        match misfit {
+            Misfit::TooLarge(floor) => SessionError::TooLarge(floor),
+            Misfit::OverBudget { tokens, window } => SessionError::OverBudget {
+                tokens,
+                window,
+                preset: self.setup.policy.preset.clone(),
+            },
+        }
+    }
+}
