@@ -27,7 +27,8 @@ pub use repeats::Repeats;
 const LEAST_SHOWN: u64 = 100;
 /// An output of fewer bytes does not become a reference.
 const LEAST_REPEAT: usize = 600;
-/// Where the window is not known, so much room for messages is taken for granted, in tokens.
+/// Where the window is not known, so much room for messages is taken for granted, in tokens. Then
+/// views are cut by their bytes: what is learned of a model should not change them.
 const ASSUMED_ROOM: u64 = 75_000;
 /// Bytes of a token, where a cap in bytes is held against tokens.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -62,6 +63,8 @@ pub struct OutputRoom {
     pub round: u64,
     /// What the first ref in a window brings along; 0 if the window shows one.
     pub first_ref: u64,
+    /// False if the model's window is not known.
+    pub known: bool,
 }
 
 impl OutputRoom {
@@ -82,6 +85,7 @@ impl OutputRoom {
             used: if known { used } else { 0 },
             round: if known { round } else { 0 },
             first_ref: conditions.first_ref,
+            known,
         }
     }
 
@@ -93,9 +97,9 @@ impl OutputRoom {
     /// # use trimtab_engine::admission::OutputRoom;
     /// # use trimtab_engine::view::Structure;
     /// let shape = Structure { room_percent: 8, near_percent: 2, ..Structure::default() };
-    /// let (messages, high, low, first_ref) = (40_000, 38_000, 14_000, 0);
+    /// let (messages, high, low, first_ref, known) = (40_000, 38_000, 14_000, 0, true);
     /// let cap = |used, round| {
-    ///     OutputRoom { messages, high, low, used, round, first_ref }.cap(&shape)
+    ///     OutputRoom { messages, high, low, used, round, first_ref, known }.cap(&shape)
     /// };
     /// assert!(cap(30_000, 0) < cap(5_000, 0));
     /// assert!(cap(30_000, 23_000) < cap(30_000, 0));
@@ -138,16 +142,19 @@ pub fn shown(
     let measure = |text: &str| weigh(&Measure::of_text(text));
     // The tools that the first ref brings along may cost more than the edit saves.
     let pays = |shown: &str| measure(shown).saturating_add(room.first_ref) < measure(text);
-    let reference = reference(views, arriving).filter(|shown| pays(shown));
+    // Where the window is not known, nothing says that room is short.
+    let reference = reference(views, arriving).filter(|shown| room.known && pays(shown));
     let shown = match reference {
         Some(reference) => reference,
         None => cut(views, arriving, room, &measure, &pays)?,
     };
-    Some(Output {
-        content: vec![Part::text(shown)],
-        trimmed: true,
-        ..arriving.output.clone()
-    })
+    let mut output = arriving.output.clone();
+    if let [Part::Text(part)] = output.content.as_mut_slice() {
+        // Further fields of the part stay.
+        part.text = shown;
+    }
+    output.trimmed = true;
+    Some(output)
 }
 
 /// The text of an output that is nothing but text in one piece.
@@ -186,10 +193,17 @@ fn cut(
         shape.names_percent = 0;
         cap = cap.saturating_mul(2).min(room.between() / 2).max(cap);
     }
-    let given = Given {
-        room: Some(cap),
-        measure,
-        ..given
+    let given = if room.known {
+        Given {
+            room: Some(cap),
+            measure,
+            ..given
+        }
+    } else {
+        Given {
+            room: Some(cap.saturating_mul(BYTES_PER_TOKEN)),
+            ..given
+        }
     };
     let cut = view(text, &Shape::Structure(shape), &given);
     (cut.trimmed && pays(&cut.text)).then(|| cut.text.into_owned())

@@ -250,7 +250,10 @@ impl Session {
             return Ok(None);
         };
         let shows_a_ref = plan.shows_a_ref();
-        if shows_a_ref && plan.tokens_after.saturating_add(first_ref) >= plan.tokens_before {
+        // What has to fit is worth a tool.
+        let must = matches!(plan.reason, Reason::Fit | Reason::Overflow);
+        let costs = plan.tokens_after.saturating_add(first_ref);
+        if shows_a_ref && !must && costs >= plan.tokens_before {
             return Ok(None);
         }
         self.shows_refs |= shows_a_ref;
