@@ -183,6 +183,11 @@ impl Projection {
         self.came.get(position)
     }
 
+    /// The measure of a slot, by its number.
+    pub fn measure_of_slot(&self, number: usize) -> Option<Measure> {
+        self.builder.slots().measure(number)
+    }
+
     /// What all slots take together: about what the window takes, without building it.
     pub fn total(&self) -> &Measure {
         self.builder.slots().total()

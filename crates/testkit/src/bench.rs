@@ -6,11 +6,14 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// One comparison: the first candidate is the baseline.
 pub struct Comparison {
     title: String,
     rounds: usize,
     candidates: Vec<Candidate>,
+    by_processor_time: bool,
 }
 
 struct Candidate {
@@ -26,7 +29,16 @@ impl Comparison {
             title: title.into(),
             rounds: rounds.max(1),
             candidates: Vec::new(),
+            by_processor_time: false,
         }
+    }
+
+    /// Counts the time that this thread has a processor, not the time that it waits for one: for
+    /// candidates that do all their work on this thread.
+    #[must_use]
+    pub fn by_processor_time(mut self) -> Self {
+        self.by_processor_time = true;
+        self
     }
 
     /// Adds a candidate; the first one is the baseline of all others.
@@ -51,13 +63,18 @@ impl Comparison {
     /// each median and each mean stands its ratio to that of the baseline.
     #[expect(clippy::print_stdout, reason = "a benchmark's table is what it is for")]
     pub fn run(mut self) -> Vec<Duration> {
+        let origin = Instant::now();
+        let clock = || match self.by_processor_time {
+            true => processor_time(),
+            false => origin.elapsed(),
+        };
         for round in 0..=self.rounds {
             for candidate in &mut self.candidates {
-                let start = Instant::now();
+                let start = clock();
                 (candidate.run)();
                 // The first round only warms up.
                 if round > 0 {
-                    candidate.times.push(start.elapsed());
+                    candidate.times.push(clock().saturating_sub(start));
                 }
             }
         }
@@ -78,6 +95,14 @@ impl Comparison {
         }
         times.into_iter().map(|(median, _)| median).collect()
     }
+}
+
+/// How long this thread has had a processor.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default())
+        + Duration::from_nanos(nanoseconds)
 }
 
 fn ratio(time: Duration, baseline: Duration) -> f64 {

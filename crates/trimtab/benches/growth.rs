@@ -52,13 +52,13 @@ fn compare(preset: &'static str, room: Room, dialect: Dialect, quick: bool) {
     };
     let calls = if quick { 150 } else { 600 };
     let title = |what: &str| format!("{preset}, {window}, {dialect}: one more call {what}");
-    let mut rounds = Comparison::new(title("by rounds"), calls);
+    let mut rounds = Comparison::new(title("by rounds"), calls).by_processor_time();
     for at in [100, 5_000] {
         let mut talk = talk().at_round(at);
         rounds = rounds.candidate(format!("at round {at}"), move || talk.call());
     }
     rounds.run();
-    let mut messages = Comparison::new(title("by messages"), calls);
+    let mut messages = Comparison::new(title("by messages"), calls).by_processor_time();
     let sizes: &[usize] = if quick {
         &[500, 5_000]
     } else {

@@ -176,11 +176,18 @@ impl WindowBuilder {
             if !after.reaches_back {
                 break after;
             }
-            self.front = Front::default();
+            self.reach_back();
         };
         let mut faults = self.front.faults.clone();
         faults.extend(self.take(after.normalised).finish());
         faults
+    }
+
+    /// Takes back as much again as is not settled, because an output belongs to a call before it.
+    fn reach_back(&mut self) {
+        let further = 2 * self.unsettled().len().max(UNSETTLED);
+        let at = self.front.ends.slots.saturating_sub(further);
+        self.front.take_back(at);
     }
 
     /// Puts what was normalised behind the settled front, and verifies it.
@@ -235,13 +242,14 @@ impl WindowBuilder {
         }
     }
 
-    /// Settles the slots before `end`. An error if something waits for its place behind them.
+    /// Settles the slots before `end`. An error if something waits for its place behind them, or
+    /// belongs to a call before them.
     fn settle_to(&mut self, end: usize) -> Result<(), Waits> {
         let cut = end - self.front.ends.slots;
         let old = self.unsettled().get(..cut).unwrap_or_default();
         let after = normalise_after(&self.front.settled, old, self.options, Reach::Middle);
         if after.reaches_back {
-            self.front = Front::default();
+            self.reach_back();
         }
         if after.reaches_back || after.waits {
             return Err(Waits);
