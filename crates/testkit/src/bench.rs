@@ -64,9 +64,12 @@ impl Comparison {
     #[expect(clippy::print_stdout, reason = "a benchmark's table is what it is for")]
     pub fn run(mut self) -> Vec<Duration> {
         let origin = Instant::now();
-        let clock = || match self.by_processor_time {
-            true => processor_time(),
-            false => origin.elapsed(),
+        let clock = || {
+            if self.by_processor_time {
+                processor_time()
+            } else {
+                origin.elapsed()
+            }
         };
         for round in 0..=self.rounds {
             for candidate in &mut self.candidates {

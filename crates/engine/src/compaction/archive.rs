@@ -13,7 +13,8 @@ use super::chunks::SummaryRequest;
 use super::request::escaped;
 use super::text::{head_and_tail, one_line};
 use crate::plan::Edit;
-use crate::view::output_index::{OutputIndex, WindowOutputs};
+use crate::view::WindowOutputs;
+use crate::view::output_index::OutputIndex;
 
 /// Characters of an output that the summariser is given.
 pub const SUMMARY_INPUT: usize = 12_000;

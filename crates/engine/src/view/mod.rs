@@ -36,14 +36,15 @@ mod shape;
 pub mod structure;
 pub mod tools;
 pub mod trim;
+mod window_outputs;
 
 pub use figures::Size;
 pub use head_lines::HeadLines;
 pub use limits::{Keep, Limits, Spill};
 pub use middle::{Header, Middle, Unit};
-pub use output_index::WindowOutputs;
 pub use prefix::Prefix;
 pub use shape::{Given, Shape, Structure, View, view};
+pub use window_outputs::WindowOutputs;
 
 use trimtab_model::Output;
 

@@ -4,7 +4,7 @@ use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use trimtab_model::rounds::{Answer, Pairing, Place, pair};
+use trimtab_model::rounds::{Answer, CallPlace, Pairing, Place, pair};
 use trimtab_model::{Message, Output, work};
 
 use super::prefix::Prefix;
@@ -29,27 +29,27 @@ pub(crate) struct IndexedOutput {
 
 /// The outputs of one tool that placeholders could stand for, with what each saves.
 #[derive(Debug, Default)]
-struct ToolOutputs {
+pub(super) struct ToolOutputs {
     /// Those that save much, and those that save little.
     large: BTreeMap<Place, u64>,
     small: BTreeMap<Place, u64>,
     /// What all the small ones save together.
-    small_saves: u64,
+    pub(super) small_saves: u64,
 }
 
 /// The outputs of some messages, in order.
 #[derive(Debug, Default)]
 pub(crate) struct OutputIndex {
     /// Those that the model sees.
-    outputs: Vec<IndexedOutput>,
+    pub(super) outputs: Vec<IndexedOutput>,
     /// Their tokens together.
-    tokens: u64,
+    pub(super) tokens: u64,
     /// How many of them are no observations.
-    said_by_tools: usize,
-    by_tool: HashMap<Arc<str>, ToolOutputs>,
+    pub(super) said_by_tools: usize,
+    pub(super) by_tool: HashMap<Arc<str>, ToolOutputs>,
     /// Those whose end may be cut off, by their characters.
-    by_chars: BTreeSet<(usize, Place)>,
-    newest: NewestOutputs,
+    pub(super) by_chars: BTreeSet<(usize, Place)>,
+    pub(super) newest: NewestOutputs,
 }
 
 /// The outputs that no plan shortens: the model has not worked with them yet.
@@ -65,12 +65,12 @@ pub(crate) struct NewestOutputs {
 
 impl NewestOutputs {
     /// Those of messages that were paired, the first of which is number `from`.
-    fn of<M: Borrow<Message>>(messages: &[M], pairing: &Pairing, from: usize) -> Self {
+    pub(super) fn of<M: Borrow<Message>>(messages: &[M], pairing: &Pairing, from: usize) -> Self {
         let behind = |place: Place| Place {
             message: place.message + from,
             ..place
         };
-        let outputs = |calls: &[trimtab_model::rounds::CallPlace]| -> Arc<[Place]> {
+        let outputs = |calls: &[CallPlace]| -> Arc<[Place]> {
             let outputs = calls.iter().filter_map(|call| call.output);
             outputs.map(behind).collect()
         };
@@ -89,7 +89,7 @@ impl NewestOutputs {
     }
 
     /// Those of messages of which `later` are the newest.
-    fn followed_by(&self, later: Self) -> Self {
+    pub(super) fn followed_by(&self, later: Self) -> Self {
         let round = if later.round.is_empty() {
             Arc::clone(&self.round)
         } else {
@@ -102,7 +102,7 @@ impl NewestOutputs {
         }
     }
 
-    fn places(&self) -> HashSet<Place> {
+    pub(super) fn places(&self) -> HashSet<Place> {
         match self.last {
             Some(last) => self.round.iter().copied().chain([last]).collect(),
             // Who has outputs tells no observations.
@@ -177,12 +177,12 @@ impl OutputIndex {
     }
 
     /// The number of the first output from message number `from` on.
-    fn first_from(&self, from: usize) -> usize {
+    pub(super) fn first_from(&self, from: usize) -> usize {
         self.outputs
             .partition_point(|output| output.place.message < from)
     }
 
-    fn find(&self, place: Place) -> Option<&IndexedOutput> {
+    pub(super) fn find(&self, place: Place) -> Option<&IndexedOutput> {
         let found = self
             .outputs
             .binary_search_by_key(&place, |output| output.place);
@@ -235,7 +235,7 @@ impl IndexedOutput {
 }
 
 /// The outputs that the model sees of messages that were paired, in order.
-fn indexed<M: Borrow<Message>>(
+pub(super) fn indexed<M: Borrow<Message>>(
     messages: &[M],
     pairing: &Pairing,
     from: usize,
@@ -267,7 +267,7 @@ fn indexed<M: Borrow<Message>>(
 }
 
 /// The output in a part of a message. An observation is one.
-fn output_at(message: &Message, part: usize) -> Option<Cow<'_, Output>> {
+pub(super) fn output_at(message: &Message, part: usize) -> Option<Cow<'_, Output>> {
     let found = message.parts.get(part)?;
     if let Some(output) = found.as_output() {
         return Some(Cow::Borrowed(output));
@@ -290,144 +290,8 @@ fn called<'a, M: Borrow<Message>>(
     Some(&call.name)
 }
 
-/// All outputs of a window: those of an index, and those of the messages behind it.
-pub struct WindowOutputs<'a, M> {
-    messages: &'a [M],
-    index: &'a OutputIndex,
-    behind: Vec<IndexedOutput>,
-    newest: HashSet<Place>,
-}
-
-impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
-    /// The outputs of `messages`. Those of the first so many are in the index, the others were
-    /// paired by themselves.
-    pub(crate) fn new(
-        messages: &'a [M],
-        index: &'a OutputIndex,
-        in_index: usize,
-        pairing: &Pairing,
-    ) -> Self {
-        let behind = messages.get(in_index..).unwrap_or_default();
-        let newest = NewestOutputs::of(behind, pairing, in_index);
-        Self {
-            messages,
-            index,
-            behind: indexed(behind, pairing, in_index),
-            newest: index.newest.followed_by(newest).places(),
-        }
-    }
-
-    /// The outputs of messages that are all in `index`.
-    pub(crate) fn indexed(messages: &'a [M], index: &'a OutputIndex) -> Self {
-        Self::new(messages, index, messages.len(), &Pairing::default())
-    }
-
-    /// The tokens of all of them by the estimate of [`estimate`].
-    pub fn tokens(&self) -> u64 {
-        let behind = self.behind.iter().map(|output| output.tokens);
-        self.index.tokens + behind.sum::<u64>()
-    }
-
-    /// The output at a place, with the message that it is in.
-    pub(crate) fn get(&self, place: Place) -> Option<(&'a Message, Cow<'a, Output>)> {
-        let message: &Message = self.messages.get(place.message)?.borrow();
-        Some((message, output_at(message, place.part)?))
-    }
-
-    /// How many there are from message number `from` on, observations aside.
-    pub(crate) fn count_from(&self, from: usize) -> usize {
-        // Who has outputs tells no observations: all of these stand before the outputs.
-        let outputs = self.index.outputs.len() - self.index.first_from(from);
-        let behind = self
-            .behind
-            .iter()
-            .filter(|output| output.place.message >= from);
-        let behind = behind.filter(|output| !output.is_observation);
-        outputs.min(self.index.said_by_tools) + behind.count()
-    }
-
-    /// The places of those from message number `from` on, observations aside, oldest first.
-    pub(crate) fn places_from(&self, from: usize) -> impl Iterator<Item = Place> {
-        let first = self.index.first_from(from);
-        let indexed = self.index.outputs.iter().skip(first);
-        let behind = self.behind.iter();
-        let behind = behind.filter(move |output| output.place.message >= from);
-        indexed
-            .chain(behind)
-            .filter(|output| !output.is_observation)
-            .map(|output| output.place)
-    }
-
-    /// Those of more than so many characters whose end may be cut off, but the newest, oldest
-    /// first.
-    pub(crate) fn longer_than(&self, chars: usize) -> Vec<Place> {
-        let from = Place {
-            message: 0,
-            part: 0,
-        };
-        let indexed = self.index.by_chars.range((chars.saturating_add(1), from)..);
-        let indexed = indexed.map(|(_, place)| *place);
-        let behind = self.behind.iter().filter(|output| output.chars > chars);
-        let all = indexed.chain(behind.map(|output| output.place));
-        let mut places: Vec<Place> = all.filter(|place| !self.newest.contains(place)).collect();
-        work::step(places.len());
-        places.sort_unstable();
-        places
-    }
-
-    /// Those that placeholders could stand for, with what each saves, oldest first: either those
-    /// that save much or those that save little. Never the newest, nor those of tools that
-    /// `protect` names.
-    pub(crate) fn to_trim(
-        &self,
-        is_large: bool,
-        protect: &dyn Fn(&str) -> bool,
-    ) -> impl Iterator<Item = (Place, u64)> {
-        let tools = self.index.by_tool.iter();
-        let tools = tools.filter(|(tool, _)| !protect(tool));
-        let mut tools: Vec<_> = tools
-            .map(|(_, outputs)| outputs.saving(is_large).iter().peekable())
-            .collect();
-        let indexed = std::iter::from_fn(move || {
-            let heads = tools.iter_mut().enumerate();
-            let heads = heads.filter_map(|(tool, outputs)| Some((*outputs.peek()?.0, tool)));
-            let (_, tool) = heads.min()?;
-            tools.get_mut(tool)?.next()
-        });
-        let indexed = indexed.map(|(place, saves)| (*place, *saves));
-        let behind = self.behind.iter().filter(move |output| {
-            let is_of_this_size = (output.saves >= LARGE_SAVING) == is_large;
-            output.saves > 0 && is_of_this_size && !protect(&output.tool)
-        });
-        indexed
-            .chain(behind.map(|output| (output.place, output.saves)))
-            .filter(|(place, _)| {
-                work::step(1);
-                !self.newest.contains(place)
-            })
-    }
-
-    /// What all those save together that save little by themselves.
-    pub(crate) fn small_savings(&self, protect: &dyn Fn(&str) -> bool) -> u64 {
-        let tools = self.index.by_tool.iter();
-        let tools = tools.filter(|(tool, _)| !protect(tool));
-        let indexed: u64 = tools.map(|(_, outputs)| outputs.small_saves).sum();
-        let is_small = |output: &&IndexedOutput| {
-            output.saves > 0 && output.saves < LARGE_SAVING && !protect(&output.tool)
-        };
-        let behind = self.behind.iter().filter(is_small);
-        let behind = behind.filter(|output| !self.newest.contains(&output.place));
-        let newest = self
-            .newest
-            .iter()
-            .filter_map(|place| self.index.find(*place));
-        let newest: u64 = newest.filter(is_small).map(|output| output.saves).sum();
-        indexed - newest + behind.map(|output| output.saves).sum::<u64>()
-    }
-}
-
 impl ToolOutputs {
-    fn saving(&self, is_large: bool) -> &BTreeMap<Place, u64> {
+    pub(super) fn saving(&self, is_large: bool) -> &BTreeMap<Place, u64> {
         if is_large { &self.large } else { &self.small }
     }
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use trimtab_model::{Message, Output, Part, Role};
 
 use super::figures::grouped;
-use super::output_index::{OutputIndex, WindowOutputs};
+use super::output_index::OutputIndex;
 use super::trim::replaced;
-use super::{Change, Prefix};
+use super::{Change, Prefix, WindowOutputs};
 
 /// Settings of retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use trimtab_model::rounds::Place;
 use trimtab_model::{Message, Output, Part};
 
-use super::output_index::{OutputIndex, WindowOutputs};
-use super::{Change, placeholder};
+use super::output_index::OutputIndex;
+use super::{Change, WindowOutputs, placeholder};
 
 /// How many tokens of output a window may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

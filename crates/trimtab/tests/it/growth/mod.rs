@@ -3,9 +3,13 @@
 
 mod talk;
 
-use trimtab::engine::policy::PRESETS;
-use trimtab::model::Dialect;
+use std::sync::Arc;
+
+use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::work::counted;
+use trimtab::model::{Call, Dialect, Message};
+use trimtab::session::{Moment, Session, Setup};
+use trimtab::store::{MemoryStore, SessionId};
 use trimtab_testkit::is_long;
 
 use talk::{Room, Talk};
@@ -57,4 +61,27 @@ fn one_more_call_costs_the_same_however_long_the_log_is() {
         }
     }
     assert!(dearer.is_empty(), "{dearer:#?}");
+}
+
+#[test]
+fn long_output_is_archived_behind_short_ones_that_are_not() {
+    let setup = Setup::new(Policy::preset("archive").unwrap());
+    let store = Arc::new(MemoryStore::new());
+    let mut session = Session::open(store, SessionId::new("s").unwrap(), setup).unwrap();
+    session.admit(Message::user("begin")).unwrap();
+    let long = "a long line of output\n".repeat(500);
+    let mut archived = 0;
+    for round in 0..40 {
+        let id = format!("call_{round}");
+        let asks = Message::assistant("").with_call(Call::new(&id, "read", "{}"));
+        session.admit(asks).unwrap();
+        let text = if round == 20 { &long } else { "short" };
+        session.admit(Message::output(&id, text)).unwrap();
+        if let Some(pending) = session.check(Moment::AfterOutputs).unwrap() {
+            archived += usize::from(session.finish(pending).unwrap());
+        }
+    }
+    let window = session.window().unwrap();
+    let shown = window.messages().any(|message| message.text() == long);
+    assert_eq!((archived, shown), (1, false));
 }
