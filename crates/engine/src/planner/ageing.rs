@@ -156,18 +156,15 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy) -> Option<Step> {
     if !archiving.enabled || archiving.summaries == ToolSummaries::Off {
         return None;
     }
-    let over = archive::excess(conversation.slots, archiving.cutoff);
     let protect = protected(policy);
+    let is_protected = |output: &Output| {
+        let tool = output.tool.as_deref();
+        tool.is_some_and(|tool| protect.protects(tool))
+    };
+    let over = archive::excess(conversation.slots, archiving.cutoff);
+    let over = over.iter().filter_map(|at| conversation.slots.get(*at));
     let over: Vec<&Slot> = over
-        .iter()
-        .filter_map(|at| conversation.slots.get(*at))
-        .filter(|slot| {
-            let named = |output: &Output| output.tool.as_deref().map(|tool| protect.protects(tool));
-            !slot
-                .message
-                .outputs()
-                .any(|output| named(output) == Some(true))
-        })
+        .filter(|slot| !slot.message.outputs().any(is_protected))
         .collect();
     if over.is_empty() {
         return None;
