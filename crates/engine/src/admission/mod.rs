@@ -15,6 +15,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
 
 use crate::budget::percent;
+use crate::observation::shown_as;
 use crate::planner::Conditions;
 use crate::policy::Policy;
 use crate::view::placeholder::read_call;
@@ -108,8 +109,8 @@ impl OutputRoom {
         let most = percent(self.messages, shape.room_percent).min(shape.cap / BYTES_PER_TOKEN);
         let least = percent(self.messages, shape.near_percent).min(most);
         let left = self.high.saturating_sub(self.used);
-        let share = u128::from(most - least) * u128::from(left) / u128::from(self.high.max(1));
-        let one = least + u64::try_from(share).unwrap_or(u64::MAX);
+        let more = u128::from(most - least) * u128::from(left) / u128::from(self.high.max(1));
+        let one = least + u64::try_from(more).unwrap_or(u64::MAX);
         let between = self.between().saturating_sub(self.round) / 2;
         one.min(between).max(LEAST_SHOWN.min(most))
     }
@@ -148,13 +149,7 @@ pub fn shown(
         Some(reference) => reference,
         None => cut(views, arriving, room, &measure, &pays)?,
     };
-    let mut output = arriving.output.clone();
-    if let [Part::Text(part)] = output.content.as_mut_slice() {
-        // Further fields of the part stay.
-        part.text = shown;
-    }
-    output.trimmed = true;
-    Some(output)
+    Some(shown_as(arriving.output, shown))
 }
 
 /// The text of an output that is nothing but text in one piece.

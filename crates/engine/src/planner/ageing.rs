@@ -160,21 +160,18 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy) -> Option<Step> {
     if !archiving.enabled || archiving.summaries == ToolSummaries::Off {
         return None;
     }
+    let protect = protected(policy);
+    let is_protected = |output: &Output| {
+        let tool = output.tool.as_deref();
+        tool.is_some_and(|tool| protect.protects(tool))
+    };
     let before = |slot: &Slot| slot.source.position() < conversation.archive_from;
     let from = conversation.slots.partition_point(before);
     let outputs = conversation.projection.outputs();
     let over = archive::excess_in(&outputs, archiving.cutoff, from);
-    let protect = protected(policy);
+    let over = over.iter().filter_map(|at| conversation.slots.get(*at));
     let over: Vec<&Slot> = over
-        .iter()
-        .filter_map(|at| conversation.slots.get(*at))
-        .filter(|slot| {
-            let named = |output: &Output| output.tool.as_deref().map(|tool| protect.protects(tool));
-            !slot
-                .message
-                .outputs()
-                .any(|output| named(output) == Some(true))
-        })
+        .filter(|slot| !slot.message.outputs().any(is_protected))
         .collect();
     if over.is_empty() {
         return None;

@@ -59,7 +59,7 @@ impl Session {
             max_output: self.lowered.or(limits.max_output),
             bytes: limits.bytes,
             tools: weigh(&self.setup.tools),
-            first_ref: weigh(&self.brings_along()),
+            first_ref: self.first_ref.as_ref().map_or(0, weigh),
             usage: self.usage,
             tokens: &tokens,
             cold: self.cold,
@@ -70,15 +70,6 @@ impl Session {
                 .map_or_else(Rates::default, rates),
             cliffs: &self.cliffs(),
         })
-    }
-
-    /// What a ref brings along if it is the first one.
-    fn brings_along(&self) -> Measure {
-        if self.shows_refs {
-            Measure::default()
-        } else {
-            self.first_ref
-        }
     }
 
     /// The lengths of the prompt at which the price rises.
@@ -245,7 +236,7 @@ impl Session {
         plan: Plan,
         tokens: impl Fn(&Measure) -> u64,
     ) -> Result<Option<Plan>, SessionError> {
-        let first_ref = tokens(&self.brings_along());
+        let first_ref = self.first_ref.as_ref().map_or(0, &tokens);
         let Some(mut plan) = self.projection.would_shrink(plan, tokens)? else {
             return Ok(None);
         };
@@ -256,7 +247,7 @@ impl Session {
         if shows_a_ref && !must && costs >= plan.tokens_before {
             return Ok(None);
         }
-        self.shows_refs |= shows_a_ref;
+        self.first_ref = self.first_ref.filter(|_| !shows_a_ref);
         plan.since = self.sent;
         // Written before it is copied: a plan of many edits and its text take much memory.
         let entry = JournalEntry::Plan(plan);

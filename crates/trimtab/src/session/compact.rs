@@ -8,6 +8,7 @@ use trimtab_engine::planner::{self, Asked, Draft, Ladder, Step};
 use trimtab_engine::policy::Moment;
 use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
+use trimtab_wire::catalogue::Money;
 
 use super::pending::{Wants, texts};
 use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError, Setup};
@@ -27,11 +28,9 @@ impl Session {
             let archived_before = step.archived_before();
             let done = match step {
                 // No model is asked about outputs that would not be archived then.
+                Step::ToolSummaries(archived) if self.gain(&archived.plan)?.is_none() => false,
                 Step::ToolSummaries(archived) => {
-                    if self.gain(archived.plan.clone())?.is_some() {
-                        return Ok(Some(self.pending(Wants::ToolSummaries(archived))));
-                    }
-                    false
+                    return Ok(Some(self.pending(Wants::ToolSummaries(archived))));
                 }
                 step => self.take(step, &Reason::OutputsOverBudget)?,
             };
@@ -84,14 +83,14 @@ impl Session {
         let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
         let event = Event {
             usage,
-            cost: cost.map(|cost| cost.dollars()),
+            cost: cost.map(Money::dollars),
             ..Event::new(EventKind::Trimmed, Reason::Nothing)
         };
         match pending.wants {
             Wants::ToolSummaries(archived) => {
                 let plan = archived.with_summaries(&texts(&pending.answers));
                 // What a model wrote may be longer than what it is about.
-                let plan = self.gain(plan.clone())?.map_or(archived.plan, |_| plan);
+                let plan = self.gain(&plan)?.map_or(archived.plan, |_| plan);
                 self.carry_out(plan, event)
             }
             Wants::Compaction(draft, requests) => {
@@ -141,15 +140,15 @@ impl Session {
     }
 
     /// What a plan would save, in tokens, of how many; none if nothing.
-    fn gain(&mut self, plan: Plan) -> Result<Option<(u64, u64)>, SessionError> {
+    fn gain(&mut self, plan: &Plan) -> Result<Option<(u64, u64)>, SessionError> {
         let calibration = self.setup.calibration.clone();
         let tokens = |measure: &Measure| calibration.tokens(measure);
-        let plan = self.projection.would_shrink(plan, tokens)?;
+        let plan = self.projection.would_shrink(plan.clone(), tokens)?;
         Ok(plan.map(|plan| (plan.tokens_before - plan.tokens_after, plan.tokens_before)))
     }
 
     fn is_worth_it(&mut self, plan: &Plan) -> Result<bool, SessionError> {
-        let gain = self.gain(plan.clone())?;
+        let gain = self.gain(plan)?;
         Ok(gain.is_some_and(|(saved, tokens)| planner::is_worth_it(saved, tokens)))
     }
 
