@@ -1,6 +1,7 @@
 //! What fills a window, and how much of it is left.
 
 use std::fmt;
+use std::ops::Sub;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,13 @@ impl Measures {
         *self.region(message) += measure;
     }
 
+    /// A message that measured `old` measures `new` now, and stands where it stood.
+    pub(crate) fn replace(&mut self, message: &Message, old: Measure, new: Measure) {
+        let region = self.region(message);
+        *region -= old;
+        *region += new;
+    }
+
     /// All regions together.
     pub fn total(&self) -> Measure {
         self.system + self.summary + self.log
@@ -69,6 +77,18 @@ impl Measures {
             (Some(Kind::Summary | Kind::Retain | Kind::ToolSummary), _) => &mut self.summary,
             (_, Role::System) => &mut self.system,
             _ => &mut self.log,
+        }
+    }
+}
+
+impl Sub for Measures {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            system: self.system - other.system,
+            summary: self.summary - other.summary,
+            log: self.log - other.log,
         }
     }
 }

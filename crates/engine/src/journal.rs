@@ -1,14 +1,15 @@
 //! The journal: the plans that were carried out, append-only.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod changes;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
-use trimtab_model::{Kind, Message, Output, Part, Role, work};
 
 use crate::log::Log;
 use crate::normalise::{Slot, Source};
 use crate::plan::{Edit, Plan, Reason};
+pub(crate) use changes::{Changes, has_reasoning};
 
 /// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,158 +173,18 @@ impl Journal {
         self.reasoning_stripped_before
     }
 
-    /// The log with every plan that holds applied, and one more where one is given, not yet
-    /// normalised.
-    pub(crate) fn apply(&self, log: &Log, more: Option<&Plan>) -> Vec<Slot> {
-        let mut changes = Changes::default();
-        for plan in self.plans().chain(more) {
-            changes.take(plan);
-        }
-        changes.slots(log)
-    }
-}
-
-/// What `plan` alone makes of the message at `position`.
-pub(crate) fn edited_by(plan: &Plan, position: usize, message: &Arc<Message>) -> Arc<Message> {
-    let mut changes = Changes::default();
-    changes.take(plan);
-    changes.edited(position, message)
-}
-
-/// All edits of all plans, by position.
-#[derive(Default)]
-struct Changes<'a> {
-    shown: HashMap<(usize, usize), &'a Output>,
-    as_text: HashMap<(usize, usize), &'a str>,
-    hidden: Vec<(usize, usize)>,
-    archived: HashSet<usize>,
-    inserted: BTreeMap<usize, Vec<Arc<Message>>>,
-    reasoning_from: usize,
-}
-
-impl<'a> Changes<'a> {
-    fn take(&mut self, plan: &'a Plan) {
-        // A plan takes back what others inserted, never what it inserts itself.
-        let withdrawn = plan.edits.iter().filter_map(|edit| match edit {
-            Edit::Withdraw { to } => Some(*to),
-            _ => None,
-        });
-        if let Some(to) = withdrawn.max() {
-            self.inserted.retain(|before, _| *before > to);
-        }
-        work::step(1 + plan.edits.len());
-        for edit in &plan.edits {
-            match edit {
-                Edit::Show {
-                    message,
-                    part,
-                    output,
-                } => {
-                    self.shown.insert((*message, *part), output);
-                }
-                Edit::ShowAsText {
-                    message,
-                    part,
-                    text,
-                } => {
-                    self.as_text.insert((*message, *part), text);
-                }
-                Edit::Hide { from, to } => self.hidden.push((*from, *to)),
-                Edit::Archive { message } => {
-                    self.archived.insert(*message);
-                }
-                Edit::Insert { before, message } => {
-                    self.inserted
-                        .entry(*before)
-                        .or_default()
-                        .push(Arc::clone(message));
-                }
-                Edit::StripReasoning { before } => {
-                    self.reasoning_from = self.reasoning_from.max(*before);
-                }
-                Edit::Withdraw { .. } => {}
-            }
-        }
-    }
-
-    fn slots(mut self, log: &Log) -> Vec<Slot> {
-        let hidden = merged(std::mem::take(&mut self.hidden));
-        let mut runs = hidden.into_iter().peekable();
-        let mut slots = Vec::with_capacity(log.len());
-        for (at, message) in log.messages().iter().enumerate() {
-            work::step(1 + message.parts.len());
-            self.push_inserted(at, &mut slots);
-            while runs.next_if(|(_, to)| *to <= at).is_some() {}
-            let hidden = runs.peek().is_some_and(|(from, _)| *from <= at);
-            if !hidden || message.role == Role::System {
-                slots.push(Slot {
-                    message: self.edited(at, message),
-                    source: Source::Log(at),
-                });
-            }
-        }
-        self.push_inserted(log.len(), &mut slots);
-        slots
-    }
-
-    fn push_inserted(&self, at: usize, slots: &mut Vec<Slot>) {
-        for message in self.inserted.get(&at).into_iter().flatten() {
-            slots.push(Slot {
+    /// The log with every plan that holds applied, not yet normalised.
+    pub(crate) fn apply(&self, log: &Log) -> Vec<Slot> {
+        let came = log.messages().iter().enumerate();
+        let came: Vec<Slot> = came
+            .map(|(at, message)| Slot {
                 message: Arc::clone(message),
-                source: Source::Inserted(at),
-            });
-        }
+                source: Source::Log(at),
+            })
+            .collect();
+        // Parts are always found in messages that are as they came.
+        Changes::of(self.plans())
+            .applied(&came, log)
+            .unwrap_or(came)
     }
-
-    fn edited(&self, at: usize, message: &Arc<Message>) -> Arc<Message> {
-        let strips = at < self.reasoning_from
-            && message
-                .parts
-                .iter()
-                .any(|part| matches!(part, Part::Reasoning(_)));
-        let shows = (0..message.parts.len()).any(|part| {
-            self.shown.contains_key(&(at, part)) || self.as_text.contains_key(&(at, part))
-        });
-        let archives = self.archived.contains(&at);
-        if !strips && !shows && !archives {
-            return Arc::clone(message);
-        }
-        let mut edited = Message::clone(message);
-        for (part, slot) in edited.parts.iter_mut().enumerate() {
-            if let Some(output) = self.shown.get(&(at, part)) {
-                *slot = Part::Output((*output).clone());
-            }
-            if let Some(text) = self.as_text.get(&(at, part)) {
-                match slot {
-                    // Cache markers and the like stay.
-                    Part::Text(part) => (*text).clone_into(&mut part.text),
-                    other => *other = Part::text(*text),
-                }
-            }
-        }
-        if strips {
-            edited
-                .parts
-                .retain(|part| !matches!(part, Part::Reasoning(_)));
-        }
-        if archives {
-            edited.meta.user_visible = Some(message.user_visible());
-            edited.meta.agent_visible = Some(false);
-            edited.meta.kind = Some(Kind::ToolResultArchived);
-        }
-        Arc::new(edited)
-    }
-}
-
-/// The runs in order, those that touch made one.
-fn merged(mut runs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
-    runs.sort_unstable();
-    let mut merged: Vec<(usize, usize)> = Vec::new();
-    for (from, to) in runs {
-        match merged.last_mut() {
-            Some(last) if from <= last.1 => last.1 = last.1.max(to),
-            _ => merged.push((from, to)),
-        }
-    }
-    merged
 }

@@ -128,6 +128,17 @@ pub fn outputs_of(message: &Message) -> impl Iterator<Item = (usize, Cow<'_, Out
     outputs.chain(observed)
 }
 
+/// An output that is one piece of text, shown as another text. Further fields of it stay.
+pub fn shown_as(output: &Output, text: impl Into<String>) -> Output {
+    let mut shown = output.clone();
+    match shown.content.as_mut_slice() {
+        [Part::Text(part)] => part.text = text.into(),
+        _ => shown.content = vec![Part::text(text.into())],
+    }
+    shown.trimmed = true;
+    shown
+}
+
 /// The edit that shows `output` in place of a part of `message`, which is at `position`.
 pub fn show(message: &Message, position: usize, part: usize, output: Output) -> Edit {
     if message.meta.kind == Some(Kind::Observation) {

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::Serialize;
-use trimtab_model::{Dialect, Message, Part, Role, work};
+use trimtab_model::{Dialect, Extra, Message, Part, Role, work};
 
 /// One thing for which a provider would refuse the window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -296,7 +296,7 @@ impl<'a> Verifier<'a> {
             }
             // Only a thought that the provider knows by its id is held against what it led to.
             Dialect::Responses => end.next().is_some_and(|part| match part {
-                Part::Reasoning(thought) => thought.extra.iter().any(|(name, _)| name == "id"),
+                Part::Reasoning(thought) => is_named(&thought.extra),
                 _ => false,
             }),
         }
@@ -359,10 +359,61 @@ impl<'a> Verifier<'a> {
 }
 
 impl Verified {
-    /// Takes in what a resumed run read.
-    pub fn extend(&mut self, later: Self) {
+    /// Takes in what a resumed run read. Gives what to [take back](Self::take_back) if that
+    /// changes after all.
+    pub fn extend(&mut self, later: Self) -> VerifiedStep {
+        let step = VerifiedStep {
+            length: self.length,
+            begun: self.begun,
+            ids: later.ids.difference(&self.ids).cloned().collect(),
+        };
         self.length = later.length;
         self.begun = later.begun;
         self.ids.extend(later.ids);
+        step
     }
+
+    /// Takes the newest step back.
+    pub fn take_back(&mut self, step: VerifiedStep) {
+        self.length = step.length;
+        self.begun = step.begun;
+        for id in step.ids {
+            self.ids.remove(&id);
+        }
+    }
+}
+
+/// What was known before a run: how far windows were read, and the ids that the run added.
+#[derive(Clone, Debug)]
+pub struct VerifiedStep {
+    length: usize,
+    begun: bool,
+    ids: Vec<String>,
+}
+
+/// True if the rules see no difference between two messages at the same place: whatever is
+/// wrong with one is wrong with the other.
+pub fn reads_alike(one: &Message, other: &Message) -> bool {
+    let alike = |(one, other): (&Part, &Part)| match (one, other) {
+        (Part::Call(one), Part::Call(other)) => one.id == other.id,
+        (Part::Output(one), Part::Output(other)) => one.call_id == other.call_id,
+        (Part::Reasoning(one), Part::Reasoning(other)) => {
+            is_named(&one.extra) == is_named(&other.extra)
+        }
+        (Part::Text(first), Part::Text(second)) => {
+            first.text.is_empty() == second.text.is_empty() && one.is_blank() == other.is_blank()
+        }
+        (Part::Media(_), Part::Media(_)) | (Part::Opaque(_), Part::Opaque(_)) => true,
+        _ => false,
+    };
+    one.role == other.role
+        && one.agent_visible() == other.agent_visible()
+        && one.meta.content_list == other.meta.content_list
+        && one.parts.len() == other.parts.len()
+        && one.parts.iter().zip(&other.parts).all(alike)
+}
+
+/// True if a part has an id by which its provider knows it.
+fn is_named(extra: &Extra) -> bool {
+    extra.iter().any(|(name, _)| name == "id")
 }

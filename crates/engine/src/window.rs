@@ -4,6 +4,8 @@
 //! of it settles, and a call costs what is new since the last one, not the whole log.
 
 mod build;
+mod change;
+mod slots;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,12 +15,14 @@ use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
 
 use crate::budget::Measures;
-use crate::journal::{Journal, JournalEntry, edited_by};
+use crate::journal::{Journal, JournalEntry};
 use crate::log::Log;
 use crate::normalise::{Entry, Options, Repair, Slot, Source};
-use crate::plan::{Edit, Plan};
+use crate::plan::Plan;
 use crate::verify::Fault;
+use crate::view::WindowOutputs;
 use build::WindowBuilder;
+use slots::Known;
 
 /// What is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,7 +128,7 @@ impl Projection {
     /// An empty log and journal.
     pub fn new(options: Options) -> Self {
         Self {
-            builder: WindowBuilder::new(options, Vec::new(), Vec::new()),
+            builder: WindowBuilder::new(options),
             ..Self::default()
         }
     }
@@ -145,7 +149,7 @@ impl Projection {
             journal,
             ..Self::new(options)
         };
-        projection.builder = projection.rebuilt(None);
+        projection.rebuild();
         projection
     }
 
@@ -161,20 +165,17 @@ impl Projection {
 
     /// The log with every plan that holds, not yet normalised: what the next plan works on.
     pub fn slots(&self) -> &[Slot] {
-        self.builder.slots()
+        self.builder.slots().slots()
     }
 
     /// What is shown now of the message at `position` of the log; none if it is hidden.
     pub fn slot_of(&self, position: usize) -> Option<&Slot> {
-        let slots = self.slots();
-        let source = Source::Log(position);
-        // What was inserted before a message stands before it.
-        let before = |slot: &Slot| {
-            let at = slot.source.position();
-            at < position || (at == position && slot.source != source)
-        };
-        let slot = slots.get(slots.partition_point(before))?;
-        (slot.source == source).then_some(slot)
+        self.slots().get(self.slot_number(position)?)
+    }
+
+    /// The outputs that the window shows, as it was built last.
+    pub fn outputs(&self) -> WindowOutputs<'_, Slot> {
+        self.builder.outputs()
     }
 
     /// The measure of the message at `position` of the log, as it came.
@@ -182,14 +183,19 @@ impl Projection {
         self.came.get(position)
     }
 
+    /// The measure of a slot, by its number.
+    pub fn measure_of_slot(&self, number: usize) -> Option<Measure> {
+        self.builder.slots().measure(number)
+    }
+
     /// What all slots take together: about what the window takes, without building it.
     pub fn total(&self) -> &Measure {
-        self.builder.total()
+        self.builder.slots().total()
     }
 
     /// What the outputs at the end take, behind which nothing else was said yet.
     pub fn open_outputs(&self) -> &Measure {
-        self.builder.open_outputs()
+        self.builder.slots().open_outputs()
     }
 
     /// The tool that the newest message with calls calls under `id`.
@@ -217,23 +223,27 @@ impl Projection {
         let measure = Measure::of(&message);
         self.came.push(measure);
         let source = Source::Log(at);
-        self.builder.push(Slot { message, source }, measure);
+        let known = Known {
+            measure,
+            as_it_came: true,
+        };
+        self.builder.push(Slot { message, source }, known);
         at
     }
 
     /// Carries out a plan. The window after it is a new one, a switch point, unless the plan
     /// only says how the newest message is shown, which nobody was sent yet.
+    ///
+    /// It costs what is new in the window from the first change on, not the whole log.
     pub fn carry_out(&mut self, plan: Plan) {
         let plan = plan.within(self.log.len());
         if plan.is_empty() {
             return;
         }
-        if let Some((at, message)) = self.newest_if_alone(&plan) {
-            let shown = edited_by(&plan, at, message);
-            self.builder.replace_last(shown);
-            self.journal.append(JournalEntry::Plan(plan));
-        } else {
-            self.append_to_journal(JournalEntry::Plan(plan));
+        let changed = self.change(&plan);
+        self.journal.append(JournalEntry::Plan(plan));
+        if changed.is_none() {
+            self.rebuild();
         }
     }
 
@@ -273,24 +283,8 @@ impl Projection {
     ) -> Result<Option<Plan>, Invalid> {
         let mut plan = plan.within(self.log.len());
         plan.tokens_before = tokens(&self.window()?.measures().total());
-        let mut after = self.rebuilt(Some(&plan));
-        plan.tokens_after = tokens(&after.window()?.measures().total());
+        plan.tokens_after = tokens(&self.measure_with(&plan)?);
         Ok((plan.tokens_after < plan.tokens_before).then_some(plan))
-    }
-
-    /// The newest message with its position, if `plan` changes nothing but that one, and it was
-    /// not changed before.
-    fn newest_if_alone(&self, plan: &Plan) -> Option<(usize, &Arc<Message>)> {
-        let newest = self.log.len().checked_sub(1)?;
-        let slot = self.slots().last()?;
-        let as_it_came = slot.source == Source::Log(newest) && self.is_as_it_came(slot, newest);
-        let alone = |edit: &Edit| match edit {
-            Edit::Show { message, .. }
-            | Edit::ShowAsText { message, .. }
-            | Edit::Archive { message } => *message == newest,
-            _ => false,
-        };
-        (as_it_came && plan.edits.iter().all(alone)).then_some((newest, &slot.message))
     }
 
     /// True if there is a plan that can be taken back.
@@ -302,39 +296,16 @@ impl Projection {
     pub fn undo(&mut self) -> bool {
         let any = self.can_undo();
         if any {
-            self.append_to_journal(JournalEntry::Undo);
+            self.journal.append(JournalEntry::Undo);
+            self.rebuild();
         }
         any
     }
 
-    fn append_to_journal(&mut self, entry: JournalEntry) {
-        self.journal.append(entry);
-        self.builder = self.rebuilt(None);
-    }
-
-    /// The window as the journal has it, with one more plan where one is given.
-    fn rebuilt(&self, plan: Option<&Plan>) -> WindowBuilder {
-        let slots = self.journal.apply(&self.log, plan);
-        let measure = |slot: &Slot| match slot.source {
-            Source::Log(at) if self.is_as_it_came(slot, at) => self.came.get(at).copied(),
-            _ => None,
-        };
-        let measured = |slot| measure(slot).unwrap_or_else(|| Measure::of(&slot.message));
-        let measured = slots.iter().map(measured).collect();
-        WindowBuilder::new(self.builder.options(), slots, measured)
-    }
-
     /// True if no plan changes anything: every message of the log is a slot, as it came.
     pub fn is_unedited(&self) -> bool {
-        let mut slots = self.slots().iter().enumerate();
-        self.slots().len() == self.log.len()
-            && slots
-                .all(|(at, slot)| slot.source == Source::Log(at) && self.is_as_it_came(slot, at))
-    }
-
-    fn is_as_it_came(&self, slot: &Slot, at: usize) -> bool {
-        let came = self.log.get(at);
-        came.is_some_and(|came| Arc::ptr_eq(came, &slot.message))
+        let slots = self.builder.slots();
+        slots.len() == self.log.len() && slots.edited() == 0
     }
 
     /// The window as it would be sent now.

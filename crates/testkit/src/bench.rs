@@ -6,11 +6,14 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// One comparison: the first candidate is the baseline.
 pub struct Comparison {
     title: String,
     rounds: usize,
     candidates: Vec<Candidate>,
+    by_processor_time: bool,
 }
 
 struct Candidate {
@@ -26,7 +29,16 @@ impl Comparison {
             title: title.into(),
             rounds: rounds.max(1),
             candidates: Vec::new(),
+            by_processor_time: false,
         }
+    }
+
+    /// Counts the time that this thread has a processor, not the time that it waits for one: for
+    /// candidates that do all their work on this thread.
+    #[must_use]
+    pub fn by_processor_time(mut self) -> Self {
+        self.by_processor_time = true;
+        self
     }
 
     /// Adds a candidate; the first one is the baseline of all others.
@@ -47,32 +59,62 @@ impl Comparison {
         self
     }
 
-    /// Runs everything interleaved, prints a table and gives each candidate's median.
+    /// Runs everything interleaved, prints a table and gives each candidate's median. Beside
+    /// each median and each mean stands its ratio to that of the baseline.
     #[expect(clippy::print_stdout, reason = "a benchmark's table is what it is for")]
     pub fn run(mut self) -> Vec<Duration> {
+        let origin = Instant::now();
+        let clock = || {
+            if self.by_processor_time {
+                processor_time()
+            } else {
+                origin.elapsed()
+            }
+        };
         for round in 0..=self.rounds {
             for candidate in &mut self.candidates {
-                let start = Instant::now();
+                let start = clock();
                 (candidate.run)();
                 // The first round only warms up.
                 if round > 0 {
-                    candidate.times.push(start.elapsed());
+                    candidate.times.push(clock().saturating_sub(start));
                 }
             }
         }
-        let medians: Vec<Duration> = self
+        let times: Vec<(Duration, Duration)> = self
             .candidates
             .iter_mut()
-            .map(|candidate| median(&mut candidate.times))
+            .map(|candidate| (median(&mut candidate.times), mean(&candidate.times)))
             .collect();
         println!("\n{}", self.title);
-        let baseline = medians.first().copied().unwrap_or_default();
-        for (candidate, time) in self.candidates.iter().zip(&medians) {
-            let ratio = time.as_secs_f64() / baseline.as_secs_f64().max(f64::MIN_POSITIVE);
-            println!("  {:<44} {:>12?}  {ratio:>8.2} x", candidate.name, time);
+        let baseline = times.first().copied().unwrap_or_default();
+        for (candidate, (median, mean)) in self.candidates.iter().zip(&times) {
+            println!(
+                "  {:<44} median {median:>12?} {:>8.2} x   mean {mean:>12?} {:>8.2} x",
+                candidate.name,
+                ratio(*median, baseline.0),
+                ratio(*mean, baseline.1),
+            );
         }
-        medians
+        times.into_iter().map(|(median, _)| median).collect()
     }
+}
+
+/// How long this thread has had a processor.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default())
+        + Duration::from_nanos(nanoseconds)
+}
+
+fn ratio(time: Duration, baseline: Duration) -> f64 {
+    time.as_secs_f64() / baseline.as_secs_f64().max(f64::MIN_POSITIVE)
+}
+
+fn mean(times: &[Duration]) -> Duration {
+    let count = u32::try_from(times.len()).unwrap_or(u32::MAX).max(1);
+    times.iter().sum::<Duration>() / count
 }
 
 fn median(times: &mut [Duration]) -> Duration {

@@ -66,9 +66,11 @@ fn plan(projection: &Projection, policy: &Policy) -> usize {
     let conversation = Conversation {
         log: projection.log(),
         slots: projection.slots(),
+        projection,
         window: projection.built(),
         sent: projection.log().len(),
         compacted_at: None,
+        archive_from: 0,
         opening: 1,
         dialect: Dialect::Chat,
     };

@@ -1,94 +1,72 @@
-//! What one more call of a session costs, at its hundredth round and at its five thousandth.
+//! What one more call of a session costs, early and late, under every preset.
+//!
+//! `TRIMTAB_QUICK=1` takes a minute: one dialect, and no session of 50,000 messages. Names of
+//! presets as arguments choose among them.
 
 #![expect(
     clippy::expect_used,
     reason = "a benchmark may stop where a test would"
 )]
 
-use std::fmt::Write as _;
-use std::sync::Arc;
+#[path = "../tests/it/growth/talk.rs"]
+mod talk;
 
-use trimtab::engine::policy::Policy;
-use trimtab::model::{Call, Message, Usage};
-use trimtab::session::{Limits, Moment, Session, Setup};
-use trimtab::store::{MemoryStore, SessionId};
+use trimtab::engine::policy::PRESETS;
+use trimtab::model::Dialect;
 use trimtab_testkit::bench::Comparison;
 
-const ROUNDS: [usize; 3] = [100, 1_000, 5_000];
-const CALLS: usize = 300;
+use talk::{Room, Talk};
 
 fn main() {
-    for preset in ["steady", "refs"] {
-        let title = format!("one more call under {preset}");
-        let mut comparison = Comparison::new(title, CALLS);
-        for rounds in ROUNDS {
-            let mut talk = Talk::new(preset);
-            for _ in 0..rounds {
-                talk.call();
+    let quick = std::env::var_os("TRIMTAB_QUICK").is_some();
+    let chosen: Vec<String> = std::env::args().skip(1).collect();
+    let is_chosen = |name: &str| {
+        let mut names = chosen
+            .iter()
+            .filter(|name| !name.starts_with('-'))
+            .peekable();
+        names.peek().is_none() || names.any(|chosen| chosen == name)
+    };
+    let dialects = if quick {
+        &Dialect::ALL[..1]
+    } else {
+        &Dialect::ALL[..]
+    };
+    for preset in PRESETS
+        .iter()
+        .filter(|preset| preset.fit() && is_chosen(preset.name))
+    {
+        for room in Room::ALL {
+            for dialect in dialects {
+                compare(preset.name, room, *dialect, quick);
             }
-            let name = format!("at round {rounds}");
-            comparison = comparison.candidate(name, move || talk.call());
         }
-        comparison.run();
     }
 }
 
-/// A session that is called again and again.
-struct Talk {
-    session: Session,
-    rounds: usize,
-}
-
-impl Talk {
-    fn new(preset: &str) -> Self {
-        let mut setup = Setup::new(Policy::preset(preset).expect("a preset"));
-        setup.limits = Limits {
-            window: Some(20_000_000),
-            max_output: Some(8_000),
-            bytes: None,
-        };
-        let id = SessionId::new("growth").expect("a name");
-        let store = Arc::new(MemoryStore::new());
-        let mut session = Session::open(store, id, setup).expect("a session");
-        let asks = Message::user("Port the service to the new API.");
-        session.admit(asks).expect("it is admitted");
-        Self { session, rounds: 0 }
+fn compare(preset: &'static str, room: Room, dialect: Dialect, quick: bool) {
+    let talk = || Talk::new(preset, dialect, room);
+    let window = match room {
+        Room::Compacts => "a window that compacts",
+        Room::NeverFills => "a window that never fills",
+    };
+    let calls = if quick { 150 } else { 600 };
+    let title = |what: &str| format!("{preset}, {window}, {dialect}: one more call {what}");
+    let mut rounds = Comparison::new(title("by rounds"), calls).by_processor_time();
+    for at in [100, 5_000] {
+        let mut talk = talk().at_round(at);
+        rounds = rounds.candidate(format!("at round {at}"), move || talk.call());
     }
-
-    /// All that an agent does for one call.
-    fn call(&mut self) -> u64 {
-        let round = self.rounds;
-        self.rounds += 1;
-        let id = format!("call_{round}");
-        let arguments = format!("{{\"path\":\"src/module_{round}/handler.rs\"}}");
-        let asks = Message::assistant("next").with_call(Call::new(&id, "read_file", arguments));
-        let session = &mut self.session;
-        session.admit(asks).expect("it is admitted");
-        let output = Message::output(&id, output(round));
-        session.admit(output).expect("it is admitted");
-        for moment in [Moment::AfterOutputs, Moment::BeforeCall] {
-            session.check(moment).expect("it is checked");
-        }
-        let tokens = session.ready().expect("it fits").tokens;
-        let usage = Usage {
-            input: tokens,
-            output: 20,
-            ..Usage::default()
-        };
-        session.record(&usage).expect("it is recorded");
-        session.events();
-        tokens
+    rounds.run();
+    let mut messages = Comparison::new(title("by messages"), calls).by_processor_time();
+    let sizes: &[usize] = if quick {
+        &[500, 5_000]
+    } else {
+        &[500, 5_000, 50_000]
+    };
+    for at in sizes {
+        let mut talk = talk().with_messages(*at);
+        messages = messages.candidate(format!("at {at} messages"), move || talk.call());
     }
-}
-
-fn output(round: usize) -> String {
-    let mut text = String::new();
-    for line in 0..20 {
-        // Writing into a String cannot fail.
-        let _ = writeln!(
-            text,
-            "    let item_{line} = lookup(\"key-{round}-{line}\")?;"
-        );
-    }
-    text
+    messages.run();
 }

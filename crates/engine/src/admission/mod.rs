@@ -15,6 +15,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
 
 use crate::budget::percent;
+use crate::observation::shown_as;
 use crate::planner::Conditions;
 use crate::policy::Policy;
 use crate::view::placeholder::read_call;
@@ -27,7 +28,8 @@ pub use repeats::Repeats;
 const LEAST_SHOWN: u64 = 100;
 /// An output of fewer bytes does not become a reference.
 const LEAST_REPEAT: usize = 600;
-/// Where the window is not known, so much room for messages is taken for granted, in tokens.
+/// Where the window is not known, so much room for messages is taken for granted, in tokens. Then
+/// views are cut by their bytes: what is learned of a model should not change them.
 const ASSUMED_ROOM: u64 = 75_000;
 /// Bytes of a token, where a cap in bytes is held against tokens.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -62,6 +64,8 @@ pub struct OutputRoom {
     pub round: u64,
     /// What the first ref in a window brings along; 0 if the window shows one.
     pub first_ref: u64,
+    /// False if the model's window is not known.
+    pub known: bool,
 }
 
 impl OutputRoom {
@@ -82,6 +86,7 @@ impl OutputRoom {
             used: if known { used } else { 0 },
             round: if known { round } else { 0 },
             first_ref: conditions.first_ref,
+            known,
         }
     }
 
@@ -93,9 +98,9 @@ impl OutputRoom {
     /// # use trimtab_engine::admission::OutputRoom;
     /// # use trimtab_engine::view::Structure;
     /// let shape = Structure { room_percent: 8, near_percent: 2, ..Structure::default() };
-    /// let (messages, high, low, first_ref) = (40_000, 38_000, 14_000, 0);
+    /// let (messages, high, low, first_ref, known) = (40_000, 38_000, 14_000, 0, true);
     /// let cap = |used, round| {
-    ///     OutputRoom { messages, high, low, used, round, first_ref }.cap(&shape)
+    ///     OutputRoom { messages, high, low, used, round, first_ref, known }.cap(&shape)
     /// };
     /// assert!(cap(30_000, 0) < cap(5_000, 0));
     /// assert!(cap(30_000, 23_000) < cap(30_000, 0));
@@ -104,8 +109,8 @@ impl OutputRoom {
         let most = percent(self.messages, shape.room_percent).min(shape.cap / BYTES_PER_TOKEN);
         let least = percent(self.messages, shape.near_percent).min(most);
         let left = self.high.saturating_sub(self.used);
-        let share = u128::from(most - least) * u128::from(left) / u128::from(self.high.max(1));
-        let one = least + u64::try_from(share).unwrap_or(u64::MAX);
+        let more = u128::from(most - least) * u128::from(left) / u128::from(self.high.max(1));
+        let one = least + u64::try_from(more).unwrap_or(u64::MAX);
         let between = self.between().saturating_sub(self.round) / 2;
         one.min(between).max(LEAST_SHOWN.min(most))
     }
@@ -138,16 +143,13 @@ pub fn shown(
     let measure = |text: &str| weigh(&Measure::of_text(text));
     // The tools that the first ref brings along may cost more than the edit saves.
     let pays = |shown: &str| measure(shown).saturating_add(room.first_ref) < measure(text);
-    let reference = reference(views, arriving).filter(|shown| pays(shown));
+    // Where the window is not known, nothing says that room is short.
+    let reference = reference(views, arriving).filter(|shown| room.known && pays(shown));
     let shown = match reference {
         Some(reference) => reference,
         None => cut(views, arriving, room, &measure, &pays)?,
     };
-    Some(Output {
-        content: vec![Part::text(shown)],
-        trimmed: true,
-        ..arriving.output.clone()
-    })
+    Some(shown_as(arriving.output, shown))
 }
 
 /// The text of an output that is nothing but text in one piece.
@@ -186,10 +188,17 @@ fn cut(
         shape.names_percent = 0;
         cap = cap.saturating_mul(2).min(room.between() / 2).max(cap);
     }
-    let given = Given {
-        room: Some(cap),
-        measure,
-        ..given
+    let given = if room.known {
+        Given {
+            room: Some(cap),
+            measure,
+            ..given
+        }
+    } else {
+        Given {
+            room: Some(cap.saturating_mul(BYTES_PER_TOKEN)),
+            ..given
+        }
     };
     let cut = view(text, &Shape::Structure(shape), &given);
     (cut.trimmed && pays(&cut.text)).then(|| cut.text.into_owned())

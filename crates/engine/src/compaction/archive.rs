@@ -6,12 +6,15 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use trimtab_model::rounds::Place;
 use trimtab_model::{Kind, Message, Output};
 
 use super::chunks::SummaryRequest;
 use super::request::escaped;
 use super::text::{head_and_tail, one_line};
 use crate::plan::Edit;
+use crate::view::WindowOutputs;
+use crate::view::output_index::OutputIndex;
 
 /// Characters of an output that the summariser is given.
 pub const SUMMARY_INPUT: usize = 12_000;
@@ -38,27 +41,28 @@ pub enum ToolSummaries {
 /// The messages with the oldest visible outputs beyond the newest `cutoff`; none if the
 /// cutoff is 0. A message goes when all the outputs in it would.
 pub fn excess<M: Borrow<Message>>(messages: &[M], cutoff: usize) -> Vec<usize> {
-    let visible = messages
-        .iter()
-        .enumerate()
-        .filter(|(_, m)| (*m).borrow().agent_visible());
-    let counted: Vec<(usize, usize)> = visible
-        .map(|(at, message)| (at, message.borrow().outputs().count()))
-        .filter(|(_, outputs)| *outputs > 0)
-        .collect();
-    let total: usize = counted.iter().map(|(_, outputs)| outputs).sum();
-    let mut left = if cutoff == 0 {
-        0
-    } else {
-        total.saturating_sub(cutoff)
-    };
+    let index = OutputIndex::of(messages);
+    excess_in(&WindowOutputs::indexed(messages, &index), cutoff, 0)
+}
+
+/// What [`excess`] gives for all messages of a window, without those before number `from`.
+pub fn excess_in<M: Borrow<Message>>(
+    outputs: &WindowOutputs<'_, M>,
+    cutoff: usize,
+    from: usize,
+) -> Vec<usize> {
+    if cutoff == 0 {
+        return Vec::new();
+    }
+    let mut left = outputs.count_from(from).saturating_sub(cutoff);
     let mut archived = Vec::new();
-    for (at, outputs) in counted {
-        match left.checked_sub(outputs) {
-            Some(rest) if left > 0 => left = rest,
-            _ => break,
-        }
-        archived.push(at);
+    let places: Vec<Place> = outputs.places_from(from).take(left + 1).collect();
+    for of_message in places.chunk_by(|one, other| one.message == other.message) {
+        let Some(rest) = left.checked_sub(of_message.len()).filter(|_| left > 0) else {
+            break;
+        };
+        left = rest;
+        archived.extend(of_message.first().map(|place| place.message));
     }
     archived
 }

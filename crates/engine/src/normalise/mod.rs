@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use trimtab_model::rounds::{self, Answer, Pairing};
-use trimtab_model::{Dialect, Message};
+use trimtab_model::{Dialect, Message, Part};
 
 use emit::Emitter;
 use ids::Sent;
@@ -263,6 +263,8 @@ pub(crate) struct Settled {
 /// The result of normalising what comes after a settled part.
 pub(crate) struct After {
     pub(crate) normalised: Normalised,
+    /// Which output answers which call, among the slots after the settled part.
+    pub(crate) pairing: Pairing,
     /// True if an output belongs to a call of the settled part: start over from the front.
     pub(crate) reaches_back: bool,
     /// True if something waits for its place behind this part: it cannot be settled.
@@ -298,6 +300,7 @@ pub(crate) fn normalise_after(
     learnt.calls = answered(slots, &pairing);
     After {
         normalised,
+        pairing,
         reaches_back,
         waits,
         learnt,
@@ -310,12 +313,71 @@ impl Settled {
         rounds::pair_after(slots, |id| self.calls.get(id).copied())
     }
 
-    pub(crate) fn extend(&mut self, learnt: Self) {
-        self.calls.extend(learnt.calls);
-        self.sent.extend(learnt.sent);
+    /// Takes in what was learnt of a part that is settled too. Gives what to
+    /// [take back](Self::take_back) if that part changes after all.
+    pub(crate) fn extend(&mut self, learnt: Self) -> SettledStep {
+        let step = SettledStep {
+            calls: insert_all(&mut self.calls, learnt.calls),
+            sent: insert_all(&mut self.sent, learnt.sent),
+            begun: self.begun,
+            before: self.before,
+        };
         self.begun |= learnt.begun;
         self.before = learnt.before;
+        step
     }
+
+    /// Takes the newest step back.
+    pub(crate) fn take_back(&mut self, step: SettledStep) {
+        put_back(&mut self.calls, step.calls);
+        put_back(&mut self.sent, step.sent);
+        self.begun = step.begun;
+        self.before = step.before;
+    }
+}
+
+/// What was known before a part was settled: for each id that it changed, its value then.
+#[derive(Clone, Debug)]
+pub(crate) struct SettledStep {
+    calls: Vec<(String, Option<bool>)>,
+    sent: Vec<(String, Option<u64>)>,
+    begun: bool,
+    before: Before,
+}
+
+/// Inserts all of `new`. Gives each key with the value that it had before.
+fn insert_all<V>(
+    map: &mut HashMap<String, V>,
+    new: HashMap<String, V>,
+) -> Vec<(String, Option<V>)> {
+    let insert = |(key, value): (String, V)| {
+        let old = map.insert(key.clone(), value);
+        (key, old)
+    };
+    new.into_iter().map(insert).collect()
+}
+
+fn put_back<V>(map: &mut HashMap<String, V>, old: Vec<(String, Option<V>)>) {
+    for (key, value) in old {
+        match value {
+            Some(value) => map.insert(key, value),
+            None => map.remove(&key),
+        };
+    }
+}
+
+/// True if normalising treats two messages alike at the same place: it would send one as it
+/// came where it sends the other as it came, and treat everything else the same.
+pub(crate) fn treats_alike(one: &Message, other: &Message) -> bool {
+    let alike = |(one, other): (&Part, &Part)| match (one, other) {
+        (Part::Output(one), Part::Output(other)) => one.call_id == other.call_id,
+        (Part::Text(_), Part::Text(_)) => one == other || !(one.is_blank() || other.is_blank()),
+        _ => one == other,
+    };
+    one.role == other.role
+        && one.meta == other.meta
+        && one.parts.len() == other.parts.len()
+        && one.parts.iter().zip(&other.parts).all(alike)
 }
 
 /// For each call id, whether every call with it in the newest round that has it is answered.

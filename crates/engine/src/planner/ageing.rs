@@ -3,7 +3,7 @@
 use trimtab_model::Output;
 
 use super::rewrite::rewrite;
-use super::{Conditions, Conversation, Does, Step, plan};
+use super::{Conditions, Conversation, Step, plan};
 use crate::compaction::archive::{self, ToolSummaries};
 use crate::compaction::chunks::SummaryRequest;
 use crate::normalise::{Slot, Source};
@@ -11,8 +11,7 @@ use crate::observation::show;
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::{Moment, Policy};
 use crate::view::policy::Views;
-use crate::view::retention::{Retention, retain};
-use crate::view::trim::trim_outputs;
+use crate::view::retention::{Retention, retain_in};
 use crate::view::{Change, Prefix};
 
 /// How long the summary of one output may be, in tokens: 1,200 characters and some air.
@@ -108,11 +107,7 @@ fn shortened(
         &[],
         bound,
     );
-    (!plan.is_empty()).then_some(Step::Plan {
-        plan,
-        does: Does::Trim,
-        note,
-    })
+    (!plan.is_empty()).then_some(Step::Plan(plan, note))
 }
 
 fn placeholders(
@@ -131,7 +126,8 @@ fn placeholders(
         return None;
     }
     let protect = protected(policy);
-    let changes = trim_outputs(conversation.slots, budget, |tool| protect.protects(tool));
+    let outputs = conversation.projection.outputs();
+    let changes = outputs.over_budget(budget, |tool| protect.protects(tool));
     shortened(conversation, policy, changes, None)
 }
 
@@ -151,7 +147,11 @@ fn prefixes(
         },
     };
     let (usage, _) = conditions.usage?;
-    let retained = retain(conversation.slots, &retention, usage.prompt());
+    let retained = retain_in(
+        &conversation.projection.outputs(),
+        &retention,
+        usage.prompt(),
+    );
     shortened(conversation, policy, retained.changes, retained.note)
 }
 
@@ -160,18 +160,18 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy) -> Option<Step> {
     if !archiving.enabled || archiving.summaries == ToolSummaries::Off {
         return None;
     }
-    let over = archive::excess(conversation.slots, archiving.cutoff);
     let protect = protected(policy);
+    let is_protected = |output: &Output| {
+        let tool = output.tool.as_deref();
+        tool.is_some_and(|tool| protect.protects(tool))
+    };
+    let before = |slot: &Slot| slot.source.position() < conversation.archive_from;
+    let from = conversation.slots.partition_point(before);
+    let outputs = conversation.projection.outputs();
+    let over = archive::excess_in(&outputs, archiving.cutoff, from);
+    let over = over.iter().filter_map(|at| conversation.slots.get(*at));
     let over: Vec<&Slot> = over
-        .iter()
-        .filter_map(|at| conversation.slots.get(*at))
-        .filter(|slot| {
-            let named = |output: &Output| output.tool.as_deref().map(|tool| protect.protects(tool));
-            !slot
-                .message
-                .outputs()
-                .any(|output| named(output) == Some(true))
-        })
+        .filter(|slot| !slot.message.outputs().any(is_protected))
         .collect();
     if over.is_empty() {
         return None;
@@ -193,11 +193,7 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy) -> Option<Step> {
     if archiving.summaries == ToolSummaries::Llm {
         return Some(Step::ToolSummaries(Box::new(Archived { plan, outputs })));
     }
-    Some(Step::Plan {
-        plan,
-        does: Does::Trim,
-        note: None,
-    })
+    Some(Step::Plan(plan, None))
 }
 
 /// The views of a policy, for the tools that they protect.

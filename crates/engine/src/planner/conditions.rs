@@ -1,9 +1,7 @@
 //! What a decision is made from.
 
-use std::sync::Arc;
-
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Dialect, Message, Role, Usage};
+use trimtab_model::{Dialect, Usage};
 
 use crate::budget::{DEFAULT_MAX_OUTPUT, Floor, FloorTooLarge};
 use crate::compaction::rebuild::Placement;
@@ -11,15 +9,12 @@ use crate::log::Log;
 use crate::normalise::Slot;
 use crate::policy::{EstimateBy, Policy};
 use crate::trigger::Situation;
-use crate::window::Window;
+use crate::window::{Projection, Window};
 
 use super::rewrite::{Cliff, Rates};
 
 /// The least that an answer gets when its reserve is lowered.
 const LEAST_ANSWER: u64 = 256;
-/// The task is told in so many messages at most: some clients put their instructions and what
-/// they know of the workspace before it.
-const TASK_MESSAGES: usize = 4;
 /// Bytes of a request around a message, a call and an output, beside their ids.
 const AROUND_MESSAGE: u64 = 34;
 const AROUND_CALL: u64 = 84;
@@ -38,12 +33,16 @@ pub struct Conversation<'a> {
     pub slots: &'a [Slot],
     /// What would be sent.
     pub window: &'a Window,
+    /// All of that, where the oldest outputs are found without walking it.
+    pub projection: &'a Projection,
     /// How many messages of the log have been sent.
     pub sent: usize,
     /// How long the log was when it was compacted last.
     pub compacted_at: Option<usize>,
+    /// Outputs before this position would not become shorter by being archived.
+    pub archive_from: usize,
     /// How many messages of the log stand before the first answer. What the user says among them
-    /// is the task: see [`opening`].
+    /// is the task: see [`Log::opening`].
     pub opening: usize,
     /// What the provider speaks.
     pub dialect: Dialect,
@@ -233,15 +232,4 @@ fn request_quarter(measure: &Measure) -> u64 {
     let arguments = u64::from(sizes.arguments.bytes);
     let escaped = (text - arguments) / ESCAPED + arguments / ESCAPED_ARGUMENTS;
     (text + escaped + around).div_ceil(4)
-}
-
-/// How many messages of a log stand before the first answer and hold the task.
-pub fn opening(log: &Log) -> usize {
-    let mut users = 0;
-    let ends = |message: &Arc<Message>| {
-        users += usize::from(message.role == Role::User);
-        message.role == Role::Assistant || users > TASK_MESSAGES
-    };
-    let messages = log.messages();
-    messages.iter().position(ends).unwrap_or(messages.len())
 }

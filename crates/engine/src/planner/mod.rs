@@ -23,7 +23,7 @@ mod survivors;
 mod timing;
 
 pub use ageing::{AgeingWay, Archived, age, ageing_ways};
-pub use conditions::{Conditions, Conversation, conservative_tokens, opening};
+pub use conditions::{Conditions, Conversation, conservative_tokens};
 pub use draft::{Asked, Draft, Finished, Tokens, draft};
 pub use ladder::{Ladder, Misfit, Next};
 pub use media::MediaPlace;
@@ -33,35 +33,17 @@ pub use timing::{
     gained_enough, is_suspended, is_worth_it, should_warn, time_to_compact, was_in_vain,
 };
 
-use trimtab_model::{Kind, Message, Part, Ref, Role};
+use trimtab_model::{Kind, Message, Part, Ref, Role, work};
 
 use crate::normalise::{Slot, Source};
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::BoundReasoning;
 
-/// What a plan does, for whoever is told of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Does {
-    /// It shows outputs shorter.
-    Trim,
-    /// It replaces old rounds by a summary or a block of facts.
-    Compact,
-    /// It drops messages.
-    Drop,
-}
-
 /// Something to do about a window.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Carry out this plan.
-    Plan {
-        /// The plan.
-        plan: Plan,
-        /// What it does.
-        does: Does,
-        /// One line for the person who watches.
-        note: Option<String>,
-    },
+    /// Carry out this plan, with a line for the person who watches.
+    Plan(Plan, Option<String>),
     /// Store what this replaces, then finish it.
     Draft(Box<Draft>),
     /// Ask a model for a few words on each of these outputs.
@@ -70,6 +52,22 @@ pub enum Step {
     Media(Vec<MediaPlace>),
     /// Reserve no more than this for the answer.
     LowerAnswer(u64),
+}
+
+impl Step {
+    /// The position behind the last output that it archives; none if it archives none.
+    pub fn archived_before(&self) -> Option<usize> {
+        let edits = match self {
+            Self::Plan(plan, _) => &plan.edits,
+            Self::ToolSummaries(archived) => &archived.plan.edits,
+            Self::Draft(_) | Self::Media(_) | Self::LowerAnswer(_) => return None,
+        };
+        let archived = edits.iter().filter_map(|edit| match edit {
+            Edit::Archive { message } => Some(message + 1),
+            _ => None,
+        });
+        archived.max()
+    }
 }
 
 /// A plan of `edits`, which take out the slots at `gone`: it names every ref among them, and
@@ -120,9 +118,14 @@ pub(crate) fn bound_behind(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
 
 /// The position behind the last bound reasoning from `first` on; none if there is none.
 pub fn bound_from(first: usize, slots: &[Slot]) -> Option<usize> {
-    slots.iter().rev().find_map(|slot| match slot.source {
-        Source::Log(at) if at >= first && has_bound_reasoning(&slot.message) => Some(at + 1),
-        _ => None,
+    let newest_first = slots.iter().rev();
+    let mut behind = newest_first.take_while(|slot| slot.source.position() >= first);
+    behind.find_map(|slot| {
+        work::step(1);
+        match slot.source {
+            Source::Log(at) if has_bound_reasoning(&slot.message) => Some(at + 1),
+            _ => None,
+        }
     })
 }
 

@@ -3,23 +3,22 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use trimtab_model::{Kind, Message, Output, Part, Role};
+use trimtab_model::{Kind, Message, Output, Role};
 
 use super::ageing::{position, shows};
 use super::draft::{Asked, draft};
 use super::survivors::{must_stay, task};
-use super::{Conditions, Conversation, Does, Step, is_ours, plan};
+use super::{Conditions, Conversation, Step, is_ours, plan};
 use crate::budget::level;
 use crate::compaction::keep::Kept;
 use crate::compaction::rebuild::{Placement, Replacement, rebuild};
 use crate::compaction::recovery::{Rung, half_of_turns, with_note};
 use crate::normalise::Slot;
-use crate::observation::{outputs_of, show};
+use crate::observation::{outputs_of, show, shown_as};
 use crate::plan::{Edit, Reason};
 use crate::policy::Policy;
 use crate::removal::Groups;
 use crate::view::policy::Views;
-use crate::view::trim::{estimate, trim_outputs};
 use crate::view::{Given, Shape, Structure, view};
 
 /// No output is shown shorter than this many bytes when room is short: less is of no use.
@@ -36,8 +35,7 @@ pub(super) fn rung(
     excess: u64,
     reason: &Reason,
 ) -> Option<Step> {
-    let opening = conversation.opening;
-    let (edits, gone, does) = match rung {
+    let (edits, gone) = match rung {
         Rung::LowerAnswer => {
             let lowered = lower(conditions.answer(), conditions.least_answer(), excess)?;
             return Some(Step::LowerAnswer(lowered));
@@ -51,30 +49,23 @@ pub(super) fn rung(
             let draft = draft(conversation, policy, conditions, &asked)?;
             return Some(Step::Draft(Box::new(draft)));
         }
-        Rung::ShortenNew => (shorten_new(conversation, excess), Vec::new(), Does::Trim),
-        Rung::Trim => (trim(conversation, policy, excess), Vec::new(), Does::Trim),
-        Rung::DropHalfOfTurns => {
-            let (edits, gone) = drop_half(conversation, policy, opening)?;
-            (edits, gone, Does::Drop)
-        }
+        Rung::ShortenNew => (shorten_new(conversation, excess), Vec::new()),
+        Rung::Trim => (trim(conversation, policy, excess), Vec::new()),
+        Rung::DropHalfOfTurns => drop_half(conversation, policy)?,
         Rung::DropOldest => {
-            let gone = drop_oldest(conversation, policy, opening, excess);
+            let gone = drop_oldest(conversation, policy, excess);
             let positions = gone.iter().filter_map(|at| conversation.slots.get(*at));
             let hide = |at: usize| Edit::Hide {
                 from: at,
                 to: at + 1,
             };
             let edits = positions.filter_map(position).map(hide).collect();
-            (edits, gone, Does::Drop)
+            (edits, gone)
         }
     };
     let bound = policy.compaction.bound_reasoning;
     let plan = plan(reason.clone(), edits, conversation.slots, &gone, bound);
-    (!plan.is_empty()).then_some(Step::Plan {
-        plan,
-        does,
-        note: None,
-    })
+    (!plan.is_empty()).then_some(Step::Plan(plan, None))
 }
 
 fn lower(answer: u64, least: u64, excess: u64) -> Option<u64> {
@@ -135,76 +126,46 @@ fn shorter(
         stored: shown.stored.as_ref(),
         ..Given::default()
     };
-    let view = view(&text, &shape, &given);
-    Output {
-        content: vec![Part::text(view.text)],
-        trimmed: true,
-        ..shown.clone()
-    }
+    shown_as(shown, view(&text, &shape, &given).text)
 }
 
 /// Old outputs as placeholders, oldest first, until `excess` is free.
 fn trim(conversation: &Conversation<'_>, policy: &Policy, excess: u64) -> Vec<Edit> {
-    let visible = conversation
-        .slots
-        .iter()
-        .filter(|slot| slot.message.agent_visible());
-    let outputs = visible.flat_map(|slot| outputs_of(&slot.message));
-    let total: u64 = outputs.map(|(_, output)| estimate(&output.text())).sum();
+    let outputs = conversation.projection.outputs();
     let views = Views::new(&policy.views).unwrap_or_default();
-    let budget = total.saturating_sub(excess);
-    let changes = trim_outputs(conversation.slots, budget, |tool| views.protects(tool));
+    let budget = outputs.tokens().saturating_sub(excess);
+    let changes = outputs.over_budget(budget, |tool| views.protects(tool));
     shows(conversation.slots, changes)
 }
 
 /// The oldest half of the turns goes, and a note in the summary says so.
-fn drop_half(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    opening: usize,
-) -> Option<(Vec<Edit>, Vec<usize>)> {
-    let said: Vec<usize> = (0..conversation.slots.len())
-        .filter(|at| conversation.slots.get(*at).is_some_and(is_said))
+fn drop_half(conversation: &Conversation<'_>, policy: &Policy) -> Option<(Vec<Edit>, Vec<usize>)> {
+    let slots = conversation.slots;
+    let said = slots.iter().enumerate().filter(|(_, slot)| is_said(slot));
+    let (said, messages): (Vec<usize>, Vec<&Message>) =
+        said.map(|(at, slot)| (at, &*slot.message)).unzip();
+    let (gone, stays) = said.split_at_checked(half_of_turns(&messages)?)?;
+    let before: BTreeSet<usize> = task(slots, conversation.opening)
+        .filter(|at| gone.binary_search(at).is_ok())
         .collect();
-    let messages: Vec<&Message> = said
-        .iter()
-        .filter_map(|at| conversation.slots.get(*at))
-        .map(|slot| &*slot.message)
-        .collect();
-    let cut = half_of_turns(&messages)?;
-    let (gone, stays) = said.split_at_checked(cut)?;
-    let question = conversation
-        .slots
-        .iter()
-        .rposition(|slot| slot.message.is_real_user());
-    let before: BTreeSet<usize> = task(conversation.slots, opening)
-        .filter(|at| gone.contains(at))
-        .collect();
-    let question = question.filter(|at| gone.contains(at) && !before.contains(at));
+    let question = slots.iter().rposition(|slot| slot.message.is_real_user());
+    let question = question.filter(|at| gone.binary_search(at).is_ok() && !before.contains(at));
+    let goes = |at: &usize| Some(*at) != question && !before.contains(at);
+    let gone: Vec<usize> = gone.iter().copied().filter(goes).collect();
+    if gone.is_empty() {
+        return None;
+    }
     let kept = Kept {
         behind: question.into_iter().chain(stays.iter().copied()).collect(),
         before,
         system_stays: conversation.system_stays(),
         ..Kept::default()
     };
-    let gone: Vec<usize> = gone
-        .iter()
-        .copied()
-        .filter(|at| Some(*at) != question && !kept.before.contains(at))
-        .collect();
-    if gone.is_empty() {
-        return None;
-    }
     let replacement = Replacement {
-        retain: said_before(conversation.slots, Kind::Retain, ""),
-        summary: with_note(&previous_summary(conversation.slots, policy), gone.len()),
+        retain: said_before(slots, Kind::Retain, ""),
+        summary: with_note(&previous_summary(slots, policy), gone.len()),
     };
-    let edits = rebuild(
-        conversation.slots,
-        &kept,
-        &replacement,
-        &policy.compaction.placement,
-    );
+    let edits = rebuild(slots, &kept, &replacement, &policy.compaction.placement);
     Some((edits, gone))
 }
 
@@ -213,7 +174,7 @@ fn is_said(slot: &Slot) -> bool {
 }
 
 /// The text of the summary that holds now, without what we put before it.
-pub(super) fn previous_summary(slots: &[Slot], policy: &Policy) -> String {
+fn previous_summary(slots: &[Slot], policy: &Policy) -> String {
     let prefix = match &policy.compaction.placement {
         Placement::Message { prefix } | Placement::System { prefix } => prefix,
     };
@@ -221,28 +182,21 @@ pub(super) fn previous_summary(slots: &[Slot], policy: &Policy) -> String {
 }
 
 pub(super) fn said_before(slots: &[Slot], kind: Kind, prefix: &str) -> String {
-    let said = slots
-        .iter()
-        .rfind(|slot| slot.message.meta.kind == Some(kind));
-    let text = said
-        .map(|slot| slot.message.text().into_owned())
-        .unwrap_or_default();
-    text.strip_prefix(prefix).map(str::to_owned).unwrap_or(text)
+    let mut said = slots.iter().rev().map(|slot| &slot.message);
+    let said = said.find(|message| message.meta.kind == Some(kind));
+    let text = said.map(|message| message.text()).unwrap_or_default();
+    text.strip_prefix(prefix).unwrap_or(&text).to_owned()
 }
 
 /// The oldest messages with their counterparts, until `excess` tokens are free; never the
 /// task, the newest question or the newest round.
-fn drop_oldest(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    opening: usize,
-    excess: u64,
-) -> Vec<usize> {
-    let must = must_stay(conversation.slots, opening);
-    let groups = Groups::of(conversation.slots);
+fn drop_oldest(conversation: &Conversation<'_>, policy: &Policy, excess: u64) -> Vec<usize> {
+    let slots = conversation.slots;
+    let must = must_stay(slots, conversation.opening);
+    let groups = Groups::of(slots);
     let mut gone: BTreeSet<usize> = BTreeSet::new();
     let mut freed = 0u64;
-    for (at, slot) in conversation.slots.iter().enumerate() {
+    for (at, slot) in slots.iter().enumerate() {
         if freed >= excess && !gone.is_empty() {
             break;
         }
@@ -250,9 +204,7 @@ fn drop_oldest(
             continue;
         }
         for one in groups.together([at]) {
-            if let Some(slot) = conversation.slots.get(one)
-                && gone.insert(one)
-            {
+            if let Some(slot) = slots.get(one).filter(|_| gone.insert(one)) {
                 freed = freed.saturating_add(policy.estimate.message(&slot.message));
             }
         }

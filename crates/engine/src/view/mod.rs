@@ -7,7 +7,8 @@
 //! - [`view`] makes the view of one output, in one of the [`Shape`]s;
 //! - [`policy`] says which shape a tool's outputs get;
 //! - [`structure`] is our own shape: it cuts by what the text is;
-//! - [`trim`] and [`retention`] shorten old outputs of a whole log;
+//! - [`trim`] and [`retention`] shorten old outputs of a whole log, and [`WindowOutputs`] finds
+//!   them without walking all of it;
 //! - [`placeholder`] is what is left of an output that was trimmed;
 //! - [`retrieval`] and [`tools`] are how the model gets the rest back.
 //!
@@ -25,6 +26,7 @@ mod head_lines;
 mod limits;
 mod middle;
 pub(crate) mod names;
+pub(crate) mod output_index;
 pub mod placeholder;
 pub mod policy;
 mod prefix;
@@ -34,6 +36,7 @@ mod shape;
 pub mod structure;
 pub mod tools;
 pub mod trim;
+mod window_outputs;
 
 pub use figures::Size;
 pub use head_lines::HeadLines;
@@ -41,6 +44,7 @@ pub use limits::{Keep, Limits, Spill};
 pub use middle::{Header, Middle, Unit};
 pub use prefix::Prefix;
 pub use shape::{Given, Shape, Structure, View, view};
+pub use window_outputs::WindowOutputs;
 
 use trimtab_model::Output;
 

@@ -26,10 +26,15 @@ impl Prefix {
     /// The view of `text`: the same bytes if it is short enough or was cut before.
     pub(super) fn view(self, text: &str) -> View<'_> {
         let kept = first_chars(text, self.chars);
-        if kept.len() == text.len() || text.ends_with(MARKER) {
+        if kept.len() == text.len() || Self::was_cut(text) {
             return View::whole(text);
         }
         View::cut(text, format!("{kept}\n\n{MARKER}"), Size::of(kept))
+    }
+
+    /// True for a text that was cut like this before.
+    pub(super) fn was_cut(text: &str) -> bool {
+        text.ends_with(MARKER)
     }
 }
 

@@ -3,12 +3,12 @@
 use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::rounds::pair;
 use trimtab_model::{Message, Output, Part, Role};
 
 use super::figures::grouped;
-use super::trim::{newest_batch, replaced, visible_outputs};
-use super::{Change, Prefix};
+use super::output_index::OutputIndex;
+use super::trim::replaced;
+use super::{Change, Prefix, WindowOutputs};
 
 /// Settings of retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,23 +61,36 @@ pub fn retain<M: Borrow<Message>>(
     retention: &Retention,
     input_tokens: u64,
 ) -> Retained {
+    let index = OutputIndex::of(messages);
+    retain_in(
+        &WindowOutputs::indexed(messages, &index),
+        retention,
+        input_tokens,
+    )
+}
+
+/// What [`retain`] gives for all messages of a window.
+pub fn retain_in<M: Borrow<Message>>(
+    outputs: &WindowOutputs<'_, M>,
+    retention: &Retention,
+    input_tokens: u64,
+) -> Retained {
     let Some(budget) = retention.input_budget.filter(|budget| *budget > 0) else {
         return Retained::default();
     };
     if input_tokens <= budget {
         return Retained::default();
     }
-    let pairing = pair(messages);
-    let newest = newest_batch(messages, &pairing);
-    let changes: Vec<Change> = visible_outputs(messages, &pairing)
-        .filter(|found| !newest.contains(&found.place))
-        .filter_map(|found| {
-            let message: &Message = messages.get(found.place.message)?.borrow();
-            let view = retention.keep.view(plain_text(message, &found.output)?);
+    let changes: Vec<Change> = outputs
+        .longer_than(retention.keep.chars)
+        .into_iter()
+        .filter_map(|place| {
+            let (message, output) = outputs.get(place)?;
+            let view = retention.keep.view(plain_text(message, &output)?);
             view.trimmed.then(|| Change {
-                message: found.place.message,
-                part: found.place.part,
-                output: replaced(&found.output, view.text.into_owned()),
+                message: place.message,
+                part: place.part,
+                output: replaced(&output, view.text.into_owned()),
             })
         })
         .collect();
@@ -87,7 +100,7 @@ pub fn retain<M: Borrow<Message>>(
 
 /// The text of an output that the client wrote as one string. In a tool message the list
 /// is the message's own content; elsewhere it is not.
-fn plain_text<'a>(message: &Message, output: &'a Output) -> Option<&'a str> {
+pub(super) fn plain_text<'a>(message: &Message, output: &'a Output) -> Option<&'a str> {
     if message.role == Role::Tool && message.meta.content_list {
         return None;
     }

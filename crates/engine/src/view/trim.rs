@@ -1,14 +1,13 @@
 //! Trimming by budget: the oldest outputs become placeholders until all of them fit.
 
-use std::borrow::{Borrow, Cow};
-use std::collections::HashSet;
+use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::rounds::{Answer, Pairing, Place, pair};
+use trimtab_model::rounds::Place;
 use trimtab_model::{Message, Output, Part};
 
-use super::{Change, placeholder};
-use crate::observation::observed;
+use super::output_index::OutputIndex;
+use super::{Change, WindowOutputs, placeholder};
 
 /// How many tokens of output a window may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +60,7 @@ impl OutputBudget {
 
 /// An output whose placeholder saves fewer tokens than this goes only after all others: what it
 /// says costs next to nothing.
-const LARGE_SAVING: u64 = 50;
+pub(super) const LARGE_SAVING: u64 = 50;
 
 /// The design's estimate: a quarter of the bytes, rounded up.
 pub fn estimate(text: &str) -> u64 {
@@ -89,150 +88,57 @@ pub fn trim_outputs<M: Borrow<Message>>(
     budget: u64,
     protect: impl Fn(&str) -> bool,
 ) -> Vec<Change> {
-    let pairing = pair(messages);
-    let newest = newest_batch(messages, &pairing);
-    let outputs: Vec<_> = visible_outputs(messages, &pairing).collect();
-    let total: u64 = outputs.iter().map(|found| found.tokens).sum();
-    let may_go = |found: &Found<'_>| {
-        // What was shortened and is not stored could not be had back.
-        let is_last_copy = found.output.trimmed && found.output.stored.is_none();
-        !newest.contains(&found.place) && !is_last_copy && !protect(found.tool)
-    };
-    let candidates = outputs.into_iter().filter(may_go).filter_map(Trim::of);
-    let (large, small): (Vec<_>, Vec<_>) = candidates.partition(|trim| trim.saves >= LARGE_SAVING);
-    let mut excess = total.saturating_sub(budget);
-    let mut chosen = oldest_first(large, &mut excess);
-    if small.iter().map(|trim| trim.saves).sum::<u64>() >= excess {
-        chosen.extend(oldest_first(small, &mut excess));
-    }
-    chosen.sort_unstable_by_key(|trim| trim.found.place);
-    chosen.into_iter().map(Trim::change).collect()
+    let index = OutputIndex::of(messages);
+    WindowOutputs::indexed(messages, &index).over_budget(budget, protect)
 }
 
-/// An output that could become a placeholder.
-struct Trim<'a> {
-    found: Found<'a>,
-    placeholder: String,
-    saves: u64,
-}
-
-impl<'a> Trim<'a> {
-    /// None if the placeholder would not be smaller.
-    fn of(found: Found<'a>) -> Option<Self> {
-        let placeholder = placeholder::plain(found.output.stored.as_ref());
-        let saves = found.tokens.checked_sub(estimate(&placeholder));
-        let saves = saves.filter(|saves| *saves > 0)?;
-        Some(Self {
-            found,
-            placeholder,
-            saves,
-        })
-    }
-
-    fn change(self) -> Change {
-        Change {
-            message: self.found.place.message,
-            part: self.found.place.part,
-            output: replaced(&self.found.output, self.placeholder),
+impl<M: Borrow<Message>> WindowOutputs<'_, M> {
+    /// What [`trim_outputs`] gives for all messages of the window.
+    pub fn over_budget(&self, budget: u64, protect: impl Fn(&str) -> bool) -> Vec<Change> {
+        let mut excess = self.tokens().saturating_sub(budget);
+        if excess == 0 {
+            return Vec::new();
         }
+        let mut chosen = as_many(self.to_trim(true, &protect), &mut excess);
+        if excess > 0 && self.small_savings(&protect) >= excess {
+            chosen.extend(as_many(self.to_trim(false, &protect), &mut excess));
+        }
+        chosen.sort_unstable();
+        let change = |place: Place| {
+            let (_, output) = self.get(place)?;
+            let placeholder = placeholder::plain(output.stored.as_ref());
+            Some(Change {
+                message: place.message,
+                part: place.part,
+                output: replaced(&output, placeholder),
+            })
+        };
+        chosen.into_iter().filter_map(change).collect()
     }
 }
 
-/// As many of `trims` as it takes to save `excess` tokens, which becomes what is left of it.
-fn oldest_first<'a>(trims: Vec<Trim<'a>>, excess: &mut u64) -> Vec<Trim<'a>> {
-    let wanted = trims.into_iter().take_while(|trim| {
-        let over = *excess > 0;
-        *excess = excess.saturating_sub(trim.saves);
-        over
-    });
-    wanted.collect()
-}
-
-/// One output of a log, and what is known of it from the log.
-pub(super) struct Found<'a> {
-    pub(super) place: Place,
-    pub(super) output: Cow<'a, Output>,
-    /// The tool's name, from the output or from the call that it answers; may be empty.
-    pub(super) tool: &'a str,
-    pub(super) tokens: u64,
-}
-
-pub(super) fn visible_outputs<'a, M: Borrow<Message>>(
-    messages: &'a [M],
-    pairing: &'a Pairing,
-) -> impl Iterator<Item = Found<'a>> {
-    let outputs = pairing.outputs.iter().filter_map(move |&(place, answer)| {
-        let message: &Message = messages.get(place.message)?.borrow();
-        let output = message.parts.get(place.part)?.as_output()?;
-        message.agent_visible().then(|| Found {
-            place,
-            output: Cow::Borrowed(output),
-            tool: output
-                .tool
-                .as_deref()
-                .or_else(|| called(messages, pairing, answer))
-                .unwrap_or_default(),
-            tokens: estimate(&output.text()),
-        })
-    });
-    // No message is an observation any more once there are outputs.
-    observations(messages).chain(outputs)
-}
-
-/// The observations among the messages that the model sees.
-fn observations<M: Borrow<Message>>(messages: &[M]) -> impl Iterator<Item = Found<'_>> {
-    messages.iter().enumerate().filter_map(|(at, message)| {
-        let message: &Message = message.borrow();
-        let (part, output) = observed(message).filter(|_| message.agent_visible())?;
-        Some(Found {
-            place: Place { message: at, part },
-            tool: "",
-            tokens: estimate(&output.text()),
-            output: Cow::Owned(output),
-        })
-    })
-}
-
-fn called<'a, M: Borrow<Message>>(
-    messages: &'a [M],
-    pairing: &Pairing,
-    answer: Answer,
-) -> Option<&'a str> {
-    let Answer::Answers { round, call } = answer else {
-        return None;
-    };
-    let place = pairing.rounds.get(round)?.calls.get(call)?.call;
-    let message: &Message = messages.get(place.message)?.borrow();
-    message
-        .parts
-        .get(place.part)?
-        .as_call()
-        .map(|call| call.name.as_str())
-}
-
-/// The outputs of the newest round that has any, and the last output whatever it answers: the
-/// model has not worked with these yet.
-pub(super) fn newest_batch<M: Borrow<Message>>(
-    messages: &[M],
-    pairing: &Pairing,
-) -> HashSet<Place> {
-    if pairing.outputs.is_empty() {
-        return newest_observation(messages).into_iter().collect();
+/// As many outputs as it takes to save `excess` tokens, which becomes what is left of it.
+fn as_many(outputs: impl Iterator<Item = (Place, u64)>, excess: &mut u64) -> Vec<Place> {
+    let mut chosen = Vec::new();
+    for (place, saves) in outputs {
+        if *excess == 0 {
+            break;
+        }
+        *excess = excess.saturating_sub(saves);
+        chosen.push(place);
     }
-    let newest = pairing.rounds.iter().rev().find_map(|round| {
-        let outputs: Vec<Place> = round.calls.iter().filter_map(|call| call.output).collect();
-        (!outputs.is_empty()).then_some(outputs)
-    });
-    let last = pairing.outputs.iter().map(|&(place, _)| place).max();
-    newest.into_iter().flatten().chain(last).collect()
+    chosen
 }
 
-fn newest_observation<M: Borrow<Message>>(messages: &[M]) -> Option<Place> {
-    let mut newest = messages.iter().enumerate().rev();
-    newest.find_map(|(message, found)| {
-        let (part, _) = observed(found.borrow())?;
-        Some(Place { message, part })
-    })
+/// What the placeholder of an output with this text would save, in tokens; 0 if it would not be
+/// smaller, or could not be had back.
+pub(super) fn saving(output: &Output, text: &str) -> u64 {
+    let is_last_copy = output.trimmed && output.stored.is_none();
+    if is_last_copy {
+        return 0;
+    }
+    let placeholder = placeholder::plain(output.stored.as_ref());
+    estimate(text).saturating_sub(estimate(&placeholder))
 }
 
 /// `output` with `text` as all its content.

@@ -1,34 +1,40 @@
 //! Builds a window from its slots, step by step: the front of it settles.
+//!
+//! What is settled is not looked at again. An edit takes back the steps from the first slot on
+//! that it changes, and leaves what stands before as it is.
 
 use std::sync::Arc;
 
 use trimtab_model::estimate::Measure;
 use trimtab_model::rounds::Answer;
-use trimtab_model::{Message, Role};
+use trimtab_model::{Message, Role, work};
 
+use super::slots::{CutOff, Known, SlotList};
 use super::{Invalid, Window};
 use crate::budget::Measures;
-use crate::normalise::{Normalised, Options, Reach, Settled, Slot, normalise_after};
-use crate::verify::{Fault, Verified, Verifier};
+use crate::normalise::{
+    After, Normalised, Options, Reach, Settled, SettledStep, Slot, normalise_after, treats_alike,
+};
+use crate::verify::{Fault, Verified, VerifiedStep, Verifier, reads_alike};
+use crate::view::WindowOutputs;
+use crate::view::output_index::{NewestOutputs, OutputIndex};
 
 /// How many of the newest messages never settle, so that a late output among them finds its
 /// call without starting over.
 const UNSETTLED: usize = 8;
+/// About how many slots settle in one step: an edit among them takes all of them back.
+const STEP: usize = 32;
 
 /// Slots, and the window that they make.
 #[derive(Debug, Default)]
 pub(super) struct WindowBuilder {
     options: Options,
-    /// The log with the journal's edits, not yet normalised.
-    slots: Vec<Slot>,
-    /// The measure of each slot: a message is counted once.
-    measured: Vec<Measure>,
-    /// All of them together.
-    total: Measure,
-    /// Those at the end that hold outputs.
-    open_outputs: Measure,
+    slots: SlotList,
     front: Front,
     window: Window,
+    /// For each slot the entry that shows it as it is, where there is one. Up to date when the
+    /// window is.
+    entry_of: Vec<Option<usize>>,
     /// What is wrong with the window as it was built last; none if it is stale.
     faults: Option<Vec<Fault>>,
 }
@@ -38,25 +44,43 @@ pub(super) struct WindowBuilder {
 struct Front {
     settled: Settled,
     verified: Verified,
+    outputs: OutputIndex,
+    faults: Vec<Fault>,
+    ends: Ends,
+    measures: Measures,
+    steps: Vec<Step>,
+}
+
+/// How far a part of the window reaches.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
     slots: usize,
     entries: usize,
     repairs: usize,
-    faults: Vec<Fault>,
-    measures: Measures,
+    faults: usize,
     spoken: usize,
 }
 
+/// One step in which the front settled, and what to take back with it.
+#[derive(Debug)]
+struct Step {
+    /// How far the front reached before.
+    before: Ends,
+    /// What the entries of this step measure.
+    measures: Measures,
+    settled: SettledStep,
+    verified: VerifiedStep,
+    outputs: NewestOutputs,
+}
+
+/// Something cannot be settled yet.
+struct Waits;
+
 impl WindowBuilder {
-    /// For slots with their measures.
-    pub(super) fn new(options: Options, slots: Vec<Slot>, measured: Vec<Measure>) -> Self {
-        let open = slots.iter().zip(&measured).rev();
-        let open = open.take_while(|(slot, _)| has_outputs(&slot.message));
+    /// Without any slots.
+    pub(super) fn new(options: Options) -> Self {
         Self {
             options,
-            total: measured.iter().copied().sum(),
-            open_outputs: open.map(|(_, measure)| *measure).sum(),
-            slots,
-            measured,
             ..Self::default()
         }
     }
@@ -65,45 +89,27 @@ impl WindowBuilder {
         self.options
     }
 
-    pub(super) fn slots(&self) -> &[Slot] {
+    pub(super) fn slots(&self) -> &SlotList {
         &self.slots
     }
 
-    /// What all slots take together.
-    pub(super) fn total(&self) -> &Measure {
-        &self.total
-    }
-
-    /// What the slots at the end take that hold outputs.
-    pub(super) fn open_outputs(&self) -> &Measure {
-        &self.open_outputs
-    }
-
     /// Adds a slot at the end.
-    pub(super) fn push(&mut self, slot: Slot, measure: Measure) {
-        if has_outputs(&slot.message) {
-            self.open_outputs += measure;
-        } else {
-            self.open_outputs = Measure::default();
-        }
-        self.total += measure;
-        self.measured.push(measure);
-        self.slots.push(slot);
+    pub(super) fn push(&mut self, slot: Slot, known: Known) {
+        self.slots.push(slot, known);
         self.faults = None;
     }
 
-    /// Shows the last slot as `message`.
-    pub(super) fn replace_last(&mut self, message: Arc<Message>) {
-        let (Some(mut slot), Some(measure)) = (self.slots.pop(), self.measured.pop()) else {
-            return;
-        };
-        self.total -= measure;
-        if has_outputs(&slot.message) {
-            self.open_outputs -= measure;
-        }
-        let measure = Measure::of(&message);
-        slot.message = message;
-        self.push(slot, measure);
+    /// Cuts off the slots from `at` on.
+    pub(super) fn cut_off(&mut self, at: usize) -> CutOff {
+        self.front.take_back(at);
+        self.faults = None;
+        self.slots.cut_off(at)
+    }
+
+    /// Puts slots behind the others.
+    pub(super) fn extend(&mut self, end: CutOff) {
+        self.slots.extend(end);
+        self.faults = None;
     }
 
     /// The window of all slots.
@@ -125,35 +131,91 @@ impl WindowBuilder {
         &self.window
     }
 
+    /// The outputs of the window as it was built last.
+    pub(super) fn outputs(&self) -> WindowOutputs<'_, Slot> {
+        let slots = self.slots.slots();
+        let in_index = self.front.ends.slots;
+        let pairing = self.front.settled.pair(self.unsettled());
+        WindowOutputs::new(slots, &self.front.outputs, in_index, &pairing)
+    }
+
+    /// True if the window as it was built last stays the same but for one message when the slot
+    /// at `at` shows `message`: then it can be [shown](Self::show).
+    pub(super) fn is_shown_alone(&self, at: usize, message: &Message) -> bool {
+        let entry = self.entry_of.get(at).copied().flatten();
+        let slot = self.slots.slots().get(at);
+        let alike = |slot: &Slot| {
+            treats_alike(&slot.message, message) && reads_alike(&slot.message, message)
+        };
+        self.faults.is_some() && entry.is_some() && slot.is_some_and(alike)
+    }
+
+    /// Shows the slot at `at` as `message`. Nothing else of the window changes.
+    pub(super) fn show(&mut self, at: usize, message: Arc<Message>, measure: Measure) {
+        let entry = self.entry_of.get(at).copied().flatten();
+        let entry = entry.and_then(|entry| self.window.entries.get_mut(entry));
+        let (Some(entry), Some(old)) = (entry, self.slots.measure(at)) else {
+            return;
+        };
+        entry.message = Arc::clone(&message);
+        self.window.measures.replace(&message, old, measure);
+        self.front.show(at, &message, old, measure);
+        self.slots.show(at, message, measure);
+    }
+
+    fn unsettled(&self) -> &[Slot] {
+        let settled = self.front.ends.slots;
+        self.slots.slots().get(settled..).unwrap_or_default()
+    }
+
     fn build(&mut self) -> Vec<Fault> {
         self.settle();
         let after = loop {
-            let tail = self.slots.get(self.front.slots..).unwrap_or_default();
+            let tail = self.unsettled();
             let after = normalise_after(&self.front.settled, tail, self.options, Reach::End);
             if !after.reaches_back {
                 break after;
             }
-            self.front = Front::default();
+            self.reach_back();
         };
         let mut faults = self.front.faults.clone();
         faults.extend(self.take(after.normalised).finish());
         faults
     }
 
+    /// Takes back as much again as is not settled, because an output belongs to a call before it.
+    fn reach_back(&mut self) {
+        let further = 2 * self.unsettled().len().max(UNSETTLED);
+        let at = self.front.ends.slots.saturating_sub(further);
+        self.front.take_back(at);
+    }
+
     /// Puts what was normalised behind the settled front, and verifies it.
     fn take(&mut self, normalised: Normalised) -> Verifier<'_> {
-        self.window.entries.truncate(self.front.entries);
-        self.window.repairs.truncate(self.front.repairs);
+        let Ends {
+            slots,
+            entries,
+            repairs,
+            spoken,
+            ..
+        } = self.front.ends;
+        self.window.entries.truncate(entries);
+        self.window.repairs.truncate(repairs);
         self.window.measures = self.front.measures;
-        self.window.spoken = self.front.spoken;
+        self.window.spoken = spoken;
+        self.entry_of.truncate(slots);
+        self.entry_of.resize(self.slots.len(), None);
         let mut verifier = Verifier::resume(self.options.dialect, &self.front.verified);
-        for (entry, slot) in normalised.entries.iter().zip(normalised.slots) {
-            let known = slot.and_then(|slot| self.measured.get(self.front.slots + slot));
-            let measure = known
-                .copied()
-                .unwrap_or_else(|| Measure::of(&entry.message));
+        let written = normalised.entries.iter().zip(normalised.slots);
+        for (number, (entry, slot)) in (entries..).zip(written) {
+            let slot = slot.map(|slot| slots + slot);
+            let known = slot.and_then(|slot| self.slots.measure(slot));
+            let measure = known.unwrap_or_else(|| Measure::of(&entry.message));
             self.window.measures.add(&entry.message, measure);
             self.window.spoken += usize::from(entry.message.role != Role::System);
+            if let Some(of_slot) = slot.and_then(|slot| self.entry_of.get_mut(slot)) {
+                *of_slot = Some(number);
+            }
             verifier.push(&entry.message);
         }
         self.window.entries.extend(normalised.entries);
@@ -163,37 +225,106 @@ impl WindowBuilder {
 
     /// Settles what is old enough, so that it is not looked at again.
     fn settle(&mut self) {
-        let tail = self.slots.get(self.front.slots..).unwrap_or_default();
+        let tail = self.unsettled();
         if tail.len() < 2 * UNSETTLED {
             return;
         }
-        let Some(cut) = settling_point(&self.front.settled, tail) else {
-            return;
-        };
-        let old = tail.get(..cut).unwrap_or_default();
+        let settled = self.front.ends.slots;
+        let points = settling_points(&self.front.settled, tail);
+        let newest = points.last().copied();
+        for point in points {
+            if self.settle_to(settled + point).is_err() {
+                // What waits finds its place further on.
+                let newest = newest.filter(|newest| *newest > point);
+                newest.map(|newest| self.settle_to(settled + newest));
+                return;
+            }
+        }
+    }
+
+    /// Settles the slots before `end`. An error if something waits for its place behind them, or
+    /// belongs to a call before them.
+    fn settle_to(&mut self, end: usize) -> Result<(), Waits> {
+        let cut = end - self.front.ends.slots;
+        let old = self.unsettled().get(..cut).unwrap_or_default();
         let after = normalise_after(&self.front.settled, old, self.options, Reach::Middle);
         if after.reaches_back {
-            self.front = Front::default();
-            return;
+            self.reach_back();
         }
-        if after.waits {
-            return;
+        if after.reaches_back || after.waits {
+            return Err(Waits);
         }
-        let (read, faults) = self.take(after.normalised).pause();
-        self.front.settled.extend(after.learnt);
-        self.front.verified.extend(read);
+        self.settle_step(cut, after);
+        Ok(())
+    }
+
+    /// Settles the first `cut` of the slots that are not.
+    fn settle_step(&mut self, cut: usize, after: After) {
+        let before = self.front.ends;
+        let (verified, faults) = self.take(after.normalised).pause();
+        let settled = self.slots.slots().get(before.slots..before.slots + cut);
+        let settled = settled.unwrap_or_default();
+        let outputs = self
+            .front
+            .outputs
+            .extend(settled, &after.pairing, before.slots);
         self.front.faults.extend(faults);
-        self.front.slots += cut;
-        self.front.entries = self.window.entries.len();
-        self.front.repairs = self.window.repairs.len();
+        self.front.ends = Ends {
+            slots: before.slots + cut,
+            entries: self.window.entries.len(),
+            repairs: self.window.repairs.len(),
+            faults: self.front.faults.len(),
+            spoken: self.window.spoken,
+        };
+        self.front.steps.push(Step {
+            before,
+            measures: self.window.measures - self.front.measures,
+            settled: self.front.settled.extend(after.learnt),
+            verified: self.front.verified.extend(verified),
+            outputs,
+        });
         self.front.measures = self.window.measures;
-        self.front.spoken = self.window.spoken;
     }
 }
 
-/// The newest place in `tail`, at least [`UNSETTLED`] messages from its end, where a cut
-/// separates no output from its call.
-fn settling_point(settled: &Settled, tail: &[Slot]) -> Option<usize> {
+impl Front {
+    /// Takes back the steps in which slots from `at` on settled.
+    fn take_back(&mut self, at: usize) {
+        while self.ends.slots > at {
+            let Some(step) = self.steps.pop() else {
+                return;
+            };
+            work::step(1 + self.ends.slots - step.before.slots);
+            self.settled.take_back(step.settled);
+            self.verified.take_back(step.verified);
+            self.outputs.take_back(step.before.slots, step.outputs);
+            self.faults.truncate(step.before.faults);
+            self.measures = self.measures - step.measures;
+            self.ends = step.before;
+        }
+    }
+
+    /// The slot at `at` is shown as `message`, and nothing else changes.
+    fn show(&mut self, at: usize, message: &Message, old: Measure, new: Measure) {
+        if at >= self.ends.slots {
+            return;
+        }
+        let step = self.steps.partition_point(|step| step.before.slots <= at);
+        let step = step
+            .checked_sub(1)
+            .and_then(|step| self.steps.get_mut(step));
+        if let Some(step) = step {
+            step.measures.replace(message, old, new);
+        }
+        self.measures.replace(message, old, new);
+        self.outputs.show(at, message);
+    }
+}
+
+/// Places in `tail`, at least [`UNSETTLED`] messages from its end and about [`STEP`] messages
+/// from each other, where a cut separates no output from its call. The newest such place is
+/// among them.
+fn settling_points(settled: &Settled, tail: &[Slot]) -> Vec<usize> {
     let pairing = settled.pair(tail);
     let mut splits = vec![0i64; tail.len() + 1];
     let mut forbid = |from: usize, to: usize| {
@@ -215,16 +346,17 @@ fn settling_point(settled: &Settled, tail: &[Slot]) -> Option<usize> {
     }
     let mut open = 0;
     let newest = tail.len().saturating_sub(UNSETTLED);
-    let mut point = None;
+    let mut points: Vec<usize> = Vec::new();
+    let mut last = None;
     for (cut, (slot, splits)) in tail.iter().zip(splits).enumerate().take(newest + 1) {
         open += splits;
         if cut > 0 && open == 0 && slot.message.role != Role::Tool {
-            point = Some(cut);
+            last = Some(cut);
+            if cut >= points.last().map_or(0, |point| *point) + STEP {
+                points.push(cut);
+            }
         }
     }
-    point
-}
-
-fn has_outputs(message: &Message) -> bool {
-    message.outputs().next().is_some()
+    points.extend(last.filter(|last| points.last() != Some(last)));
+    points
 }

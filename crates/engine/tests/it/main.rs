@@ -1,5 +1,6 @@
 //! Behaviour of the engine as a whole.
 
 mod compaction;
+mod growth;
 mod promises;
 mod steady;

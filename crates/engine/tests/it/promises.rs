@@ -15,7 +15,7 @@ use trimtab_model::{Dialect, Kind, Message, Output, Part};
 use trimtab_testkit::cases;
 use trimtab_testkit::history::{any_history, valid_history};
 
-fn options() -> impl Strategy<Value = Options> {
+pub(crate) fn options() -> impl Strategy<Value = Options> {
     let dialects = prop::sample::select(Dialect::ALL.to_vec());
     let habits = prop::sample::select(vec![Habit::Synthesise, Habit::Strip, Habit::DropRound]);
     (dialects, habits).prop_map(|(dialect, habit)| Options { dialect, habit })
@@ -233,7 +233,7 @@ proptest! {
     }
 }
 
-fn edit() -> impl Strategy<Value = Edit> {
+pub(crate) fn edit() -> impl Strategy<Value = Edit> {
     prop_oneof![
         (0..40usize, 0..3usize).prop_map(|(message, part)| Edit::Show {
             message,

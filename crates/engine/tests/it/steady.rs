@@ -10,7 +10,7 @@ use trimtab_engine::admission::{Arriving, OutputRoom, shown};
 use trimtab_engine::normalise::{Options, Source};
 use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::planner::{
-    AgeingWay, Conditions, Conversation, Draft, Rates, Step, age, conservative_tokens, opening,
+    AgeingWay, Conditions, Conversation, Draft, Rates, Step, age, conservative_tokens,
 };
 use trimtab_engine::policy::Policy;
 use trimtab_engine::verify::verify;
@@ -176,15 +176,17 @@ impl Run {
             log: self.projection.log(),
             slots: self.projection.slots(),
             window: self.projection.built(),
+            projection: &self.projection,
             sent: 0,
             compacted_at: None,
-            opening: opening(self.projection.log()),
+            archive_from: 0,
+            opening: self.projection.log().opening(),
             dialect: Dialect::Chat,
         };
         let conditions = conditions(self.room);
         match age(&conversation, &self.policy, &conditions, AgeingWay::Rewrite)? {
             Step::Draft(draft) => Some(*draft),
-            other => panic!("{other:?}"),
+            _ => None,
         }
     }
 

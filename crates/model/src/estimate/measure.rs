@@ -37,13 +37,15 @@ const PER_MEDIA: u32 = 1200;
 /// window -= Measure::of(&log[0]);
 /// assert_eq!(window, Measure::of(&log[1]));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measure {
     sizes: Sizes,
     /// Estimated tokens by class, in sixteenths.
     classes: [u32; CLASSES],
-    /// Counted tokens of all texts; none if something in the sum was only estimated.
-    counted: Option<u32>,
+    /// Counted tokens of the texts that were counted exactly.
+    counted: u32,
+    /// How many messages or texts in the sum were only estimated.
+    estimated: u32,
 }
 
 impl Measure {
@@ -74,7 +76,7 @@ impl Measure {
         let mut measure = Self::default();
         measure.sizes.text = Length::of(text);
         measure.add_text(text, counter);
-        measure.counted = measure.counted.filter(|_| counter.is_some());
+        measure.estimated = u32::from(counter.is_none());
         measure
     }
 
@@ -90,7 +92,7 @@ impl Measure {
     pub fn of_parts(parts: &[Part]) -> Self {
         let mut measure = Self::default();
         walk(parts, &mut |item| measure.add_item(&item, None));
-        measure.counted = None;
+        measure.estimated = 1;
         measure
     }
 
@@ -101,7 +103,7 @@ impl Measure {
         };
         measure.add_class(Class::Framing, PER_MESSAGE);
         walk(&message.parts, &mut |item| measure.add_item(&item, counter));
-        measure.counted = measure.counted.filter(|_| counter.is_some());
+        measure.estimated = u32::from(counter.is_none());
         measure
     }
 
@@ -131,7 +133,7 @@ impl Measure {
         if let Some(counter) = counter {
             let tokens = u32::try_from(counter.count(text)).unwrap_or(u32::MAX);
             scale(&mut classes, tokens);
-            self.counted = self.counted.map(|sum| sum.saturating_add(tokens));
+            self.counted = self.counted.saturating_add(tokens);
         }
         for (sum, parts) in self.classes.iter_mut().zip(classes) {
             *sum = sum.saturating_add(parts);
@@ -152,7 +154,7 @@ impl Measure {
     /// framing and media.
     pub fn exact_tokens(&self) -> Option<u64> {
         let around = self.parts(TEXT_CLASSES..CLASSES).div_ceil(u64::from(PARTS));
-        self.counted.map(|counted| u64::from(counted) + around)
+        (self.estimated == 0).then(|| u64::from(self.counted) + around)
     }
 
     /// The estimated tokens of one class.
@@ -185,27 +187,14 @@ fn scale(classes: &mut [u32; TEXT_CLASSES], tokens: u32) {
     }
 }
 
-impl Default for Measure {
-    /// Nothing, which is known exactly.
-    fn default() -> Self {
-        Self {
-            sizes: Sizes::default(),
-            classes: [0; CLASSES],
-            counted: Some(0),
-        }
-    }
-}
-
 impl AddAssign for Measure {
     fn add_assign(&mut self, other: Self) {
         self.sizes += other.sizes;
         for (sum, parts) in self.classes.iter_mut().zip(other.classes) {
             *sum = sum.saturating_add(parts);
         }
-        self.counted = self
-            .counted
-            .zip(other.counted)
-            .map(|(a, b)| a.saturating_add(b));
+        self.counted = self.counted.saturating_add(other.counted);
+        self.estimated = self.estimated.saturating_add(other.estimated);
     }
 }
 
@@ -215,10 +204,8 @@ impl SubAssign for Measure {
         for (sum, parts) in self.classes.iter_mut().zip(other.classes) {
             *sum = sum.saturating_sub(parts);
         }
-        self.counted = self
-            .counted
-            .zip(other.counted)
-            .map(|(a, b)| a.saturating_sub(b));
+        self.counted = self.counted.saturating_sub(other.counted);
+        self.estimated = self.estimated.saturating_sub(other.estimated);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::client::Sender;
-use crate::servers::{Servers, WIDE, runtime};
+use crate::servers::{NARROW, Servers, WIDE, runtime};
 use crate::talk::Talk;
 use crate::times::{Times, table};
 
@@ -13,8 +13,9 @@ const CALLS: usize = 100;
 
 pub(crate) fn run(servers: &Servers) {
     let runtime = runtime();
-    for rounds in ROUNDS {
-        let mut talk = Talk::new(WIDE, &format!("growth {rounds}"), 4).of_rounds(rounds);
+    let models = [WIDE, NARROW].into_iter();
+    for (model, rounds) in models.flat_map(|model| ROUNDS.map(|rounds| (model, rounds))) {
+        let mut talk = Talk::new(model, &format!("growth {rounds}"), 4).of_rounds(rounds);
         let mut candidates = [
             ("no proxy", Sender::new(servers.direct), Times::default()),
             (
@@ -39,7 +40,7 @@ pub(crate) fn run(servers: &Servers) {
                 }
             }
         }
-        let title = format!("one call at round {rounds}, {} KB", bytes >> 10);
+        let title = format!("one call of {model} at round {rounds}, {} KB", bytes >> 10);
         table(&title, &candidates.map(|(name, _, times)| (name, times)));
     }
 }

@@ -36,6 +36,27 @@ async fn echo(dialect: Dialect) -> Upstream {
 }
 
 #[tokio::test]
+async fn repeated_output_becomes_a_reference_only_if_that_saves_more_than_the_tools_cost() {
+    for dialect in Dialect::ALL {
+        let upstream = echo(dialect).await;
+        let known = windowed(config(&upstream.url()), 100_000);
+        let (running, base) = proxy(known).await;
+        for (count, action) in [(40, "unchanged"), (400, "edited")] {
+            let mut talk = Talk::new(dialect, &format!("read {count} lines twice"));
+            talk.round("c1", &lines(count)).says("once more");
+            talk.user("again").round("c2", &lines(count));
+            let body = talk.body();
+            let got = post(&base, path(dialect), &[("x-api-key", "k")], body.clone()).await;
+            assert_eq!(got.status, 200, "{}", got.text());
+            assert_eq!(got.header("x-trimtab-action"), action, "{dialect} {count}");
+            let sent = upstream.seen().pop().unwrap().body.len();
+            assert!(sent <= body.len(), "{dialect}: {sent} of {}", body.len());
+        }
+        drop(running);
+    }
+}
+
+#[tokio::test]
 async fn large_outputs_are_shown_short_and_stay_so() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;

@@ -163,25 +163,30 @@ impl Config {
         Err(ConfigError::Bad(bad.into_iter().map(with_source).collect()))
     }
 
-    /// The settings that somebody made and that do nothing, by what nobody stronger said.
+    /// The settings that somebody changed in vain: something that nobody stronger said switches
+    /// them off.
     fn idle(&self) -> Vec<BadSetting> {
         let preset = self.source("preset");
         // What is set beside several presets need not matter under each of them.
         if preset == Source::Flag("--compare".to_owned()) {
             return Vec::new();
         }
+        let base = base(&self.policy.preset);
+        let is_weaker =
+            |one: &Source, other: &Source| one > other && one.as_str() != other.as_str();
         let mut idle = Vec::new();
         for (name, source) in &self.laid.sources {
-            let Some(why) = self.policy.why_idle(name) else {
+            let value = self.laid.get(name);
+            let why = self.policy.why_idle(name);
+            let Some(why) = why.filter(|_| value != base.get(name)) else {
                 continue;
             };
             // It begins with the setting that is the cause.
             let cause = self.source(why.split(' ').next().unwrap_or_default());
-            let said = source.rank() < Source::Preset(String::new()).rank();
-            if said && source.rank() <= preset.rank().min(cause.rank()) {
+            if !is_weaker(source, &preset) && !is_weaker(source, &cause) {
                 idle.push(BadSetting {
                     setting: name.clone(),
-                    value: self.laid.get(name).map(inline).unwrap_or_default(),
+                    value: value.map(inline).unwrap_or_default(),
                     allowed: format!("nothing, because {why} and so it has no effect"),
                 });
             }

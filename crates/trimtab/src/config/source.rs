@@ -24,19 +24,6 @@ pub enum Source {
 }
 
 impl Source {
-    /// How strong it is: the least is the strongest.
-    pub(super) fn rank(&self) -> u8 {
-        match self {
-            Self::Flag(_) => 0,
-            Self::Environment(_) => 1,
-            Self::Named(_) => 2,
-            Self::Project(_) => 3,
-            Self::User(_) => 4,
-            Self::Preset(_) => 5,
-            Self::Default => 6,
-        }
-    }
-
     /// A short name for scripts.
     pub fn as_str(&self) -> &'static str {
         match self {

@@ -82,7 +82,7 @@ fn the_stronger_source_wins() {
     let project = folder.path().join("trimtab.toml");
     fs::write(
         &user,
-        "preset = 'refs'\n[recovery]\nretries = 1\n[compaction]\nauto = false\nkeep_percent = 30\n",
+        "preset = 'refs'\n[recovery]\nretries = 1\n[compaction]\nshow_ref = true\nkeep_percent = 30\n",
     )
     .unwrap();
     fs::write(
@@ -115,8 +115,8 @@ fn the_stronger_source_wins() {
         ("31".to_owned(), "project")
     );
     assert_eq!(
-        from(&inputs, "compaction.auto"),
-        ("false".to_owned(), "user")
+        from(&inputs, "compaction.show_ref"),
+        ("true".to_owned(), "user")
     );
     assert_eq!(from(&inputs, "preset"), ("\"refs\"".to_owned(), "user"));
     assert_eq!(from(&inputs, "repair"), ("\"strip\"".to_owned(), "preset"));

@@ -3,8 +3,7 @@
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::planner::{
-    self, Cliff, Conditions, Conversation, Does, Draft, Ladder, MediaPlace, Misfit, Next, Rates,
-    Step,
+    self, Cliff, Conditions, Conversation, Draft, Ladder, MediaPlace, Misfit, Next, Rates, Step,
 };
 use trimtab_model::estimate::Measure;
 use trimtab_model::{RawJson, Ref};
@@ -39,9 +38,11 @@ impl Session {
             log: self.projection.log(),
             slots: self.projection.slots(),
             window: self.projection.built(),
+            projection: &self.projection,
             sent: self.sent,
             compacted_at: compacted.map(|plan| plan.at),
-            opening: planner::opening(self.projection.log()),
+            archive_from: self.archive_from,
+            opening: self.projection.log().opening(),
             dialect: self.setup.dialect,
         };
         Ok(self.conditions(|conditions| decision(&conversation, conditions)))
@@ -58,7 +59,7 @@ impl Session {
             max_output: self.lowered.or(limits.max_output),
             bytes: limits.bytes,
             tools: weigh(&self.setup.tools),
-            first_ref: weigh(&self.brings_along()),
+            first_ref: self.first_ref.as_ref().map_or(0, weigh),
             usage: self.usage,
             tokens: &tokens,
             cold: self.cold,
@@ -69,15 +70,6 @@ impl Session {
                 .map_or_else(Rates::default, rates),
             cliffs: &self.cliffs(),
         })
-    }
-
-    /// What a ref brings along if it is the first one.
-    fn brings_along(&self) -> Measure {
-        if self.shows_refs {
-            Measure::default()
-        } else {
-            self.first_ref
-        }
     }
 
     /// The lengths of the prompt at which the price rises.
@@ -113,22 +105,25 @@ impl Session {
     /// Takes a step that needs no model; false if it did not make the window smaller.
     pub(super) fn take(&mut self, step: Step, reason: &Reason) -> Result<bool, SessionError> {
         match step {
-            Step::Plan { plan, does, note } => {
-                self.carry_out_quietly(plan, kind(does), |event| Event {
-                    note: note.clone(),
-                    ..event
-                })
+            Step::Plan(plan, note) => {
+                let kind = if plan.compacts() {
+                    EventKind::Dropped
+                } else {
+                    EventKind::Trimmed
+                };
+                self.carry_out_quietly(plan, Event::new(kind, reason.clone()).noting(note))
             }
             Step::Draft(draft) => self.take_draft(*draft),
             Step::Media(places) => self.show_as_text(places, reason),
             Step::ToolSummaries(archived) => {
-                self.carry_out_quietly(archived.plan, EventKind::Trimmed, |event| event)
+                let event = Event::new(EventKind::Trimmed, reason.clone());
+                self.carry_out_quietly(archived.plan, event)
             }
             Step::LowerAnswer(tokens) => {
                 self.lowered = Some(tokens);
-                let mut event = Event::new(EventKind::AnswerLowered, reason.clone());
-                event.note = Some(format!("the answer may have {tokens} tokens"));
-                self.events.push(event);
+                let note = format!("the answer may have {tokens} tokens");
+                let event = Event::new(EventKind::AnswerLowered, reason.clone());
+                self.events.push(event.noting(note));
                 Ok(true)
             }
         }
@@ -143,11 +138,9 @@ impl Session {
         } else {
             EventKind::Trimmed
         };
-        let (note, judged) = (draft.note(), self.judged_by());
-        let done = self.carry_out_quietly(plan, kind, |event| Event {
-            note: note.clone(),
-            ..event
-        })?;
+        let judged = self.judged_by();
+        let event = Event::new(kind, Reason::Nothing).noting(draft.note());
+        let done = self.carry_out_quietly(plan, event)?;
         if done {
             self.judging = judged;
         }
@@ -175,7 +168,7 @@ impl Session {
         }
         let mut plan = Plan::new(reason.clone(), edits);
         plan.refs.extend(refs);
-        self.carry_out_quietly(plan, EventKind::Trimmed, |event| event)
+        self.carry_out_quietly(plan, Event::new(EventKind::Trimmed, reason.clone()))
     }
 
     /// Stores what a draft replaces, so that it can be had back by a ref.
@@ -194,40 +187,34 @@ impl Session {
     }
 
     /// Carries out a plan and tells of it; a plan that would not help is told of as well.
-    pub(super) fn carry_out(
-        &mut self,
-        plan: Plan,
-        kind: EventKind,
-        about: impl Fn(Event) -> Event,
-    ) -> Result<bool, SessionError> {
+    pub(super) fn carry_out(&mut self, plan: Plan, event: Event) -> Result<bool, SessionError> {
         let reason = plan.reason.clone();
-        let done = self.carry_out_quietly(plan, kind, &about)?;
+        let done = self.carry_out_quietly(plan, event.clone())?;
         if !done {
-            self.tell_of_nothing(reason, about)?;
+            self.tell_of_nothing(Event { reason, ..event })?;
         }
         Ok(done)
     }
 
     /// Tells that nothing was done.
-    pub(super) fn tell_of_nothing(
-        &mut self,
-        reason: Reason,
-        about: impl Fn(Event) -> Event,
-    ) -> Result<(), SessionError> {
+    pub(super) fn tell_of_nothing(&mut self, event: Event) -> Result<(), SessionError> {
         let (tokens, messages) = self.window_tokens()?;
-        let mut event = Event::new(EventKind::NoOp, reason);
-        (event.tokens_before, event.tokens_after) = (tokens, tokens);
-        (event.messages_before, event.messages_after) = (messages, messages);
-        self.events.push(about(event));
+        self.events.push(Event {
+            kind: EventKind::NoOp,
+            tokens_before: tokens,
+            tokens_after: tokens,
+            messages_before: messages,
+            messages_after: messages,
+            ..event
+        });
         Ok(())
     }
 
-    /// The same, but nothing is said of a plan that would not help.
+    /// Carries out a plan and tells of it; nothing is said of a plan that would not help.
     pub(super) fn carry_out_quietly(
         &mut self,
         plan: Plan,
-        kind: EventKind,
-        about: impl Fn(Event) -> Event,
+        event: Event,
     ) -> Result<bool, SessionError> {
         let calibration = self.setup.calibration.clone();
         let bound = self.setup.policy.compaction.bound_reasoning;
@@ -238,8 +225,7 @@ impl Session {
         };
         self.under_way.window_changed();
         let after = self.projection.window()?.messages().len();
-        let event = Event::of(kind, &plan, (before, after));
-        self.events.push(about(event));
+        self.events.push(event.about(&plan, (before, after)));
         Ok(true)
     }
 
@@ -250,15 +236,18 @@ impl Session {
         plan: Plan,
         tokens: impl Fn(&Measure) -> u64,
     ) -> Result<Option<Plan>, SessionError> {
-        let first_ref = tokens(&self.brings_along());
+        let first_ref = self.first_ref.as_ref().map_or(0, &tokens);
         let Some(mut plan) = self.projection.would_shrink(plan, tokens)? else {
             return Ok(None);
         };
         let shows_a_ref = plan.shows_a_ref();
-        if shows_a_ref && plan.tokens_after.saturating_add(first_ref) >= plan.tokens_before {
+        // What has to fit is worth a tool.
+        let must = matches!(plan.reason, Reason::Fit | Reason::Overflow);
+        let costs = plan.tokens_after.saturating_add(first_ref);
+        if shows_a_ref && !must && costs >= plan.tokens_before {
             return Ok(None);
         }
-        self.shows_refs |= shows_a_ref;
+        self.first_ref = self.first_ref.filter(|_| !shows_a_ref);
         plan.since = self.sent;
         // Written before it is copied: a plan of many edits and its text take much memory.
         let entry = JournalEntry::Plan(plan);
@@ -276,14 +265,6 @@ impl Session {
         let window = self.projection.window()?;
         let tokens = self.setup.calibration.tokens(&window.measures().total());
         Ok((tokens, window.messages().len()))
-    }
-}
-
-fn kind(does: Does) -> EventKind {
-    match does {
-        Does::Trim => EventKind::Trimmed,
-        Does::Compact => EventKind::Compacted,
-        Does::Drop => EventKind::Dropped,
     }
 }
 

@@ -8,6 +8,7 @@ use trimtab_engine::planner::{self, Asked, Draft, Ladder, Step};
 use trimtab_engine::policy::Moment;
 use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
+use trimtab_wire::catalogue::Money;
 
 use super::pending::{Wants, texts};
 use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError, Setup};
@@ -23,17 +24,18 @@ impl Session {
             let step = self.decide(|conversation, conditions| {
                 planner::age(conversation, &policy, conditions, *way)
             })?;
-            match step {
-                Some(Step::ToolSummaries(archived)) => {
-                    // No model is asked about outputs that would not be archived then.
-                    if self.gain(archived.plan.clone())?.is_some() {
-                        return Ok(Some(self.pending(Wants::ToolSummaries(archived))));
-                    }
+            let Some(step) = step else { continue };
+            let archived_before = step.archived_before();
+            let done = match step {
+                // No model is asked about outputs that would not be archived then.
+                Step::ToolSummaries(archived) if self.gain(&archived.plan)?.is_none() => false,
+                Step::ToolSummaries(archived) => {
+                    return Ok(Some(self.pending(Wants::ToolSummaries(archived))));
                 }
-                Some(step) => {
-                    self.take(step, &Reason::OutputsOverBudget)?;
-                }
-                None => {}
+                step => self.take(step, &Reason::OutputsOverBudget)?,
+            };
+            if let Some(position) = archived_before.filter(|_| !done) {
+                self.archive_from = position;
             }
         }
         if self.is_suspended() {
@@ -52,23 +54,16 @@ impl Session {
 
     /// Compacts because somebody asked for it; none if there is nothing that it could replace.
     pub fn compact(&mut self, by_hand: &ByHand) -> Result<Option<Pending>, SessionError> {
-        let wishes = by_hand.instructions.trim();
+        let wishes = Some(by_hand.instructions.trim()).filter(|wishes| !wishes.is_empty());
         let asked = Asked {
-            reason: Reason::ByHand,
-            instructions: (!wishes.is_empty())
-                .then(|| wishes.to_owned())
-                .into_iter()
-                .collect(),
+            instructions: wishes.into_iter().map(str::to_owned).collect(),
             keep_turns: by_hand.keep_turns,
-            excess: 0,
+            ..Asked::default()
         };
         let pending = self.draft(&asked)?;
         if pending.is_none() {
-            let note = Some("there is nothing to replace".to_owned());
-            self.tell_of_nothing(Reason::ByHand, |event| Event {
-                note: note.clone(),
-                ..event
-            })?;
+            let note = "there is nothing to replace".to_owned();
+            self.tell_of_nothing(Event::new(EventKind::NoOp, asked.reason).noting(note))?;
         }
         Ok(pending)
     }
@@ -78,30 +73,28 @@ impl Session {
     pub fn finish(&mut self, pending: Pending) -> Result<bool, SessionError> {
         // Outputs that are shown shorter since stand where they stood.
         if pending.journal < self.rearranged {
-            let mut event = Event::new(EventKind::Stale, Reason::Nothing);
-            event.note = Some("another plan was carried out meanwhile".to_owned());
-            self.events.push(event);
+            let note = "another plan was carried out meanwhile".to_owned();
+            let event = Event::new(EventKind::Stale, Reason::Nothing);
+            self.events.push(event.noting(note));
             return Ok(false);
         }
         let usage = used(&pending.answers);
-        let cost = usage.and_then(|usage| {
-            let prices = self.setup.prices.as_ref()?;
-            Some(prices.cost(&usage).dollars())
-        });
-        let about = |mut event: Event| {
-            event.usage = usage;
-            event.cost = cost;
-            event
+        let prices = self.setup.prices.as_ref();
+        let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
+        let event = Event {
+            usage,
+            cost: cost.map(Money::dollars),
+            ..Event::new(EventKind::Trimmed, Reason::Nothing)
         };
         match pending.wants {
             Wants::ToolSummaries(archived) => {
                 let plan = archived.with_summaries(&texts(&pending.answers));
                 // What a model wrote may be longer than what it is about.
-                let plan = self.gain(plan.clone())?.map_or(archived.plan, |_| plan);
-                self.carry_out(plan, EventKind::Trimmed, about)
+                let plan = self.gain(&plan)?.map_or(archived.plan, |_| plan);
+                self.carry_out(plan, event)
             }
             Wants::Compaction(draft, requests) => {
-                self.finish_compaction(&draft, &requests, &pending.answers, about)
+                self.finish_compaction(&draft, &requests, &pending.answers, event)
             }
         }
     }
@@ -111,7 +104,7 @@ impl Session {
         draft: &Draft,
         requests: &Requests,
         answers: &[Answered],
-        about: impl Fn(Event) -> Event,
+        event: Event,
     ) -> Result<bool, SessionError> {
         let text = requests.result(&texts(answers));
         let answer = text.as_deref().map(|text| (text, ending(answers)));
@@ -121,23 +114,21 @@ impl Session {
         });
         let finished = draft.finish(answer);
         let refused = finished.refusal.map(|refusal| refusal.to_string());
-        let (by_model, coverage) = (finished.by_model, finished.coverage);
-        let about = |event: Event| Event {
-            by_model,
-            coverage,
-            note: refused.clone().or(failed.clone()),
-            ..about(event)
+        let mut event = Event {
+            kind: EventKind::Compacted,
+            reason: finished.plan.reason.clone(),
+            by_model: finished.by_model,
+            coverage: finished.coverage,
+            note: refused.or(failed),
+            ..event
         };
         let judged = self.judged_by();
         let done = if draft.is_forced() || self.is_worth_it(&finished.plan)? {
-            self.carry_out(finished.plan, EventKind::Compacted, about)?
+            self.carry_out(finished.plan, event)?
         } else {
-            let why = || Some("it would save next to nothing".to_owned());
-            self.tell_of_nothing(finished.plan.reason, |event| {
-                let event = about(event);
-                let note = event.note.clone().or_else(why);
-                Event { note, ..event }
-            })?;
+            let why = || "it would save next to nothing".to_owned();
+            event.note.get_or_insert_with(why);
+            self.tell_of_nothing(event)?;
             false
         };
         self.in_vain = (!done).then(|| draft.replaced_tokens());
@@ -149,15 +140,15 @@ impl Session {
     }
 
     /// What a plan would save, in tokens, of how many; none if nothing.
-    fn gain(&mut self, plan: Plan) -> Result<Option<(u64, u64)>, SessionError> {
+    fn gain(&mut self, plan: &Plan) -> Result<Option<(u64, u64)>, SessionError> {
         let calibration = self.setup.calibration.clone();
         let tokens = |measure: &Measure| calibration.tokens(measure);
-        let plan = self.projection.would_shrink(plan, tokens)?;
+        let plan = self.projection.would_shrink(plan.clone(), tokens)?;
         Ok(plan.map(|plan| (plan.tokens_before - plan.tokens_after, plan.tokens_before)))
     }
 
     fn is_worth_it(&mut self, plan: &Plan) -> Result<bool, SessionError> {
-        let gain = self.gain(plan.clone())?;
+        let gain = self.gain(plan)?;
         Ok(gain.is_some_and(|(saved, tokens)| planner::is_worth_it(saved, tokens)))
     }
 
@@ -195,13 +186,13 @@ impl Session {
         self.projection.judge(enough);
         self.changed = false;
         if !enough && self.is_suspended() {
-            let mut event = Event::new(EventKind::Suspended, Reason::Nothing);
-            event.note = Some(format!(
+            let note = format!(
                 "{} compactions in a row freed less than {} % of the window: none is made \
                  by itself until something changes",
                 thrash.passes, thrash.gain_percent
-            ));
-            self.events.push(event);
+            );
+            let event = Event::new(EventKind::Suspended, Reason::Nothing);
+            self.events.push(event.noting(note));
         }
         Ok(())
     }
@@ -215,9 +206,8 @@ impl Session {
         if self.changed || !planner::is_suspended(thrash, in_vain) {
             return false;
         }
-        let log = self.projection.log().messages();
-        let later = log.get(since..).unwrap_or_default();
-        !later.iter().any(|message| message.is_real_user())
+        let newest = self.projection.log().newest_real_user();
+        newest.is_none_or(|at| at < since)
     }
 
     fn warn_after_many(&mut self) {
@@ -225,12 +215,12 @@ impl Session {
         if !planner::should_warn(&self.setup.policy.compaction.thrash, compactions) {
             return;
         }
-        let mut event = Event::new(EventKind::Warning, Reason::Nothing);
-        event.note = Some(format!(
+        let note = format!(
             "this conversation was compacted {compactions} times; details fade with every \
              summary of a summary\nhint: begin a new session for a new task"
-        ));
-        self.events.push(event);
+        );
+        let event = Event::new(EventKind::Warning, Reason::Nothing);
+        self.events.push(event.noting(note));
     }
 
     fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {

@@ -78,15 +78,24 @@ impl Event {
         }
     }
 
-    /// What a plan did.
-    pub(super) fn of(kind: EventKind, plan: &Plan, messages: (usize, usize)) -> Self {
+    /// The same with a note.
+    pub(super) fn noting(self, note: impl Into<Option<String>>) -> Self {
         Self {
+            note: note.into(),
+            ..self
+        }
+    }
+
+    /// The same about a plan that was carried out.
+    pub(super) fn about(self, plan: &Plan, messages: (usize, usize)) -> Self {
+        Self {
+            reason: plan.reason.clone(),
             tokens_before: plan.tokens_before,
             tokens_after: plan.tokens_after,
             messages_before: messages.0,
             messages_after: messages.1,
             refs: plan.refs.clone(),
-            ..Self::new(kind, plan.reason.clone())
+            ..self
         }
     }
 

@@ -149,10 +149,8 @@ pub struct Session {
     front_changed: bool,
     /// True if the next call finds nothing in the provider's prompt cache.
     cold: bool,
-    /// What the first ref in the window brings along.
-    first_ref: Measure,
-    /// True once the window showed a ref.
-    shows_refs: bool,
+    /// What the first ref in the window brings along; none once there was one.
+    first_ref: Option<Measure>,
     /// Whether an answer is under way, and whether it is to the window that holds.
     under_way: UnderWay,
     /// The texts of outputs that came.
@@ -161,6 +159,8 @@ pub struct Session {
     observations: ObservationWatch,
     /// What a summary would have replaced that came to nothing, in tokens.
     in_vain: Option<u64>,
+    /// Outputs before this position were not archived, because that makes them no shorter.
+    archive_from: usize,
     events: Vec<Event>,
 }
 
@@ -207,12 +207,12 @@ impl Session {
             changed: false,
             front_changed,
             cold: false,
-            first_ref: Measure::default(),
-            shows_refs,
+            first_ref: (!shows_refs).then(Measure::default),
             under_way: UnderWay::Nothing,
             repeats: Repeats::default(),
             observations: ObservationWatch::default(),
             in_vain: None,
+            archive_from: 0,
             events: Vec::new(),
         })
     }
@@ -242,7 +242,9 @@ impl Session {
         let at = self.projection.admit(Arc::clone(&message));
         let edits = edits(at, &message, entry.shown, repeats);
         let plan = Plan::new(Reason::Admission, edits);
-        self.shows_refs |= plan.shows_a_ref();
+        if plan.shows_a_ref() {
+            self.first_ref = None;
+        }
         self.projection.carry_out(plan);
         if answer {
             self.answer_came(at)?;
@@ -259,9 +261,9 @@ impl Session {
             let place = (tool, &*output);
             let file = SpillFile::write(&*self.store, &self.id, &self.views, place)?;
             if let Some(SpillFile::Failed(why)) = &file {
-                let mut event = Event::new(EventKind::Warning, Reason::Admission);
-                event.note = Some(format!("an output has no file of its own: {why}"));
-                self.events.push(event);
+                let note = format!("an output has no file of its own: {why}");
+                let event = Event::new(EventKind::Warning, Reason::Admission);
+                self.events.push(event.noting(note));
             }
             let repeats = Some(&mut self.repeats).filter(|_| self.views.repeats());
             let arriving = Arriving {
@@ -337,6 +339,7 @@ impl Session {
         let policy = policy.into();
         self.views = Views::new(&policy.views)?;
         self.setup.policy = policy;
+        self.archive_from = 0;
         self.changed = true;
         Ok(())
     }
@@ -380,7 +383,7 @@ impl Session {
     /// retrieval tools, for a caller that offers them as soon as there is one. No edit is made
     /// that saves less than that.
     pub fn set_first_ref(&mut self, tools: Measure) {
-        self.first_ref = tools;
+        self.first_ref = self.first_ref.map(|_| tools);
     }
 
     /// What happened since this was asked last.

@@ -39,7 +39,7 @@ impl Session {
         if self.setup.policy.fit
             && let Climbed::Stuck(misfit) = self.climb(Ladder::before_call(&self.setup.policy))?
         {
-            return Err(self.does_not_fit(misfit));
+            return Err(self.does_not_fit(&misfit));
         }
         let (tokens, total) = self.decide(|conversation, conditions| {
             let total = conversation.window.measures().total();
@@ -101,8 +101,8 @@ impl Session {
         })
     }
 
-    fn does_not_fit(&self, misfit: Misfit) -> SessionError {
-        match misfit {
+    fn does_not_fit(&self, misfit: &Misfit) -> SessionError {
+        match *misfit {
             Misfit::TooLarge(floor) => SessionError::TooLarge(floor),
             Misfit::OverBudget { tokens, window } => SessionError::OverBudget {
                 tokens,

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stderr,
@@ -10,6 +11,7 @@
 
 mod bounded_work;
 mod docs;
+mod growth;
 mod lossless;
 mod presets;
 mod recorded;

@@ -396,9 +396,8 @@ fn shown(setting: &str, value: &str) -> usize {
     session
         .admit(Message::assistant("").with_call(call))
         .unwrap();
-    let text: String = (0..2_000)
-        .map(|at| format!("line {at} of the file\n"))
-        .collect();
+    let line = |at: usize| format!("line {at} of the file\n");
+    let text: String = (0..2_000).map(line).collect();
     session.admit(Message::output("c", text)).unwrap();
     let window = session.window().unwrap();
     let shown = window.messages().last().unwrap().outputs().next().unwrap();

@@ -53,6 +53,19 @@ fn arrows_point_downward_only() {
 }
 
 #[test]
+fn verifier_and_normaliser_share_no_code() {
+    let engine = root().join("crates/engine/src");
+    let verifier = fs::read_to_string(engine.join("verify.rs")).unwrap();
+    assert!(!verifier.contains("normalise::"));
+    for entry in fs::read_dir(engine.join("normalise")).unwrap() {
+        let path = entry.unwrap().path();
+        let is_test = path.ends_with("tests.rs");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(is_test || !text.contains("verify::"), "{}", path.display());
+    }
+}
+
+#[test]
 fn shipped_crates_do_not_link_the_testkit() {
     for (name, _) in CRATES.iter().filter(|(name, _)| *name != "testkit") {
         let manifest = root().join("crates").join(name).join("Cargo.toml");

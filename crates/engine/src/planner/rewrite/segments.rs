@@ -65,14 +65,12 @@ impl<'a> Survey<'a> {
         let (slots, log) = (conversation.slots, conversation.log);
         let pairing = rounds::pair(slots);
         // What is archived is not sent.
-        let weigh = |slot: &Slot| {
-            if slot.message.agent_visible() {
-                conditions.weigh(&Measure::of(&slot.message))
-            } else {
-                0
-            }
+        let weigh = |(number, slot): (usize, &Slot)| {
+            let measure = conversation.projection.measure_of_slot(number);
+            let sent = measure.filter(|_| slot.message.agent_visible());
+            sent.map_or(0, |measure| conditions.weigh(&measure))
         };
-        let tokens: Vec<u64> = slots.iter().map(weigh).collect();
+        let tokens: Vec<u64> = slots.iter().enumerate().map(weigh).collect();
         let segments = segments(slots, &pairing, &tokens, conversation.opening);
         let outputs = pairing.outputs.iter().filter_map(|(place, answer)| {
             let slot = slots.get(place.message)?;

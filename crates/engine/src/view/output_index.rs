@@ -1,0 +1,297 @@
+//! The outputs of a window in order, so that the oldest ones are found without walking all.
+
+use std::borrow::{Borrow, Cow};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use trimtab_model::rounds::{Answer, CallPlace, Pairing, Place, pair};
+use trimtab_model::{Message, Output, work};
+
+use super::prefix::Prefix;
+use super::retention::plain_text;
+use super::trim::{LARGE_SAVING, estimate, saving};
+use crate::observation::observed;
+
+/// An output that the model sees, and what is known of it.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexedOutput {
+    pub(crate) place: Place,
+    /// The tool's name, from the output or from the call that it answers; may be empty.
+    pub(crate) tool: Arc<str>,
+    pub(crate) tokens: u64,
+    /// What a placeholder would save of it; 0 if it may not become one.
+    pub(crate) saves: u64,
+    /// Its characters, where its end may be cut off; else 0.
+    pub(crate) chars: usize,
+    /// True if the user told it.
+    pub(crate) is_observation: bool,
+}
+
+/// The outputs of one tool that placeholders could stand for, with what each saves.
+#[derive(Debug, Default)]
+pub(super) struct ToolOutputs {
+    /// Those that save much, and those that save little.
+    large: BTreeMap<Place, u64>,
+    small: BTreeMap<Place, u64>,
+    /// What all the small ones save together.
+    pub(super) small_saves: u64,
+}
+
+/// The outputs of some messages, in order.
+#[derive(Debug, Default)]
+pub(crate) struct OutputIndex {
+    /// Those that the model sees.
+    pub(super) outputs: Vec<IndexedOutput>,
+    /// Their tokens together.
+    pub(super) tokens: u64,
+    /// How many of them are no observations.
+    pub(super) said_by_tools: usize,
+    pub(super) by_tool: HashMap<Arc<str>, ToolOutputs>,
+    /// Those whose end may be cut off, by their characters.
+    pub(super) by_chars: BTreeSet<(usize, Place)>,
+    pub(super) newest: NewestOutputs,
+}
+
+/// The outputs that no plan shortens: the model has not worked with them yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NewestOutputs {
+    /// The outputs of the newest round that has any.
+    round: Arc<[Place]>,
+    /// The last output, whatever it answers.
+    last: Option<Place>,
+    /// The last observation.
+    observation: Option<Place>,
+}
+
+impl NewestOutputs {
+    /// Those of messages that were paired, the first of which is number `from`.
+    pub(super) fn of<M: Borrow<Message>>(messages: &[M], pairing: &Pairing, from: usize) -> Self {
+        let behind = |place: Place| Place {
+            message: place.message + from,
+            ..place
+        };
+        let outputs = |calls: &[CallPlace]| -> Arc<[Place]> {
+            let outputs = calls.iter().filter_map(|call| call.output);
+            outputs.map(behind).collect()
+        };
+        let rounds = pairing.rounds.iter().rev();
+        let mut rounds = rounds.map(|round| outputs(&round.calls));
+        let observation = messages.iter().enumerate().rev().find_map(|(at, message)| {
+            let (part, _) = observed(message.borrow())?;
+            Some(behind(Place { message: at, part }))
+        });
+        let last = pairing.outputs.iter().map(|(place, _)| *place).max();
+        Self {
+            round: rounds.find(|round| !round.is_empty()).unwrap_or_default(),
+            last: last.map(behind),
+            observation,
+        }
+    }
+
+    /// Those of messages of which `later` are the newest.
+    pub(super) fn followed_by(&self, later: Self) -> Self {
+        let round = if later.round.is_empty() {
+            Arc::clone(&self.round)
+        } else {
+            later.round
+        };
+        Self {
+            round,
+            last: later.last.or(self.last),
+            observation: later.observation.or(self.observation),
+        }
+    }
+
+    pub(super) fn places(&self) -> HashSet<Place> {
+        match self.last {
+            Some(last) => self.round.iter().copied().chain([last]).collect(),
+            // Who has outputs tells no observations.
+            None => self.observation.into_iter().collect(),
+        }
+    }
+}
+
+impl OutputIndex {
+    /// The outputs of all `messages`.
+    pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
+        let mut index = Self::default();
+        index.extend(messages, &pair(messages), 0);
+        index
+    }
+
+    /// Adds the outputs of messages behind the others, the first of which is number `from`. Gives
+    /// what to [take back](Self::take_back) if they change after all.
+    pub(crate) fn extend<M: Borrow<Message>>(
+        &mut self,
+        messages: &[M],
+        pairing: &Pairing,
+        from: usize,
+    ) -> NewestOutputs {
+        for mut output in indexed(messages, pairing, from) {
+            // One copy of each name is enough.
+            if let Some((tool, _)) = self.by_tool.get_key_value(&output.tool) {
+                output.tool = Arc::clone(tool);
+            }
+            self.insert(&output);
+            self.outputs.push(output);
+        }
+        let newest = NewestOutputs::of(messages, pairing, from);
+        let newest = self.newest.followed_by(newest);
+        std::mem::replace(&mut self.newest, newest)
+    }
+
+    /// Takes out the outputs of the messages from number `from` on; `newest` is what adding
+    /// those gave.
+    pub(crate) fn take_back(&mut self, from: usize, newest: NewestOutputs) {
+        let first = self.first_from(from);
+        for output in self.outputs.split_off(first) {
+            self.remove(&output);
+        }
+        self.newest = newest;
+    }
+
+    /// The message at number `at` is shown as `message`, with the same outputs in the same places.
+    pub(crate) fn show(&mut self, at: usize, message: &Message) {
+        let mut number = self.first_from(at);
+        while let Some(old) = self
+            .outputs
+            .get(number)
+            .filter(|old| old.place.message == at)
+        {
+            let old = old.clone();
+            number += 1;
+            let Some(shown) = output_at(message, old.place.part) else {
+                continue;
+            };
+            let tool = shown
+                .tool
+                .as_deref()
+                .map_or_else(|| Arc::clone(&old.tool), Arc::from);
+            let new = IndexedOutput::new(message, old.place, &shown, tool);
+            self.remove(&old);
+            self.insert(&new);
+            if let Some(output) = self.outputs.get_mut(number - 1) {
+                *output = new;
+            }
+        }
+    }
+
+    /// The number of the first output from message number `from` on.
+    pub(super) fn first_from(&self, from: usize) -> usize {
+        self.outputs
+            .partition_point(|output| output.place.message < from)
+    }
+
+    pub(super) fn find(&self, place: Place) -> Option<&IndexedOutput> {
+        let found = self
+            .outputs
+            .binary_search_by_key(&place, |output| output.place);
+        self.outputs.get(found.ok()?)
+    }
+
+    fn insert(&mut self, output: &IndexedOutput) {
+        work::step(1);
+        self.tokens += output.tokens;
+        self.said_by_tools += usize::from(!output.is_observation);
+        if output.chars > 0 {
+            self.by_chars.insert((output.chars, output.place));
+        }
+        if output.saves > 0 {
+            let of_tool = self.by_tool.entry(Arc::clone(&output.tool)).or_default();
+            if output.saves >= LARGE_SAVING {
+                of_tool.large.insert(output.place, output.saves);
+            } else {
+                of_tool.small.insert(output.place, output.saves);
+                of_tool.small_saves += output.saves;
+            }
+        }
+    }
+
+    fn remove(&mut self, output: &IndexedOutput) {
+        work::step(1);
+        self.tokens -= output.tokens;
+        self.said_by_tools -= usize::from(!output.is_observation);
+        self.by_chars.remove(&(output.chars, output.place));
+        if let Some(of_tool) = self.by_tool.get_mut(&output.tool) {
+            of_tool.large.remove(&output.place);
+            of_tool.small_saves -= of_tool.small.remove(&output.place).unwrap_or(0);
+        }
+    }
+}
+
+impl IndexedOutput {
+    fn new(message: &Message, place: Place, output: &Output, tool: Arc<str>) -> Self {
+        let text = output.text();
+        let cuttable = plain_text(message, output).filter(|text| !Prefix::was_cut(text));
+        Self {
+            place,
+            tool,
+            tokens: estimate(&text),
+            saves: saving(output, &text),
+            chars: cuttable.map_or(0, |text| text.chars().count()),
+            is_observation: message.outputs().next().is_none(),
+        }
+    }
+}
+
+/// The outputs that the model sees of messages that were paired, in order.
+pub(super) fn indexed<M: Borrow<Message>>(
+    messages: &[M],
+    pairing: &Pairing,
+    from: usize,
+) -> Vec<IndexedOutput> {
+    let found = |place: Place, tool: Option<&str>| {
+        let message: &Message = messages.get(place.message)?.borrow();
+        let output = output_at(message, place.part).filter(|_| message.agent_visible())?;
+        let tool = output.tool.as_deref().or(tool).unwrap_or_default();
+        let place_of_all = Place {
+            message: place.message + from,
+            ..place
+        };
+        Some(IndexedOutput::new(
+            message,
+            place_of_all,
+            &output,
+            Arc::from(tool),
+        ))
+    };
+    let said = pairing.outputs.iter();
+    let said = said.filter_map(|(place, answer)| found(*place, called(messages, pairing, *answer)));
+    let observations = messages.iter().enumerate().filter_map(|(at, message)| {
+        let (part, _) = observed(message.borrow())?;
+        found(Place { message: at, part }, None)
+    });
+    let mut outputs: Vec<IndexedOutput> = observations.chain(said).collect();
+    outputs.sort_by_key(|output| output.place);
+    outputs
+}
+
+/// The output in a part of a message. An observation is one.
+pub(super) fn output_at(message: &Message, part: usize) -> Option<Cow<'_, Output>> {
+    let found = message.parts.get(part)?;
+    if let Some(output) = found.as_output() {
+        return Some(Cow::Borrowed(output));
+    }
+    let (told, output) = observed(message)?;
+    (told == part).then_some(Cow::Owned(output))
+}
+
+fn called<'a, M: Borrow<Message>>(
+    messages: &'a [M],
+    pairing: &Pairing,
+    answer: Answer,
+) -> Option<&'a str> {
+    let Answer::Answers { round, call } = answer else {
+        return None;
+    };
+    let place = pairing.rounds.get(round)?.calls.get(call)?.call;
+    let message: &Message = messages.get(place.message)?.borrow();
+    let call = message.parts.get(place.part)?.as_call()?;
+    Some(&call.name)
+}
+
+impl ToolOutputs {
+    pub(super) fn saving(&self, is_large: bool) -> &BTreeMap<Place, u64> {
+        if is_large { &self.large } else { &self.small }
+    }
+}

@@ -1,0 +1,146 @@
+//! All outputs of a window, asked in the ways that plans for old outputs need.
+
+use std::borrow::{Borrow, Cow};
+use std::collections::HashSet;
+
+use trimtab_model::rounds::{Pairing, Place};
+use trimtab_model::{Message, Output, work};
+
+use super::output_index::{IndexedOutput, NewestOutputs, OutputIndex, indexed, output_at};
+use super::trim::LARGE_SAVING;
+
+/// All outputs of a window: those of an index, and those of the messages behind it.
+pub struct WindowOutputs<'a, M> {
+    messages: &'a [M],
+    index: &'a OutputIndex,
+    behind: Vec<IndexedOutput>,
+    newest: HashSet<Place>,
+}
+
+impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
+    /// The outputs of `messages`. Those of the first so many are in the index, the others were
+    /// paired by themselves.
+    pub(crate) fn new(
+        messages: &'a [M],
+        index: &'a OutputIndex,
+        in_index: usize,
+        pairing: &Pairing,
+    ) -> Self {
+        let behind = messages.get(in_index..).unwrap_or_default();
+        let newest = NewestOutputs::of(behind, pairing, in_index);
+        Self {
+            messages,
+            index,
+            behind: indexed(behind, pairing, in_index),
+            newest: index.newest.followed_by(newest).places(),
+        }
+    }
+
+    /// The outputs of messages that are all in `index`.
+    pub(crate) fn indexed(messages: &'a [M], index: &'a OutputIndex) -> Self {
+        Self::new(messages, index, messages.len(), &Pairing::default())
+    }
+
+    /// The tokens of all of them: a quarter of their bytes.
+    pub fn tokens(&self) -> u64 {
+        let behind = self.behind.iter().map(|output| output.tokens);
+        self.index.tokens + behind.sum::<u64>()
+    }
+
+    /// The output at a place, with the message that it is in.
+    pub(crate) fn get(&self, place: Place) -> Option<(&'a Message, Cow<'a, Output>)> {
+        let message: &Message = self.messages.get(place.message)?.borrow();
+        Some((message, output_at(message, place.part)?))
+    }
+
+    /// How many there are from message number `from` on, observations aside.
+    pub(crate) fn count_from(&self, from: usize) -> usize {
+        // Who has outputs tells no observations: all of these stand before the outputs.
+        let outputs = self.index.outputs.len() - self.index.first_from(from);
+        let behind = self
+            .behind
+            .iter()
+            .filter(|output| output.place.message >= from);
+        let behind = behind.filter(|output| !output.is_observation);
+        outputs.min(self.index.said_by_tools) + behind.count()
+    }
+
+    /// The places of those from message number `from` on, observations aside, oldest first.
+    pub(crate) fn places_from(&self, from: usize) -> impl Iterator<Item = Place> {
+        let first = self.index.first_from(from);
+        let indexed = self.index.outputs.iter().skip(first);
+        let behind = self.behind.iter();
+        let behind = behind.filter(move |output| output.place.message >= from);
+        indexed
+            .chain(behind)
+            .filter(|output| !output.is_observation)
+            .map(|output| output.place)
+    }
+
+    /// Those of more than so many characters whose end may be cut off, but the newest, oldest
+    /// first.
+    pub(crate) fn longer_than(&self, chars: usize) -> Vec<Place> {
+        let from = Place {
+            message: 0,
+            part: 0,
+        };
+        let indexed = self.index.by_chars.range((chars.saturating_add(1), from)..);
+        let indexed = indexed.map(|(_, place)| *place);
+        let behind = self.behind.iter().filter(|output| output.chars > chars);
+        let all = indexed.chain(behind.map(|output| output.place));
+        let mut places: Vec<Place> = all.filter(|place| !self.newest.contains(place)).collect();
+        work::step(places.len());
+        places.sort_unstable();
+        places
+    }
+
+    /// Those that placeholders could stand for, with what each saves, oldest first: either those
+    /// that save much or those that save little. Never the newest, nor those of tools that
+    /// `protect` names.
+    pub(crate) fn to_trim(
+        &self,
+        is_large: bool,
+        protect: &dyn Fn(&str) -> bool,
+    ) -> impl Iterator<Item = (Place, u64)> {
+        let tools = self.index.by_tool.iter();
+        let tools = tools.filter(|(tool, _)| !protect(tool));
+        let mut tools: Vec<_> = tools
+            .map(|(_, outputs)| outputs.saving(is_large).iter().peekable())
+            .collect();
+        let indexed = std::iter::from_fn(move || {
+            let heads = tools.iter_mut().enumerate();
+            let heads = heads.filter_map(|(tool, outputs)| Some((*outputs.peek()?.0, tool)));
+            let (_, tool) = heads.min()?;
+            tools.get_mut(tool)?.next()
+        });
+        let indexed = indexed.map(|(place, saves)| (*place, *saves));
+        let behind = self.behind.iter().filter(move |output| {
+            let is_of_this_size = (output.saves >= LARGE_SAVING) == is_large;
+            output.saves > 0 && is_of_this_size && !protect(&output.tool)
+        });
+        indexed
+            .chain(behind.map(|output| (output.place, output.saves)))
+            .filter(|(place, _)| {
+                work::step(1);
+                !self.newest.contains(place)
+            })
+    }
+
+    /// What all those save together that save little by themselves.
+    pub(crate) fn small_savings(&self, protect: &dyn Fn(&str) -> bool) -> u64 {
+        let tools = self.index.by_tool.iter();
+        let tools = tools.filter(|(tool, _)| !protect(tool));
+        let indexed: u64 = tools.map(|(_, outputs)| outputs.small_saves).sum();
+        let is_small = |output: &&IndexedOutput| {
+            output.saves > 0 && output.saves < LARGE_SAVING && !protect(&output.tool)
+        };
+        let behind = self.behind.iter().filter(is_small);
+        let behind = behind.filter(|output| !self.newest.contains(&output.place));
+        let newest = self
+            .newest
+            .iter()
+            .filter_map(|place| self.index.find(*place));
+        let newest: u64 = newest.filter(is_small).map(|output| output.saves).sum();
+        indexed - newest + behind.map(|output| output.saves).sum::<u64>()
+    }
+}

@@ -1,0 +1,170 @@
+//! What a plan changes in a window, from its first change on.
+
+use std::sync::Arc;
+
+use trimtab_model::Message;
+use trimtab_model::estimate::Measure;
+
+use super::build::WindowBuilder;
+use super::slots::{CutOff, Known};
+use super::{Invalid, Projection};
+use crate::journal::{Changes, JournalEntry};
+use crate::normalise::{Slot, Source};
+use crate::plan::Plan;
+
+/// What was changed, so that it can be put back.
+pub(super) struct Changed {
+    /// The first slot of those that were replaced, and the slots as they were.
+    before: Option<(usize, CutOff)>,
+}
+
+/// A slot that is shown otherwise, and nothing else with it.
+struct Shown {
+    slot: usize,
+    message: Arc<Message>,
+    measure: Measure,
+}
+
+impl Projection {
+    /// The number of the slot that shows the message at `position` of the log.
+    pub(super) fn slot_number(&self, position: usize) -> Option<usize> {
+        let source = Source::Log(position);
+        // What was inserted before a message stands before it.
+        let before = |slot: &Slot| {
+            let at = slot.source.position();
+            at < position || (at == position && slot.source != source)
+        };
+        let number = self.builder.slots().first_behind(before);
+        let slot = self.slots().get(number)?;
+        (slot.source == source).then_some(number)
+    }
+
+    /// Builds everything from the log and the journal.
+    pub(super) fn rebuild(&mut self) {
+        self.builder = WindowBuilder::new(self.builder.options());
+        for slot in self.journal.apply(&self.log) {
+            let known = self.known(&slot);
+            self.builder.push(slot, known);
+        }
+    }
+
+    /// Carries out a plan on the slots. None if that takes the whole journal.
+    pub(super) fn change(&mut self, plan: &Plan) -> Option<Changed> {
+        let changes = Changes::of([plan]);
+        if let Some(shown) = self.shown_alone(&changes) {
+            for one in shown {
+                self.builder.show(one.slot, one.message, one.measure);
+            }
+            return Some(Changed { before: None });
+        }
+        let first = self.first_changed(&changes);
+        let slots = self.slots().get(first..).unwrap_or_default();
+        let applied = changes.applied(slots, &self.log)?;
+        let before = self.builder.cut_off(first);
+        for slot in applied {
+            let known = self.known(&slot);
+            self.builder.push(slot, known);
+        }
+        Some(Changed {
+            before: Some((first, before)),
+        })
+    }
+
+    /// What the window would measure with one more plan.
+    pub(super) fn measure_with(&mut self, plan: &Plan) -> Result<Measure, Invalid> {
+        if let Some(shown) = self.shown_alone(&Changes::of([plan])) {
+            let mut total = self.builder.built().measures().total();
+            for one in shown {
+                total -= self.builder.slots().measure(one.slot).unwrap_or_default();
+                total += one.measure;
+            }
+            return Ok(total);
+        }
+        let Some(changed) = self.change(plan) else {
+            return self.measure_of_all_with(plan);
+        };
+        let measured = self
+            .builder
+            .window()
+            .map(|window| window.measures().total());
+        if let Some((first, slots)) = changed.before {
+            self.builder.cut_off(first);
+            self.builder.extend(slots);
+        }
+        measured
+    }
+
+    /// The same, by building everything anew.
+    fn measure_of_all_with(&self, plan: &Plan) -> Result<Measure, Invalid> {
+        let mut journal = self.journal.clone();
+        journal.append(JournalEntry::Plan(plan.clone()));
+        let mut all = Self::restore(self.builder.options(), self.log.clone(), journal);
+        Ok(all.window()?.measures().total())
+    }
+
+    /// The slots that are shown otherwise, if nothing else of the window changes.
+    fn shown_alone(&self, changes: &Changes<'_>) -> Option<Vec<Shown>> {
+        if !changes.only_shows() {
+            return None;
+        }
+        let numbers = changes.messages().filter_map(|at| self.slot_number(at));
+        let mut shown = Vec::new();
+        for number in numbers {
+            let slot = self.slots().get(number)?;
+            let message = changes.edited(slot, &self.log)?;
+            if Arc::ptr_eq(&message, &slot.message) {
+                continue;
+            }
+            if !self.builder.is_shown_alone(number, &message) {
+                return None;
+            }
+            let measure = Measure::of(&message);
+            shown.push(Shown {
+                slot: number,
+                message,
+                measure,
+            });
+        }
+        Some(shown)
+    }
+
+    /// The first slot that the changes reach; the number of slots if they reach none.
+    fn first_changed(&self, changes: &Changes<'_>) -> usize {
+        let slots = self.builder.slots();
+        let position = |number: usize| {
+            let slot = slots.slots().get(number)?;
+            Some(slot.source.position())
+        };
+        let shown = changes.messages().filter_map(|at| self.slot_number(at));
+        let hidden = changes.first_hidden();
+        let hidden = hidden.map(|from| slots.first_behind(|slot| slot.source.position() < from));
+        let inserted = changes.first_inserted().map(|before| {
+            slots.first_behind(|slot| match slot.source {
+                Source::Log(at) => at < before,
+                Source::Inserted(at) => at <= before,
+            })
+        });
+        let withdrawn = slots.first_inserted();
+        let withdrawn = withdrawn
+            .filter(|number| position(*number).is_some_and(|position| changes.withdraws(position)));
+        let stripped = slots.first_thought();
+        let stripped = stripped
+            .filter(|number| position(*number).is_some_and(|position| changes.strips(position)));
+        let others = [hidden, inserted, withdrawn, stripped];
+        let first = shown.chain(others.into_iter().flatten()).min();
+        first.unwrap_or(slots.len())
+    }
+
+    /// What is known of a slot: a message that is as it came was measured when it came.
+    fn known(&self, slot: &Slot) -> Known {
+        let came = match slot.source {
+            Source::Log(at) => self.log.get(at).zip(self.came.get(at)),
+            Source::Inserted(_) => None,
+        };
+        let came = came.filter(|(message, _)| Arc::ptr_eq(message, &slot.message));
+        Known {
+            measure: came.map_or_else(|| Measure::of(&slot.message), |(_, measure)| *measure),
+            as_it_came: came.is_some(),
+        }
+    }
+}

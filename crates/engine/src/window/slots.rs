@@ -1,0 +1,179 @@
+//! The slots of a window, with what is known of each, so that nobody has to walk all of them.
+
+use std::sync::Arc;
+
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Message, work};
+
+use crate::journal::has_reasoning;
+use crate::normalise::{Slot, Source};
+
+/// The log with the journal's edits, not yet normalised.
+///
+/// It changes at its end only, or by a message that is shown otherwise where it stands.
+#[derive(Debug, Default)]
+pub(super) struct SlotList {
+    slots: Vec<Slot>,
+    /// Of each slot its measure, and whether it shows a message of the log as it came.
+    known: Vec<Known>,
+    /// All measures together.
+    total: Measure,
+    /// How many slots at the end hold outputs, and what they measure.
+    open_outputs: (usize, Measure),
+    /// How many slots show something else than a message of the log as it came.
+    edited: usize,
+    /// The slots that plans inserted, in order.
+    inserted: Vec<usize>,
+    /// The slots with reasoning, in order.
+    thoughts: Vec<usize>,
+}
+
+/// What is known of a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// A message is counted once.
+    pub(super) measure: Measure,
+    /// True if it shows a message of the log as it came.
+    pub(super) as_it_came: bool,
+}
+
+/// The end of a list that was cut off.
+#[derive(Debug)]
+pub(super) struct CutOff {
+    pub(super) slots: Vec<Slot>,
+    pub(super) known: Vec<Known>,
+}
+
+impl SlotList {
+    pub(super) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn measure(&self, at: usize) -> Option<Measure> {
+        self.known.get(at).map(|known| known.measure)
+    }
+
+    /// What all slots take together.
+    pub(super) fn total(&self) -> &Measure {
+        &self.total
+    }
+
+    /// What the slots at the end take that hold outputs.
+    pub(super) fn open_outputs(&self) -> &Measure {
+        &self.open_outputs.1
+    }
+
+    /// How many slots show something else than a message of the log as it came.
+    pub(super) fn edited(&self) -> usize {
+        self.edited
+    }
+
+    /// The first slot that a plan inserted.
+    pub(super) fn first_inserted(&self) -> Option<usize> {
+        self.inserted.first().copied()
+    }
+
+    /// The first slot with reasoning.
+    pub(super) fn first_thought(&self) -> Option<usize> {
+        self.thoughts.first().copied()
+    }
+
+    /// The first slot for which `before` is false. Slots stand in the order of their positions.
+    pub(super) fn first_behind(&self, before: impl Fn(&Slot) -> bool) -> usize {
+        self.slots.partition_point(before)
+    }
+
+    /// Adds a slot at the end.
+    pub(super) fn push(&mut self, slot: Slot, known: Known) {
+        work::step(1);
+        let at = self.slots.len();
+        if has_outputs(&slot.message) {
+            self.open_outputs.0 += 1;
+            self.open_outputs.1 += known.measure;
+        } else {
+            self.open_outputs = Default::default();
+        }
+        if matches!(slot.source, Source::Inserted(_)) {
+            self.inserted.push(at);
+        }
+        if has_reasoning(&slot.message) {
+            self.thoughts.push(at);
+        }
+        self.total += known.measure;
+        self.edited += usize::from(!known.as_it_came);
+        self.known.push(known);
+        self.slots.push(slot);
+    }
+
+    /// Cuts off the slots from `at` on.
+    pub(super) fn cut_off(&mut self, at: usize) -> CutOff {
+        let at = at.min(self.slots.len());
+        let are_open = at + self.open_outputs.0 >= self.slots.len();
+        let slots = self.slots.split_off(at);
+        let known = self.known.split_off(at);
+        let measure: Measure = known.iter().map(|known| known.measure).sum();
+        self.total -= measure;
+        self.edited -= known.iter().filter(|known| !known.as_it_came).count();
+        truncate_below(&mut self.inserted, at);
+        truncate_below(&mut self.thoughts, at);
+        if are_open {
+            self.open_outputs.0 -= slots.len();
+            self.open_outputs.1 -= measure;
+        } else {
+            self.open_outputs = self.outputs_at_end();
+        }
+        CutOff { slots, known }
+    }
+
+    /// Puts slots behind the others.
+    pub(super) fn extend(&mut self, end: CutOff) {
+        for (slot, known) in end.slots.into_iter().zip(end.known) {
+            self.push(slot, known);
+        }
+    }
+
+    /// Shows the slot at `at` as `message`, which is no longer what came, and has outputs and
+    /// reasoning exactly if the other one had.
+    pub(super) fn show(&mut self, at: usize, message: Arc<Message>, measure: Measure) {
+        let is_open = at + self.open_outputs.0 >= self.slots.len();
+        let (Some(slot), Some(known)) = (self.slots.get_mut(at), self.known.get_mut(at)) else {
+            return;
+        };
+        self.total -= known.measure;
+        self.total += measure;
+        if is_open {
+            self.open_outputs.1 -= known.measure;
+            self.open_outputs.1 += measure;
+        }
+        self.edited += usize::from(known.as_it_came);
+        *known = Known {
+            measure,
+            as_it_came: false,
+        };
+        slot.message = message;
+    }
+
+    fn outputs_at_end(&self) -> (usize, Measure) {
+        let newest_first = self.slots.iter().zip(&self.known).rev();
+        let open = newest_first.take_while(|(slot, _)| {
+            work::step(1);
+            has_outputs(&slot.message)
+        });
+        open.fold(Default::default(), |(count, sum), (_, known)| {
+            (count + 1, sum + known.measure)
+        })
+    }
+}
+
+/// Removes the numbers from `end` on from a list in rising order.
+fn truncate_below(list: &mut Vec<usize>, end: usize) {
+    list.truncate(list.partition_point(|at| *at < end));
+}
+
+fn has_outputs(message: &Message) -> bool {
+    message.outputs().next().is_some()
+}
