@@ -2,24 +2,6 @@
 
 use super::Policy;
 
-/// Settings that do nothing as long as a condition holds.
-struct Idle {
-    /// The settings: those that begin like this.
-    begin: &'static str,
-    /// The condition.
-    holds: fn(&Policy) -> bool,
-    /// The condition in words.
-    because: &'static str,
-}
-
-const fn idle(begin: &'static str, because: &'static str, holds: fn(&Policy) -> bool) -> Idle {
-    Idle {
-        begin,
-        holds,
-        because,
-    }
-}
-
 const NO_AUTO: &str = "compaction.auto is false";
 const NO_PASSES: &str = "compaction.thrash.passes is 0";
 
@@ -33,31 +15,32 @@ const ALWAYS: [&str; 6] = [
     "compaction.bound_reasoning",
 ];
 
-/// Everything that can switch settings off.
+/// Everything that can switch settings off: how their names begin, the condition in words, and the
+/// condition.
 #[rustfmt::skip]
-const IDLE: &[Idle] = &[
-    idle("ageing.placeholder.", "ageing.placeholder.enabled is false", |policy| !policy.ageing.placeholder.enabled),
-    idle("ageing.placeholder.budget.window_percent", "ageing.placeholder.budget.tokens is set", has_budget),
-    idle("ageing.placeholder.budget.min", "ageing.placeholder.budget.tokens is set", has_budget),
-    idle("ageing.placeholder.budget.max", "ageing.placeholder.budget.tokens is set", has_budget),
-    idle("ageing.prefix.", "ageing.prefix.enabled is false", |policy| !policy.ageing.prefix.enabled),
-    idle("ageing.archive.", "ageing.archive.enabled is false", |policy| !policy.ageing.archive.enabled),
-    idle("ageing.cards.", "ageing.cards.enabled is false", |policy| !policy.ageing.cards.enabled),
-    idle("compaction.moments", "compaction.when is empty", |policy| policy.compaction.when.is_empty()),
-    idle("compaction.moments", NO_AUTO, |policy| !policy.compaction.auto),
-    idle("compaction.when", NO_AUTO, |policy| !policy.compaction.auto),
-    idle("compaction.rule", NO_AUTO, |policy| !policy.compaction.auto),
-    idle("compaction.rule", "compaction.when has fewer than two conditions", |policy| policy.compaction.when.len() < 2),
-    idle("compaction.background", NO_AUTO, |policy| !policy.compaction.auto),
-    idle("compaction.thrash.", NO_AUTO, |policy| !policy.compaction.auto),
-    idle("compaction.thrash.gain_percent", NO_PASSES, |policy| policy.compaction.thrash.passes == 0),
-    idle("compaction.audit.block_tokens", "compaction.audit.enabled is false", |policy| !policy.compaction.audit.enabled),
-    idle("compaction.digest.cutoff", "compaction.digest.enabled is false", |policy| !policy.compaction.digest.enabled),
-    idle("compaction.", "compaction.enabled is false", |policy| !policy.compaction.enabled),
-    idle("recovery.", NO_AUTO, |policy| !policy.compaction.auto),
-    idle("recovery.ladder", "recovery.retries is 0", |policy| policy.recovery.retries == 0),
-    idle("ladder", "fit is false", |policy| !policy.fit),
-    idle("estimate", "fit and compaction.enabled are false", |policy| !policy.fit && !policy.compaction.enabled),
+const IDLE: &[(&str, &str, fn(&Policy) -> bool)] = &[
+    ("ageing.placeholder.", "ageing.placeholder.enabled is false", |policy| !policy.ageing.placeholder.enabled),
+    ("ageing.placeholder.budget.window_percent", "ageing.placeholder.budget.tokens is set", has_budget),
+    ("ageing.placeholder.budget.min", "ageing.placeholder.budget.tokens is set", has_budget),
+    ("ageing.placeholder.budget.max", "ageing.placeholder.budget.tokens is set", has_budget),
+    ("ageing.prefix.", "ageing.prefix.enabled is false", |policy| !policy.ageing.prefix.enabled),
+    ("ageing.archive.", "ageing.archive.enabled is false", |policy| !policy.ageing.archive.enabled),
+    ("ageing.cards.", "ageing.cards.enabled is false", |policy| !policy.ageing.cards.enabled),
+    ("compaction.moments", "compaction.when is empty", |policy| policy.compaction.when.is_empty()),
+    ("compaction.moments", NO_AUTO, |policy| !policy.compaction.auto),
+    ("compaction.when", NO_AUTO, |policy| !policy.compaction.auto),
+    ("compaction.rule", NO_AUTO, |policy| !policy.compaction.auto),
+    ("compaction.rule", "compaction.when has fewer than two conditions", |policy| policy.compaction.when.len() < 2),
+    ("compaction.background", NO_AUTO, |policy| !policy.compaction.auto),
+    ("compaction.thrash.", NO_AUTO, |policy| !policy.compaction.auto),
+    ("compaction.thrash.gain_percent", NO_PASSES, |policy| policy.compaction.thrash.passes == 0),
+    ("compaction.audit.block_tokens", "compaction.audit.enabled is false", |policy| !policy.compaction.audit.enabled),
+    ("compaction.digest.cutoff", "compaction.digest.enabled is false", |policy| !policy.compaction.digest.enabled),
+    ("compaction.", "compaction.enabled is false", |policy| !policy.compaction.enabled),
+    ("recovery.", NO_AUTO, |policy| !policy.compaction.auto),
+    ("recovery.ladder", "recovery.retries is 0", |policy| policy.recovery.retries == 0),
+    ("ladder", "fit is false", |policy| !policy.fit),
+    ("estimate", "fit and compaction.enabled are false", |policy| !policy.fit && !policy.compaction.enabled),
 ];
 
 fn has_budget(policy: &Policy) -> bool {
@@ -80,7 +63,8 @@ impl Policy {
         if ALWAYS.contains(&setting) {
             return None;
         }
-        let applies = |idle: &&Idle| setting.starts_with(idle.begin) && (idle.holds)(self);
-        IDLE.iter().find(applies).map(|idle| idle.because)
+        let mut idle = IDLE.iter();
+        idle.find(|(begins, _, holds)| setting.starts_with(begins) && holds(self))
+            .map(|(_, because, _)| *because)
     }
 }
