@@ -34,7 +34,7 @@ pub mod structure;
 pub mod tools;
 pub mod trim;
 
-pub use figures::Size;
+pub use figures::{Size, grouped};
 pub use head_lines::HeadLines;
 pub use limits::{Keep, Limits, Spill};
 pub use middle::{Header, Middle, Unit};

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use trimtab_engine::policy::{PRESETS, Policy};
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Call, Message};
+use trimtab_model::{Call, Message, Role};
 
 use super::bill::USUAL;
 use super::managed::Managed;
 use super::manager::{Failed, Manager, Sent, ShownRef};
 use super::needs::{identifiers, needs};
-use super::plain::{Plain, Rule};
+use super::plain::SendAll;
 use super::{Settings, replay};
 
 fn call(id: &str, arguments: &str) -> Message {
@@ -100,7 +100,7 @@ impl Manager for Forgetful {
 }
 
 fn recalled(text: &str, position: usize) -> (u64, u64, u64) {
-    let stored = serde_json::from_str(r#"{"id": "abcdefghijklmnop"}"#).unwrap();
+    let stored = trimtab_testkit::made_ref("abcdefghijklmnop", None, None);
     let mut manager = Forgetful {
         refs: vec![ShownRef {
             position,
@@ -136,7 +136,12 @@ fn sending_all_reads_what_was_sent_and_writes_the_rest() {
         Message::user("z".repeat(80)),
         Message::assistant("done"),
     ]);
-    let report = replay(&log, &mut Plain::all(), &Settings::new(1_000), &mut |_| {});
+    let report = replay(
+        &log,
+        &mut SendAll::default(),
+        &Settings::new(1_000),
+        &mut |_| {},
+    );
     assert_eq!(
         (report.calls, report.extended, report.breaks.len()),
         (2, 2, 0)
@@ -148,6 +153,31 @@ fn sending_all_reads_what_was_sent_and_writes_the_rest() {
     assert_eq!(report.cold, USUAL.input.of(230));
 }
 
+/// Shows all but the two newest outputs as a word.
+#[derive(Default)]
+struct Archiving(Vec<Arc<Message>>);
+
+impl Manager for Archiving {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed> {
+        self.0.push(Arc::clone(message));
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<Sent, Failed> {
+        let mut messages = self.0.clone();
+        let outputs = messages.iter_mut().rev();
+        let outputs = outputs.filter(|message| message.role == Role::Tool);
+        for message in outputs.skip(2) {
+            let id = message.outputs().next().unwrap().call_id.clone();
+            *message = Arc::new(Message::output(id, "[archived]"));
+        }
+        Ok(Sent {
+            messages,
+            ..Sent::default()
+        })
+    }
+}
+
 #[test]
 fn a_break_is_found_where_it_is_and_costs_what_is_written_again() {
     let mut messages = vec![Message::user("q".repeat(40))];
@@ -156,10 +186,10 @@ fn a_break_is_found_where_it_is_and_costs_what_is_written_again() {
         messages.push(Message::output(round.to_string(), "o".repeat(400)));
     }
     messages.push(Message::assistant("done"));
-    let mut plain = Plain::new(Rule::Archive(2), Some(10_000));
+    let mut archiving = Archiving::default();
     let report = replay(
         &log(messages),
-        &mut plain,
+        &mut archiving,
         &Settings::new(10_000),
         &mut |_| {},
     );
@@ -173,7 +203,12 @@ fn a_break_is_found_where_it_is_and_costs_what_is_written_again() {
 #[test]
 fn windows_over_the_window_are_counted() {
     let log = log([Message::user("x".repeat(4_000)), Message::assistant("done")]);
-    let report = replay(&log, &mut Plain::all(), &Settings::new(999), &mut |_| {});
+    let report = replay(
+        &log,
+        &mut SendAll::default(),
+        &Settings::new(999),
+        &mut |_| {},
+    );
     assert_eq!((report.over, report.largest >= 1_000), (1, true));
 }
 

@@ -118,7 +118,7 @@ impl Session {
         let text = requests.result(&texts(answers));
         let answer = text.as_deref().map(|text| (text, ending(answers)));
         let failed = answers.iter().find_map(|answer| match answer {
-            Answered::Failed(why) => Some(format!("the summariser failed: {why}")),
+            Answered::Failed(why) => Some(format!("failed to generate summary: {why}")),
             Answered::Text { .. } => None,
         });
         let finished = draft.finish(answer);
@@ -131,7 +131,11 @@ impl Session {
             ..about(event)
         };
         let judged = self.judged_by();
-        let done = if draft.is_forced() || self.is_worth_it(&finished.plan)? {
+        let asked_in_vain = !by_model && !answers.is_empty() && !draft.is_forced();
+        let done = if asked_in_vain && !self.setup.policy.compaction.fallback {
+            self.tell_of_nothing(finished.plan.reason, about)?;
+            false
+        } else if draft.is_forced() || self.is_worth_it(&finished.plan)? {
             self.carry_out(finished.plan, EventKind::Compacted, about)?
         } else {
             let why = || Some("it would save next to nothing".to_owned());

@@ -8,7 +8,9 @@
     reason = "a test fails by panicking, and says what it skips"
 )]
 
+mod all_settings;
 mod bounded_work;
+mod designs;
 mod docs;
 mod lossless;
 mod presets;
