@@ -30,16 +30,11 @@ pub fn splice_any(body: &[u8], dialect: Dialect) {
         let parts = 0..scan.parts(message).len();
         parts.map(move |part| Change::RemovePart { message, part })
     };
-    let unmark = |message| {
-        let parts = 0..scan.parts(message).len();
-        parts.map(move |part| Change::Unmark { message, part })
-    };
     let all = 0..scan.len();
     let changes = [
         all.clone().map(remove).collect::<Vec<_>>(),
         all.clone().step_by(2).map(remove).collect(),
-        all.clone().flat_map(parts).step_by(2).collect(),
-        all.flat_map(unmark).collect(),
+        all.flat_map(parts).step_by(2).collect(),
         vec![Change::StripReasoning { before: scan.len() }],
     ];
     for changes in changes {

@@ -73,18 +73,6 @@ impl Agent {
         Ok((agent, events))
     }
 
-    /// Opens a session below this one: it works with the same model, tools and workspace, and
-    /// may redeem the refs of this one, but has a window of its own.
-    pub fn sub_agent(&self, id: SessionId, system: &str) -> Result<(Self, Events), AgentError> {
-        let store = self.session.store();
-        store.link(&id, self.session.id())?;
-        let settings = Settings {
-            system: system.to_owned(),
-            ..self.settings.clone()
-        };
-        Self::open(Arc::clone(store), id, settings)
-    }
-
     /// The session.
     pub fn session(&self) -> &Session {
         &self.session

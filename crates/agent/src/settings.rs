@@ -148,9 +148,10 @@ fn assumed() -> Limits {
 }
 
 fn limits(model: &Known) -> Limits {
-    let most = ANSWER.min(model.window / 4);
+    let window = model.call_limit();
+    let most = ANSWER.min(window / 4);
     Limits {
-        window: Some(model.window),
+        window: Some(window),
         max_output: Some(model.max_output.unwrap_or(most).min(most)),
         ..Limits::default()
     }

@@ -11,27 +11,7 @@ use trimtab_model::{Kind, Message, Role};
 use crate::window::Window;
 
 /// The answer that is reserved where nobody says how long it may be.
-pub const DEFAULT_MAX_OUTPUT: u64 = 8_192;
-/// How many answers make a window where nothing better is known.
-const ANSWERS_PER_WINDOW: u64 = 4;
-/// Where 003 cuts: this many tokens before the end of the window.
-pub const DEFAULT_RESERVE: u64 = 16_384;
-
-/// The regions that fill a window, in tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Regions {
-    /// System messages.
-    pub system: u64,
-    /// Tool definitions.
-    pub tools: u64,
-    /// Summaries and what was retained with them.
-    pub summary: u64,
-    /// Everything else that was said.
-    pub log: u64,
-    /// What the answer may take.
-    pub max_output: u64,
-}
+pub(crate) const DEFAULT_MAX_OUTPUT: u64 = 8_192;
 
 /// The measures of the regions that messages fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,16 +42,6 @@ impl Measures {
         self.system + self.summary + self.log
     }
 
-    /// The tokens of each region by some estimate; the caller adds tools and answer.
-    pub fn regions(&self, tokens: impl Fn(&Measure) -> u64) -> Regions {
-        Regions {
-            system: tokens(&self.system),
-            summary: tokens(&self.summary),
-            log: tokens(&self.log),
-            ..Regions::default()
-        }
-    }
-
     fn region(&mut self, message: &Message) -> &mut Measure {
         match (message.meta.kind, message.role) {
             (Some(Kind::Summary | Kind::Retain | Kind::ToolSummary), _) => &mut self.summary,
@@ -93,91 +63,10 @@ impl Sub for Measures {
     }
 }
 
-impl Regions {
-    /// What the whole call takes of the window.
-    pub fn total(&self) -> u64 {
-        [
-            self.system,
-            self.tools,
-            self.summary,
-            self.log,
-            self.max_output,
-        ]
-        .into_iter()
-        .fold(0, u64::saturating_add)
-    }
-
-    /// What is left for the log: `window - system - summary - tools - max_output`.
-    ///
-    /// ```
-    /// # use trimtab_engine::budget::Regions;
-    /// let regions = Regions { system: 1_000, tools: 2_000, summary: 500, log: 0, max_output: 4_000 };
-    /// assert_eq!(regions.log_budget(32_000), 24_500);
-    /// ```
-    pub fn log_budget(&self, window: u64) -> u64 {
-        let others = Self { log: 0, ..*self };
-        window.saturating_sub(others.total())
-    }
-
-    /// True if the call does not fit: the regions together are more than `window`.
-    pub fn is_over(&self, window: u64) -> bool {
-        self.total() > window
-    }
-}
-
-/// The window to count on: the one that is known, else four answers.
-///
-/// Four answers is a guess; it is for callers that know nothing of their model, never a
-/// replacement for the catalogue.
-pub fn window_or_guess(window: Option<u64>, max_output: Option<u64>) -> u64 {
-    let known = |figure: &u64| *figure > 0;
-    let answer = max_output.filter(known).unwrap_or(DEFAULT_MAX_OUTPUT);
-    window
-        .filter(known)
-        .unwrap_or(answer.saturating_mul(ANSWERS_PER_WINDOW))
-}
-
-/// Where an effective limit comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LimitSource {
-    /// The window less the reserve.
-    Window,
-    /// The configured maximum.
-    MaxTokens,
-}
-
-/// The token limit of 003: the window less its reserve, else the configured maximum, else
-/// none. A reserve of zero is the default one.
-pub fn effective_limit(
-    window: Option<u64>,
-    reserve: u64,
-    max_tokens: Option<u64>,
-) -> Option<(u64, LimitSource)> {
-    let reserve = if reserve == 0 {
-        DEFAULT_RESERVE
-    } else {
-        reserve
-    };
-    let room = window
-        .and_then(|window| window.checked_sub(reserve))
-        .filter(|room| *room > 0);
-    let from_window = room.map(|room| (room, LimitSource::Window));
-    let configured = max_tokens
-        .filter(|max| *max > 0)
-        .map(|max| (max, LimitSource::MaxTokens));
-    from_window.or(configured)
-}
-
 /// So many percent of `whole`.
 pub fn percent(whole: u64, percent: u64) -> u64 {
     let share = u128::from(whole) * u128::from(percent) / 100;
     u64::try_from(share).unwrap_or(u64::MAX)
-}
-
-/// How much of the newest messages to keep: what is asked for, at most half the limit.
-pub fn effective_keep(keep: u64, limit: Option<u64>) -> u64 {
-    limit.map_or(keep, |limit| keep.min(limit / 2))
 }
 
 /// The part of a window that no plan may remove.
@@ -333,36 +222,6 @@ impl Floor {
     }
 }
 
-/// What a window may take. Providers limit the bytes of a request too, and images reach that
-/// limit long before the tokens do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Budget {
-    /// In tokens, the answer's reserve taken off.
-    pub tokens: u64,
-    /// In bytes of the request, where the provider has such a limit.
-    pub bytes: Option<u64>,
-}
-
-/// By how much a window is over its budget.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Excess {
-    /// Tokens over.
-    pub tokens: u64,
-    /// Bytes over.
-    pub bytes: u64,
-}
-
-impl Budget {
-    /// By how much a window of that size is over; none if it fits.
-    pub fn excess(&self, tokens: u64, bytes: u64) -> Option<Excess> {
-        let excess = Excess {
-            tokens: tokens.saturating_sub(self.tokens),
-            bytes: self.bytes.map_or(0, |limit| bytes.saturating_sub(limit)),
-        };
-        (excess != Excess::default()).then_some(excess)
-    }
-}
-
 /// The level to which sizes have to be cut so that they come to `wanted` together.
 pub(crate) fn level(mut sizes: Vec<usize>, wanted: usize) -> usize {
     sizes.sort_unstable();
@@ -384,37 +243,6 @@ mod tests {
     use crate::normalise::Options;
     use crate::window::Projection;
     use trimtab_model::Call;
-
-    #[test]
-    fn the_full_formula_counts_the_answer() {
-        let regions = Regions {
-            log: 10,
-            max_output: 100,
-            ..Regions::default()
-        };
-        assert!(!regions.is_over(110));
-        assert!(regions.is_over(109));
-    }
-
-    #[test]
-    fn a_window_is_guessed_only_where_nothing_is_known() {
-        assert_eq!(window_or_guess(None, None), 32_768);
-        assert_eq!(window_or_guess(Some(0), Some(4_096)), 16_384);
-        assert_eq!(window_or_guess(Some(200_000), Some(4_096)), 200_000);
-    }
-
-    #[test]
-    fn a_reserve_larger_than_the_window_falls_back() {
-        assert_eq!(
-            effective_limit(Some(1_000), 200_000, Some(1_234)),
-            Some((1_234, LimitSource::MaxTokens))
-        );
-        assert_eq!(
-            effective_limit(Some(100_000), 0, None),
-            Some((83_616, LimitSource::Window))
-        );
-        assert_eq!(effective_limit(None, 0, None), None);
-    }
 
     #[test]
     fn the_floor_names_what_alone_is_too_large() {
@@ -454,21 +282,5 @@ mod tests {
             tools: 0,
         };
         assert_eq!(floor, expected);
-    }
-
-    #[test]
-    fn bytes_are_a_budget_of_their_own() {
-        let budget = Budget {
-            tokens: 100,
-            bytes: Some(1_000),
-        };
-        assert_eq!(budget.excess(100, 1_000), None);
-        assert_eq!(
-            budget.excess(90, 1_500),
-            Some(Excess {
-                tokens: 0,
-                bytes: 500
-            })
-        );
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
-use trimtab_model::{Message, Role, rounds, work};
+use trimtab_model::{Message, rounds, work};
 
 /// The messages that must go, or stay, together with `chosen`: calls take their outputs
 /// along, outputs their call, until nothing more is touched.
@@ -26,29 +26,6 @@ pub fn with_counterparts<M: Borrow<Message>>(
     chosen: impl IntoIterator<Item = usize>,
 ) -> BTreeSet<usize> {
     Groups::of(messages).together(chosen)
-}
-
-/// The oldest message that may go, with its counterparts. System messages never go.
-pub fn oldest<M: Borrow<Message>>(messages: &[M]) -> Option<BTreeSet<usize>> {
-    let oldest = messages
-        .iter()
-        .position(|message| message.borrow().role != Role::System)?;
-    Some(with_counterparts(messages, [oldest]))
-}
-
-/// How many messages to drop from the front so that at most `keep` remain and no round is
-/// split; the cut falls on the next real user message. None if there is no such place.
-pub fn safe_trim<M: Borrow<Message>>(messages: &[M], keep: usize) -> Option<usize> {
-    let excess = messages
-        .len()
-        .checked_sub(keep)
-        .filter(|excess| *excess > 0)?;
-    let starts_turn = |at: &usize| {
-        messages
-            .get(*at)
-            .is_some_and(|message| message.borrow().is_real_user())
-    };
-    (excess..messages.len()).find(starts_turn)
 }
 
 /// The nearest place at or before `cut` where dropping everything in front splits no round;
@@ -207,7 +184,7 @@ impl Sets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab_model::{Call, Output, Part};
+    use trimtab_model::{Call, Output, Part, Role};
 
     fn calls(ids: &[&str]) -> Message {
         ids.iter().fold(Message::assistant(""), |message, id| {
@@ -223,13 +200,13 @@ mod tests {
             Message::output("b", ""),
             Message::user("x"),
         ];
-        assert!(oldest(&log).unwrap().into_iter().eq([0, 1, 2]));
+        assert!(with_counterparts(&log, [0]).into_iter().eq([0, 1, 2]));
     }
 
     #[test]
     fn an_output_before_its_call_takes_it_along() {
         let log = [Message::output("a", ""), calls(&["a"])];
-        assert!(oldest(&log).unwrap().into_iter().eq([0, 1]));
+        assert!(with_counterparts(&log, [0]).into_iter().eq([0, 1]));
     }
 
     #[test]
@@ -243,26 +220,5 @@ mod tests {
         );
         let log = [calls(&["a"]), calls(&["b"]), both];
         assert!(with_counterparts(&log, [0]).into_iter().eq([0, 1, 2]));
-    }
-
-    #[test]
-    fn system_messages_never_go() {
-        assert_eq!(oldest(&[Message::system("s")]), None);
-        let log = [Message::system("s"), Message::user("q")];
-        assert!(oldest(&log).unwrap().into_iter().eq([1]));
-    }
-
-    #[test]
-    fn a_trim_falls_on_a_real_user_message_or_does_not_happen() {
-        let log = [
-            Message::user("1"),
-            calls(&["a"]),
-            Message::output("a", "r"),
-            Message::assistant("x"),
-            Message::user("2"),
-        ];
-        assert_eq!(safe_trim(&log, 3), Some(4));
-        assert_eq!(safe_trim(&log[..4], 2), None);
-        assert_eq!(safe_trim(&log, 9), None);
     }
 }

@@ -134,6 +134,24 @@ impl Triggers {
         }
     }
 
+    /// The tokens at which the first condition about tokens fires that can be judged for a model
+    /// with this window.
+    ///
+    /// ```
+    /// # use trimtab_engine::policy::Policy;
+    /// let triggers = Policy::preset("archive")?.compaction.triggers();
+    /// assert_eq!(triggers.token_limit(Some(100_000)), Some(83_616));
+    /// assert_eq!(triggers.token_limit(None), Some(8_000));
+    /// # Ok::<_, trimtab_engine::policy::UnknownPreset>(())
+    /// ```
+    pub fn token_limit(&self, window: Option<u64>) -> Option<u64> {
+        let mut of_tokens = self
+            .when
+            .iter()
+            .filter(|trigger| trigger.metric != Metric::Messages);
+        of_tokens.find_map(|trigger| trigger.value.figure(window))
+    }
+
     /// An error if it cannot be told whether it is time, because nobody knows the window.
     ///
     /// A caller that is not so strict leaves this out: what is not known does not fire.

@@ -1,9 +1,5 @@
 //! What holds for every view of every text.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -14,7 +10,9 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use trimtab_engine::view::structure::{Cut, Kind, cut, detect};
 use trimtab_engine::view::trim::{estimate, trim_outputs};
-use trimtab_engine::view::{Given, HeadLines, Keep, Limits, Middle, Prefix, Shape, View, view};
+use trimtab_engine::view::{
+    Given, HeadLines, Keep, Limits, Middle, Prefix, Shape, Unit, View, view,
+};
 use trimtab_model::{Call, Message, Part, Ref};
 
 type Measure = fn(&str) -> u64;
@@ -32,7 +30,7 @@ const MEASURES: [Measure; 5] = [
 ];
 
 fn stored() -> Ref {
-    serde_json::from_str(r#"{"id":"r_8Zq2mB1x"}"#).unwrap()
+    trimtab_testkit::made_ref("r_8Zq2mB1x", None, None)
 }
 
 fn check(text: &str, cap: u64, measure: Measure, with_ref: bool) {
@@ -276,8 +274,8 @@ proptest! {
     fn the_designs_shapes_leave_alone_what_fits(text in text(), max in 1..3_000_usize) {
         let shapes = [
             Shape::HeadLines(HeadLines { max_line_chars: 2_000, max_bytes: max }),
-            Shape::Middle(Middle::tokens(max as u64)),
-            Shape::Middle(Middle::codex_bytes(max as u64)),
+            Shape::Middle(Middle { max: Some(max as u64), ..Middle::default() }),
+            Shape::Middle(Middle { unit: Unit::Bytes, ..Middle::codex_tokens(max as u64) }),
             Shape::Limits(Limits { max_lines: max, max_bytes: max, max_chars: max, spill_chars: 0, keep: Keep::Head }),
             Shape::Prefix(Prefix { chars: max }),
         ];

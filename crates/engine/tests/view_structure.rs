@@ -1,10 +1,9 @@
 //! What the cut by structure makes of the things that tools print.
 
 use trimtab_engine::view::structure::{Cut, cut};
-use trimtab_model::Ref;
 
 fn shown(text: &str, cap: u64) -> String {
-    let stored: Ref = serde_json::from_str(r#"{"id":"r1"}"#).unwrap_or_else(|_| unreachable!());
+    let stored = trimtab_testkit::made_ref("r1", None, None);
     let measure = |text: &str| text.len() as u64;
     let how = Cut {
         cap,

@@ -6,36 +6,27 @@ use std::path::Path;
 use std::rc::Rc;
 
 use tiktoken_rs::CoreBPE;
-use trimtab_model::estimate::{
-    Appending, Calibration, ExactCounter, Measure, TokenCounter, Vocabulary,
-};
+use trimtab_model::estimate::{Calibration, Measure};
 use trimtab_model::{Message, Usage};
 use trimtab_testkit::bench::Comparison;
 
-type Failure = Box<dyn std::error::Error>;
-
-fn main() -> Result<(), Failure> {
-    let counter = Vocabulary::O200k.counter()?;
+fn main() {
     let reference = tiktoken_rs::o200k_base_singleton();
     let text = recorded().unwrap_or_else(generated);
-    counting(counter, reference, &text);
-    appending(counter, &text);
+    counting(reference, &text);
     windows(&text);
-    hostile(counter, reference);
-    Ok(())
+    hostile(reference);
 }
 
-/// Exact counting against the usual crate, and the estimate against exact counting. Every
-/// round counts another megabyte, as new messages are new text.
-fn counting(counter: &'static ExactCounter, reference: &'static CoreBPE, text: &str) {
-    let (mut theirs, mut ours, mut estimate, mut bytes) =
-        (slices(text), slices(text), slices(text), slices(text));
+/// The estimate against exact counting. Every round counts another megabyte, as new messages are
+/// new text.
+fn counting(reference: &'static CoreBPE, text: &str) {
+    let (mut theirs, mut estimate, mut bytes) = (slices(text), slices(text), slices(text));
     let title = "1 MB of new text (o200k)";
     Comparison::new(title, 5)
         .candidate("tiktoken-rs", move || {
             reference.encode_ordinary(&theirs()).len()
         })
-        .candidate("exact", move || counter.count(&ours()))
         .candidate("estimate", move || Measure::of_text(&estimate()).tokens())
         .candidate("bytes/4", move || bytes().len().div_ceil(4))
         .run();
@@ -56,35 +47,6 @@ fn slices(text: &str) -> impl FnMut() -> Rc<str> + use<> {
             .cloned()
             .unwrap_or_else(|| Rc::from(""))
     }
-}
-
-/// A message of 200 KB that grows by 200 bytes, fifty times.
-fn appending(counter: &'static ExactCounter, text: &str) {
-    let start: String = text.chars().take(200_000).collect();
-    let pieces: Vec<String> = (0..50)
-        .map(|at| text.chars().skip(200_000 + 200 * at).take(200).collect())
-        .collect();
-    let mut grown = Appending::new(counter);
-    grown.push(&start);
-    let (again_pieces, again_start) = (pieces.clone(), start);
-    Comparison::new("a text of 200 KB grows by 200 bytes, 50 times", 5)
-        .candidate("count again", move || {
-            let mut text = again_start.clone();
-            let mut count = |piece: &String| {
-                text.push_str(piece);
-                counter.count(&text)
-            };
-            again_pieces.iter().map(&mut count).sum::<u64>()
-        })
-        .candidate("append", move || {
-            let mut text = grown.clone();
-            let mut count = |piece: &String| {
-                text.push(piece);
-                text.count()
-            };
-            pieces.iter().map(&mut count).sum::<u64>()
-        })
-        .run();
 }
 
 /// The estimate of a whole window: measured again, or as a running sum.
@@ -114,7 +76,7 @@ fn windows(text: &str) {
 }
 
 /// A megabyte that is one piece to the vocabulary.
-fn hostile(counter: &'static ExactCounter, reference: &'static CoreBPE) {
+fn hostile(reference: &'static CoreBPE) {
     let random = |alphabet: &str| -> String {
         let letters: Vec<char> = alphabet.chars().collect();
         let mut state = 7_usize;
@@ -142,7 +104,7 @@ fn hostile(counter: &'static ExactCounter, reference: &'static CoreBPE) {
         ("blank and newline", " \n".repeat(1 << 19)),
     ];
     for (name, text) in inputs {
-        let (theirs, ours, estimated) = (text.clone(), text.clone(), text);
+        let (theirs, estimated) = (text.clone(), text);
         let comparison = Comparison::new(format!("1 MB of {name}"), 3);
         // The usual crate panics on a megabyte of spaces.
         let comparison = if name == "spaces" {
@@ -153,7 +115,6 @@ fn hostile(counter: &'static ExactCounter, reference: &'static CoreBPE) {
             })
         };
         comparison
-            .candidate("exact", move || counter.count(&ours))
             .candidate("estimate", move || Measure::of_text(&estimated).tokens())
             .run();
     }

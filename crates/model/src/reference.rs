@@ -31,7 +31,7 @@ impl Ref {
     /// line. A store that splits text at newlines finds one more where it ends with one.
     ///
     /// ```
-    /// # let stored: trimtab_model::Ref = serde_json::from_str(r#"{"id":"r1"}"#).unwrap();
+    /// # let stored = trimtab_testkit::made_ref("r1", None, None);
     /// assert_eq!(stored.clone().with_lines_of("a\nb\n").line_count(), Some(2));
     /// assert_eq!(stored.clone().with_lines_of("a\nb").line_count(), Some(2));
     /// assert_eq!(stored.with_lines_of("").line_count(), Some(0));

@@ -27,16 +27,6 @@ pub fn boundaries<M: Borrow<Message>>(messages: &[M]) -> Vec<usize> {
         .collect()
 }
 
-/// True if a cut directly before `index` splits no turn.
-///
-/// Both ends of the history are safe, and so is an index beyond it.
-pub fn is_safe_boundary<M: Borrow<Message>>(messages: &[M], index: usize) -> bool {
-    index == 0
-        || messages
-            .get(index)
-            .is_none_or(|message| message.borrow().is_real_user())
-}
-
 /// The safe boundary nearest to `target`: the last turn start at or before it, else the next
 /// one after it, else 0.
 ///
@@ -99,15 +89,5 @@ mod tests {
         ];
         assert_eq!(nearest_safe_boundary(&log, 1), 1);
         assert_eq!(nearest_safe_boundary::<Message>(&[], 3), 0);
-    }
-
-    #[test]
-    fn both_ends_are_safe() {
-        let log = log();
-        let safe: Vec<bool> = (0..9).map(|at| is_safe_boundary(&log, at)).collect();
-        assert_eq!(
-            safe,
-            [true, false, false, false, false, true, false, true, true]
-        );
     }
 }

@@ -4,7 +4,6 @@
 //! was learned of it; the newest of each counts. Whoever removes the session has it forgotten.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use trimtab_model::estimate::Calibration;
@@ -111,8 +110,7 @@ impl Learned {
 }
 
 fn today() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.unwrap_or_default().as_secs() / (24 * 60 * 60)
+    trimtab_store::since_epoch().as_secs() / (24 * 60 * 60)
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl Models {
         let learned = state.learned.get(&(upstream.to_owned(), model.to_owned()));
         let learned = learned.map_or([None; 2], |learned| [learned.window, learned.cut]);
         let set = rule.and_then(|rule| rule.window);
-        let window = set.or(found.as_ref().map(|model| model.window));
+        let window = set.or(found.as_ref().map(Model::call_limit));
         Known {
             window: learned.into_iter().chain([window]).flatten().min(),
             model: found,

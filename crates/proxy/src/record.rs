@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use serde::Serialize;
 use trimtab_model::estimate::Measure;
@@ -341,12 +341,6 @@ fn add(report: &mut Report, record: &Record) {
     }
 }
 
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(0))
-}
-
 /// A record in the making: it is written when this is dropped, at the end of the answer.
 pub(crate) struct Note {
     pub(crate) record: Record,
@@ -364,7 +358,7 @@ impl Note {
         let path = path.split('?').next().unwrap_or_default();
         Self {
             record: Record {
-                time_ms: now_ms(),
+                time_ms: trimtab_store::now_millis(),
                 method: method.to_owned(),
                 path: path.chars().take(200).collect(),
                 ..Record::default()

@@ -273,15 +273,6 @@ impl Running {
         // A disk that hangs does not hold us up.
         drop(tokio::time::timeout(AUDIT_TIME, written).await);
     }
-
-    /// Waits for SIGTERM or Ctrl-C, then shuts down; a second signal ends it at once.
-    pub async fn until_signal(self) -> std::io::Result<()> {
-        signal().await?;
-        tokio::select! {
-            () = self.shutdown() => Ok(()),
-            again = signal() => again,
-        }
-    }
 }
 
 impl Drop for Running {
@@ -292,21 +283,6 @@ impl Drop for Running {
             self.shared.connections.tell_all(Order::Cut);
         }
     }
-}
-
-#[cfg(unix)]
-async fn signal() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        pressed = tokio::signal::ctrl_c() => pressed,
-    }
-}
-
-#[cfg(not(unix))]
-async fn signal() -> std::io::Result<()> {
-    tokio::signal::ctrl_c().await
 }
 
 /// Accepts connections, and ends those that take too long or are too many.

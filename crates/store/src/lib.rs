@@ -33,6 +33,7 @@ mod staged;
 mod store;
 mod write;
 
+pub use clock::{now_millis, since_epoch};
 pub use collect::{Collect, Collected};
 pub use error::{Error, Result};
 #[cfg(all(unix, feature = "folder"))]

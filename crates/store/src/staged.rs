@@ -107,13 +107,6 @@ impl Staged {
         }
     }
 
-    /// True if nothing waits.
-    pub fn is_flushed(&self) -> bool {
-        // A write that is under way has left the list.
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.state().waiting.is_empty()
-    }
-
     /// True if nothing waits and nothing is being written; says so without waiting.
     pub fn is_idle(&self) -> bool {
         self.turn.try_lock().is_ok() && self.state().waiting.is_empty()

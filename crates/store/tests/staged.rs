@@ -26,11 +26,11 @@ fn nothing_is_written_before_its_time() {
     staged.flush().unwrap();
     let stored = staged.put(&s, Put::new("c", "a\nb").tool("read")).unwrap();
     staged.append(&s, Stream::Log, 1, &[b"two"]).unwrap();
-    assert!(!staged.is_flushed());
+    assert!(!staged.is_idle());
     assert!(inner.get(&s, stored.id()).unwrap_err().is_not_found());
     assert_eq!(inner.position(&s, Stream::Log).unwrap(), 1);
     staged.flush().unwrap();
-    assert!(staged.is_flushed());
+    assert!(staged.is_idle());
     assert_eq!(inner.get(&s, stored.id()).unwrap(), b"a\nb");
     let metadata = inner.metadata(&s, stored.id()).unwrap();
     assert_eq!(

@@ -15,6 +15,12 @@ pub mod upstream;
 #[cfg(feature = "upstream")]
 pub use trimtab_wire::script;
 
+/// A ref for tests that have no store.
+#[expect(clippy::disallowed_methods, reason = "nobody redeems it")]
+pub fn made_ref(id: &str, byte_size: Option<u64>, line_count: Option<u64>) -> trimtab_model::Ref {
+    trimtab_model::Ref::issue(id, byte_size, line_count)
+}
+
 /// How many times as many cases a long run has.
 #[cfg(feature = "generate")]
 const LONG: u32 = 40;

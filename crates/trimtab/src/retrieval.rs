@@ -88,13 +88,6 @@ impl<'s> Retrieval<'s> {
         self
     }
 
-    /// The same with another limit for the time of a search; 5 seconds otherwise.
-    #[must_use]
-    pub fn grep_time(mut self, time: Duration) -> Self {
-        self.grep_time = time;
-        self
-    }
-
     /// True if `tool` is one of the two tools, also under the prefix of an MCP client.
     ///
     /// ```

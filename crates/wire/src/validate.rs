@@ -26,7 +26,7 @@ use crate::scan::Scan;
 use rules::Judge;
 
 /// How many cache markers a provider accepts.
-pub const MAX_MARKERS: usize = 4;
+pub(crate) const MAX_MARKERS: usize = 4;
 
 /// One thing for which a provider would refuse the body.
 #[derive(Clone, Debug, PartialEq, Eq)]

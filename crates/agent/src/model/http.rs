@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{sleep, timeout};
-use trimtab::network::{Connector, Outgoing, Versions};
+use trimtab::network::{Connector, Outgoing, Versions, innermost};
 use trimtab_model::{Dialect, RawJson};
 
 use super::body::Writer;
@@ -411,15 +411,4 @@ fn is_cut(bytes: &[u8]) -> bool {
     let read: Result<serde_json::Value, _> = serde_json::from_slice(bytes);
     let begins = bytes.trim_ascii_start().first() == Some(&b'{');
     begins && read.is_err_and(|error| error.is_eof())
-}
-
-/// What lies at the bottom of an error: the words of the system or of the TLS library.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut deepest = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        deepest = inner.to_string();
-        source = inner.source();
-    }
-    deepest
 }

@@ -1,6 +1,6 @@
 //! How often and when a failed call is made again.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::ModelError;
 
@@ -60,8 +60,7 @@ impl Retries {
 
 /// Between 0.75 and 1.25, so that clients that failed together do not come back together.
 fn spread() -> f64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let nanos = now.map_or(0, |time| time.subsec_nanos());
+    let nanos = trimtab_store::since_epoch().subsec_nanos();
     0.75 + f64::from(nanos % 1000) / 2000.0
 }
 

@@ -340,36 +340,6 @@ async fn a_model_that_runs_in_circles_is_stopped() {
     assert_eq!(set.naps.load(Ordering::Relaxed), 4);
 }
 
-#[tokio::test]
-async fn a_sub_agent_shares_the_refs_and_not_the_window() {
-    let mut set = set(vec![Does::Calls(&[("nap", "{}")])]);
-    set.agent.turn("sleep").await.unwrap();
-    let log = set.agent.session().projection().log().messages();
-    let stored = log
-        .iter()
-        .flat_map(|message| message.outputs())
-        .next()
-        .unwrap();
-    let stored = stored.stored.clone().unwrap();
-    let id = SessionId::new("s/1").unwrap();
-    let (mut below, _events) = set.agent.sub_agent(id.clone(), "look closely").unwrap();
-    let store = Arc::clone(below.session().store());
-    assert_eq!(store.get(&id, stored.id()).unwrap(), b"slept 0 ms");
-    below.turn("what did it say?").await.unwrap();
-    assert_eq!(
-        self::log(&mut below)[..2],
-        ["system: look closely", "user: what did it say?"]
-    );
-    assert_eq!(set.asked.lock().unwrap().last().unwrap().messages.len(), 2);
-    let call = Call::new(
-        "c",
-        "tool_output_cache",
-        json!({"ref_id": stored.id()}).to_string(),
-    );
-    let redeemed = below.tools.call(&call, &below.settings.workspace).await;
-    assert!(redeemed.text.contains("slept 0 ms"), "{redeemed:?}");
-}
-
 #[test]
 fn the_answer_gives_way_to_what_may_be_miscounted() {
     let limit = |tokens| {

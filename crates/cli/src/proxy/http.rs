@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use trimtab::network::{Connector, Outgoing, Versions};
+use trimtab::network::{Connector, Outgoing, Versions, innermost};
 
 /// The largest answer that is read.
 const LARGEST: usize = 32 << 20;
@@ -89,7 +89,7 @@ impl Http {
 
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, String> {
         let answer = self.client.request(request).await;
-        let answer = answer.map_err(|error| cause(&error))?;
+        let answer = answer.map_err(|error| innermost(&error))?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, LARGEST).collect().await;
         let body = body.map_err(|error| format!("the answer broke off: {error}"))?;
@@ -99,13 +99,4 @@ impl Http {
             body: body.to_bytes(),
         })
     }
-}
-
-/// The innermost cause: what the system said.
-fn cause(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(inner) = innermost.source() {
-        innermost = inner;
-    }
-    innermost.to_string()
 }

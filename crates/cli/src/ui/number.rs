@@ -1,21 +1,6 @@
 //! Figures as people read them.
 
-/// With a comma after every three digits.
-///
-/// ```
-/// assert_eq!(trimtab_cli::ui::number::grouped(1_234_567), "1,234,567");
-/// ```
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
+pub use trimtab_engine::view::grouped;
 
 /// Three digits at most, with a letter for the size.
 ///

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use trimtab::store::{FolderOptions, Put, SessionId, Store, Stream};
@@ -208,8 +207,7 @@ async fn serve_removes_what_is_too_old_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().to_owned();
     let store = home.join("data/trimtab");
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let now = u64::try_from(now.as_millis()).unwrap();
+    let now = trimtab::store::now_millis();
     for (name, days) in [("old", 31), ("young", 29)] {
         let then = now - days * 24 * 60 * 60 * 1000;
         let opened = FolderOptions::new().clock(move || then).open(&store);

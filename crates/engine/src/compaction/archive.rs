@@ -17,7 +17,7 @@ use crate::view::WindowOutputs;
 use crate::view::output_index::OutputIndex;
 
 /// Characters of an output that the summariser is given.
-pub const SUMMARY_INPUT: usize = 12_000;
+pub(crate) const SUMMARY_INPUT: usize = 12_000;
 /// Characters of the summariser's answer that are used.
 const SUMMARY_LIMIT: usize = 1_200;
 /// Characters of an output in a summary that no model wrote.
@@ -144,7 +144,7 @@ pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>) -> Message {
 }
 
 /// The edit that puts such a message at the end of a log of `length`.
-pub fn at_the_end(message: Message, length: usize) -> Edit {
+pub(crate) fn at_the_end(message: Message, length: usize) -> Edit {
     Edit::Insert {
         before: length,
         message: Arc::new(message),

@@ -244,7 +244,7 @@ fn is_turn_aborted(message: &Message) -> bool {
 }
 
 /// True if `text` begins as the summaries of other tools do.
-pub fn begins_like_a_summary(text: &str, prefixes: &[&str]) -> bool {
+pub(crate) fn begins_like_a_summary(text: &str, prefixes: &[&str]) -> bool {
     prefixes.iter().any(|prefix| text.starts_with(prefix))
 }
 

@@ -44,42 +44,6 @@ impl Default for RecoveryPolicy {
     }
 }
 
-/// One call's recovery.
-#[derive(Clone, Debug)]
-pub struct Recovery<'p> {
-    policy: &'p RecoveryPolicy,
-    tried: u32,
-}
-
-impl<'p> Recovery<'p> {
-    /// Nothing was tried yet.
-    pub fn new(policy: &'p RecoveryPolicy) -> Self {
-        Self { policy, tried: 0 }
-    }
-
-    /// What to try after one more overflow; none means to hand on the provider's error.
-    ///
-    /// ```
-    /// # use trimtab_engine::compaction::recovery::{Recovery, RecoveryPolicy, Rung};
-    /// let policy = RecoveryPolicy { ladder: vec![Rung::Compact], retries: 1 };
-    /// let mut recovery = Recovery::new(&policy);
-    /// assert_eq!(recovery.after_overflow(), Some(Rung::Compact));
-    /// assert_eq!(recovery.after_overflow(), None);
-    /// ```
-    pub fn after_overflow(&mut self) -> Option<Rung> {
-        if self.tried >= self.policy.retries {
-            return None;
-        }
-        let step = usize::try_from(self.tried).unwrap_or(usize::MAX);
-        self.tried += 1;
-        self.policy
-            .ladder
-            .get(step)
-            .or(self.policy.ladder.last())
-            .copied()
-    }
-}
-
 /// Where to cut so that the oldest half of the turns goes. None if nothing can go: there are
 /// two messages or fewer, or no safe boundary. Where nothing but rounds is there, whole ones go.
 pub fn half_of_turns<M: Borrow<Message>>(messages: &[M]) -> Option<usize> {
@@ -140,23 +104,5 @@ mod tests {
         assert_eq!(half_of_turns(&talk(4)), Some(4));
         assert_eq!(half_of_turns(&talk(3)), Some(2));
         assert_eq!(half_of_turns(&talk(1)), None);
-    }
-
-    #[test]
-    fn the_last_rung_is_tried_again() {
-        let policy = RecoveryPolicy {
-            ladder: vec![Rung::Trim, Rung::DropOldest],
-            retries: 3,
-        };
-        let mut recovery = Recovery::new(&policy);
-        let tried: Vec<Option<Rung>> = (0..4).map(|_| recovery.after_overflow()).collect();
-        let again = Some(Rung::DropOldest);
-        assert_eq!(tried, [Some(Rung::Trim), again, again, None]);
-    }
-
-    #[test]
-    fn the_note_follows_the_summary() {
-        assert!(with_note("Earlier: tea.", 2).starts_with("Earlier: tea.\n\n[Emergency"));
-        assert!(with_note("", 2).starts_with("[Emergency"));
     }
 }

@@ -26,7 +26,7 @@ use system::Before;
 /// The output that is put in for a call that has none.
 pub const ABORTED: &str = "aborted";
 /// The output that stands in for one which is archived: hidden from the model.
-pub const ARCHIVED: &str = "[tool output archived]";
+pub(crate) const ARCHIVED: &str = "[tool output archived]";
 /// The user message that is put first where the dialect insists on one.
 pub const HEAD: &str = "[The conversation starts here.]";
 

@@ -106,7 +106,7 @@ impl Conditions<'_> {
     }
 
     /// The least that is reserved for the answer when room is short.
-    pub fn least_answer(&self) -> u64 {
+    pub(crate) fn least_answer(&self) -> u64 {
         LEAST_ANSWER.min(self.answer())
     }
 
@@ -139,7 +139,7 @@ impl Conditions<'_> {
     }
 
     /// By how many bytes the messages are more than a request may have.
-    pub fn excess_bytes(&self, window: &Window) -> Option<u64> {
+    pub(crate) fn excess_bytes(&self, window: &Window) -> Option<u64> {
         let bytes = window.measures().total().sizes().bytes();
         self.bytes
             .map(|limit| bytes.saturating_sub(limit))

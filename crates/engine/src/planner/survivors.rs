@@ -7,7 +7,6 @@ use trimtab_model::{Kind, Message, Role, rounds};
 
 use super::draft::Asked;
 use super::{Conditions, Conversation, is_ours, is_summary};
-use crate::budget::effective_keep;
 use crate::compaction::keep::{self, Keep, Kept, kept};
 use crate::normalise::{Slot, Source};
 use crate::policy::{Compaction, Policy, Strategy};
@@ -113,7 +112,7 @@ fn rules(
     let mut rules: Vec<Keep> = compaction.keep.clone();
     for rule in &mut rules {
         if let Keep::RecentTokens { tokens } = rule {
-            *tokens = effective_keep(*tokens, conditions.window);
+            *tokens = compaction.recent_tokens(*tokens, conditions.window);
         }
     }
     if let (Strategy::SlidingWindow, Some(window)) = (strategy, conditions.window) {

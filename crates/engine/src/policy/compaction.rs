@@ -173,6 +173,9 @@ pub struct Compaction {
     pub digest: ToolDigest,
     /// True to name in the window the ref of what was replaced.
     pub show_ref: bool,
+    /// True to write a summary without a model where the summariser fails; false to leave the
+    /// conversation as it is while it fits.
+    pub fallback: bool,
     /// How a summary is checked against what it replaces.
     pub audit: Audit,
     /// When automatic compaction stops because it does not help.
@@ -204,6 +207,7 @@ impl Default for Compaction {
             summary_prefixes: Vec::new(),
             digest: ToolDigest::default(),
             show_ref: true,
+            fallback: true,
             audit: Audit::default(),
             thrash: Thrash::default(),
             bound_reasoning: BoundReasoning::default(),
@@ -212,6 +216,13 @@ impl Default for Compaction {
 }
 
 impl Compaction {
+    /// How many tokens of the newest messages to keep where `tokens` are asked for: half of what
+    /// makes it time to compact, at most, or else it would be time again at once.
+    pub fn recent_tokens(&self, tokens: u64, window: Option<u64>) -> u64 {
+        let limit = self.triggers().token_limit(window).or(window);
+        limit.map_or(tokens, |limit| tokens.min(limit / 2))
+    }
+
     /// The conditions, as the triggers module wants them.
     pub fn triggers(&self) -> Triggers {
         Triggers {

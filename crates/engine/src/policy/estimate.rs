@@ -27,7 +27,7 @@ impl EstimateBy {
         match self {
             Self::Ours => None,
             Self::Refs => Some(&Heuristic::REFS),
-            Self::Checkpoint => Some(&Heuristic::CHECKPOINT_USER),
+            Self::Checkpoint => Some(&Heuristic::CHECKPOINT),
             Self::Turns => Some(&Heuristic::TURNS),
             Self::Archive => Some(&Heuristic::ARCHIVE),
         }

@@ -9,7 +9,6 @@
 mod ageing;
 mod check;
 mod compaction;
-mod designs;
 mod estimate;
 mod idle;
 mod presets;
@@ -25,7 +24,6 @@ pub use check::BadSetting;
 pub use compaction::{
     Audit, BoundReasoning, Compaction, Form, Moment, Strategy, Thrash, ToolDigest,
 };
-pub use designs::{Designs, Deviation, Statement};
 pub use estimate::EstimateBy;
 pub use presets::{PRESETS, Preset, UnknownPreset, preset_file};
 

@@ -32,7 +32,11 @@ impl Size {
 }
 
 /// `n` with a comma every three digits.
-pub(super) fn grouped(n: impl TryInto<u64>) -> String {
+///
+/// ```
+/// assert_eq!(trimtab_engine::view::grouped(1_234_567_u64), "1,234,567");
+/// ```
+pub fn grouped(n: impl TryInto<u64>) -> String {
     let digits = n.try_into().unwrap_or(u64::MAX).to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {

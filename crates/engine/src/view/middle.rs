@@ -67,31 +67,6 @@ const PER_TOKEN: NonZeroUsize = match NonZeroUsize::new(4) {
 };
 
 impl Middle {
-    /// The design's cut by tokens.
-    pub fn tokens(max: u64) -> Self {
-        Self {
-            max: Some(max),
-            ..Self::default()
-        }
-    }
-
-    /// The design's cut by bytes.
-    pub fn bytes(max: u64) -> Self {
-        Self {
-            max: Some(max),
-            unit: Unit::Bytes,
-            ..Self::default()
-        }
-    }
-
-    /// The design's policy `none`.
-    pub fn none() -> Self {
-        Self {
-            max: None,
-            ..Self::default()
-        }
-    }
-
     /// Codex's cut by tokens as it writes an output down: no buffer, no header.
     pub fn codex_tokens(max: u64) -> Self {
         Self {
@@ -103,28 +78,11 @@ impl Middle {
         }
     }
 
-    /// Codex's cut by bytes as it writes an output down: no buffer, no header.
-    pub fn codex_bytes(max: u64) -> Self {
-        Self {
-            unit: Unit::Bytes,
-            ..Self::codex_tokens(max)
-        }
-    }
-
-    /// The same with the header that Codex formats for display.
-    #[must_use]
-    pub fn formatted(self) -> Self {
-        Self {
-            header: Header::Always,
-            ..self
-        }
-    }
-
     /// What `text` measures in this cut's unit.
     ///
     /// ```
     /// # use trimtab_engine::view::Middle;
-    /// assert_eq!(Middle::tokens(5).measure("ééééé"), 2);
+    /// assert_eq!(Middle::default().measure("ééééé"), 2);
     /// assert_eq!(Middle::codex_tokens(5).measure("ééééé"), 3);
     /// ```
     pub fn measure(&self, text: &str) -> u64 {
@@ -218,12 +176,19 @@ fn last_chars(text: &str, n: usize) -> &str {
 mod tests {
     use super::*;
 
+    fn tokens(max: u64) -> Middle {
+        Middle {
+            max: Some(max),
+            ..Middle::default()
+        }
+    }
+
     #[test]
     fn tokens_are_a_quarter_of_the_chars_and_the_buffer_is_a_fifth() {
         let fits = "q".repeat(24_000);
-        assert_eq!(Middle::tokens(5_000).view(&fits).text, fits);
+        assert_eq!(tokens(5_000).view(&fits).text, fits);
         let over = format!("{fits}\nq");
-        let cut = Middle::tokens(5_000).view(&over);
+        let cut = tokens(5_000).view(&over);
         let half = "q".repeat(12_000);
         let tail = "q".repeat(11_998);
         assert_eq!(
@@ -234,11 +199,12 @@ mod tests {
 
     #[test]
     fn no_budget_leaves_the_marker_alone() {
-        assert_eq!(
-            Middle::tokens(0).view("abcdefgh").text,
-            "…2 tokens truncated…"
-        );
-        assert_eq!(Middle::none().view("abcdefgh").text, "abcdefgh");
+        assert_eq!(tokens(0).view("abcdefgh").text, "…2 tokens truncated…");
+        let none = Middle {
+            max: None,
+            ..Middle::default()
+        };
+        assert_eq!(none.view("abcdefgh").text, "abcdefgh");
     }
 
     #[test]
@@ -246,7 +212,7 @@ mod tests {
         let shape = Middle {
             per_token: NonZeroUsize::MIN,
             buffer_percent: 100,
-            ..Middle::tokens(10)
+            ..tokens(10)
         };
         let cut = shape.view("aaaaabbbbbbbbbbbbbbbbbbbbccccc");
         assert_eq!(cut.text, "aaaaa…20 tokens truncated…ccccc");
@@ -254,7 +220,11 @@ mod tests {
 
     #[test]
     fn half_a_code_point_is_dropped() {
-        let cut = Middle::codex_bytes(6).view("ééééé");
+        let bytes = Middle {
+            unit: Unit::Bytes,
+            ..Middle::codex_tokens(6)
+        };
+        let cut = bytes.view("ééééé");
         assert_eq!(cut.text, "é…3 chars truncated…é");
     }
 }

@@ -38,7 +38,7 @@ pub mod tools;
 pub mod trim;
 mod window_outputs;
 
-pub use figures::Size;
+pub use figures::{Size, grouped};
 pub use head_lines::HeadLines;
 pub use limits::{Keep, Limits, Spill};
 pub use middle::{Header, Middle, Unit};

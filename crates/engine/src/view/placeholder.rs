@@ -12,7 +12,7 @@ use super::tools::READ;
 ///
 /// ```
 /// # use trimtab_engine::view::placeholder::read_call;
-/// # let stored: trimtab_model::Ref = serde_json::from_str(r#"{"id":"r1"}"#).unwrap();
+/// # let stored = trimtab_testkit::made_ref("r1", None, None);
 /// assert_eq!(read_call(&stored, 60), r#"tool_output_cache({"ref_id":"r1","offset":60})"#);
 /// ```
 pub fn read_call(stored: &Ref, offset: usize) -> String {
@@ -28,7 +28,7 @@ pub fn read_call(stored: &Ref, offset: usize) -> String {
 ///
 /// ```
 /// # use trimtab_engine::view::placeholder::placeholder;
-/// let stored = serde_json::from_str(r#"{"id":"r1","byte_size":2048,"line_count":1200}"#).unwrap();
+/// # let stored = trimtab_testkit::made_ref("r1", Some(2_048), Some(1_200));
 /// assert_eq!(
 ///     placeholder(&stored),
 ///     r#"[trimtab: output left out (1,200 lines, 2.0 KB); all of it: tool_output_cache({"ref_id":"r1"})]"#

@@ -157,7 +157,7 @@ pub(super) fn replaced(output: &Output, text: String) -> Output {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab_model::{Call, Ref};
+    use trimtab_model::Call;
 
     fn round(ids: &[&str], bytes: usize) -> Vec<Message> {
         let calls = ids.iter().fold(Message::assistant(""), |message, id| {
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn an_output_that_was_shortened_goes_if_it_is_stored() {
         let mut log = [round(&["a"], 4_000), round(&["b"], 400)].concat();
-        let stored: Ref = serde_json::from_str(r#"{"id":"r1"}"#).unwrap();
+        let stored = trimtab_testkit::made_ref("r1", None, None);
         for stored in [None, Some(stored)] {
             let goes = usize::from(stored.is_some());
             if let Some(Part::Output(output)) = log[1].parts.first_mut() {

@@ -30,8 +30,6 @@ const FACTOR_LIMIT: f64 = 5.0;
 const OUTLIER: f64 = 4.0;
 /// So many outliers in a row are no outliers: the model has changed.
 const OUTLIERS_IN_A_ROW: u32 = 4;
-/// The upper bound lies this many standard deviations above the estimate.
-const BOUND: f64 = 2.0;
 
 /// What became of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,15 +89,6 @@ impl Calibration {
     /// The estimated tokens for this model, rounded up.
     pub fn tokens(&self, measure: &Measure) -> u64 {
         whole(self.estimate(&measure.by_class()))
-    }
-
-    /// Tokens that the true count will rarely exceed: twice the standard deviation of
-    /// everything still unknown above the estimate.
-    pub fn upper_bound(&self, measure: &Measure) -> u64 {
-        let classes = measure.by_class();
-        let estimate = self.estimate(&classes);
-        let unknown = dot(&classes, &self.spread(&classes)) + self.noise * estimate * estimate;
-        whole(estimate + BOUND * unknown.max(0.0).sqrt())
     }
 
     /// How many observations it has learned from.

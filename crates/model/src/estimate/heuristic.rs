@@ -142,22 +142,9 @@ impl Heuristic {
         skips_hidden: true,
     };
 
-    /// `checkpoint`, where it cuts outputs: four characters to a token, rounded up.
-    pub const CHECKPOINT_CUT: Self = Self {
-        unit: Unit::Chars,
-        numerator: 1,
-        denominator: 4,
-        rounding: Rounding::Up,
-        per_message: 0,
-        per_media: PerMedia::Tokens(0),
-        per_tool: 0,
-        counted: &[(Counted::Text, Unit::Chars)],
-        skips_hidden: false,
-    };
-
-    /// `checkpoint`, where it chooses user messages: three and a half characters to a token,
+    /// `checkpoint`: three and a half characters to a token,
     /// twenty more per message, rounded down.
-    pub const CHECKPOINT_USER: Self = Self {
+    pub const CHECKPOINT: Self = Self {
         unit: Unit::Chars,
         numerator: 2,
         denominator: 7,
@@ -180,14 +167,6 @@ impl Heuristic {
             return 0;
         }
         self.sizes(&Sizes::of(message))
-    }
-
-    /// The tokens of several messages: the sum, each rounded by itself.
-    pub fn messages<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) -> u64 {
-        messages
-            .into_iter()
-            .map(|message| self.message(message))
-            .sum()
     }
 
     /// The tokens of one message whose sizes are known, in constant time.

@@ -89,7 +89,7 @@ pub(super) fn classes(text: &str) -> [u32; TEXT_CLASSES] {
 }
 
 /// The coefficients in tokens.
-#[cfg(all(test, feature = "exact"))]
+#[cfg(test)]
 pub(super) fn coefficients() -> Vec<f64> {
     let all = COEFFICIENTS
         .iter()

@@ -5,8 +5,7 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
-use super::TokenCounter;
-use super::linear::{self, CLASSES, Class, PARTS, TEXT_CLASSES};
+use super::linear::{self, CLASSES, Class, PARTS};
 use super::size::{Item, Length, Sizes, walk};
 use crate::{Message, Part, work};
 
@@ -42,41 +41,25 @@ pub struct Measure {
     sizes: Sizes,
     /// Estimated tokens by class, in sixteenths.
     classes: [u32; CLASSES],
-    /// Counted tokens of the texts that were counted exactly.
-    counted: u32,
-    /// How many messages or texts in the sum were only estimated.
-    estimated: u32,
 }
 
 impl Measure {
     /// Measures a message.
     pub fn of(message: &Message) -> Self {
-        Self::new(message, None)
-    }
-
-    /// Measures a message and counts its texts exactly.
-    ///
-    /// The estimates by class then add up to the exact count, which also serves a model of
-    /// another vocabulary: the split is calibrated, and starts from better figures.
-    pub fn counted(message: &Message, counter: &dyn TokenCounter) -> Self {
-        Self::new(message, Some(counter))
+        let mut measure = Self {
+            sizes: Sizes::of(message),
+            ..Self::default()
+        };
+        measure.add_class(Class::Framing, PER_MESSAGE);
+        walk(&message.parts, &mut |item| measure.add_item(&item));
+        measure
     }
 
     /// Measures a text that is not a message, such as the JSON of the tool definitions.
     pub fn of_text(text: &str) -> Self {
-        Self::new_text(text, None)
-    }
-
-    /// Measures a text that is not a message, and counts it exactly.
-    pub fn counted_text(text: &str, counter: &dyn TokenCounter) -> Self {
-        Self::new_text(text, Some(counter))
-    }
-
-    fn new_text(text: &str, counter: Option<&dyn TokenCounter>) -> Self {
         let mut measure = Self::default();
         measure.sizes.text = Length::of(text);
-        measure.add_text(text, counter);
-        measure.estimated = u32::from(counter.is_none());
+        measure.add_text(text);
         measure
     }
 
@@ -91,33 +74,21 @@ impl Measure {
     /// ```
     pub fn of_parts(parts: &[Part]) -> Self {
         let mut measure = Self::default();
-        walk(parts, &mut |item| measure.add_item(&item, None));
-        measure.estimated = 1;
+        walk(parts, &mut |item| measure.add_item(&item));
         measure
     }
 
-    fn new(message: &Message, counter: Option<&dyn TokenCounter>) -> Self {
-        let mut measure = Self {
-            sizes: Sizes::of(message),
-            ..Self::default()
-        };
-        measure.add_class(Class::Framing, PER_MESSAGE);
-        walk(&message.parts, &mut |item| measure.add_item(&item, counter));
-        measure.estimated = u32::from(counter.is_none());
-        measure
-    }
-
-    fn add_item(&mut self, item: &Item<'_>, counter: Option<&dyn TokenCounter>) {
+    fn add_item(&mut self, item: &Item<'_>) {
         match item {
-            Item::Text(text) | Item::Reasoning(text) => self.add_text(text, counter),
+            Item::Text(text) | Item::Reasoning(text) => self.add_text(text),
             Item::Call(call) => {
                 self.add_class(Class::Framing, PER_CALL);
-                self.add_text(&call.name, counter);
-                self.add_text(&call.arguments, counter);
+                self.add_text(&call.name);
+                self.add_text(&call.arguments);
             }
             Item::Output(_) => self.add_class(Class::Framing, PER_OUTPUT),
             Item::Media(_) => self.add_class(Class::Media, PER_MEDIA),
-            Item::Opaque(opaque) => self.add_text(opaque.raw.as_str(), counter),
+            Item::Opaque(opaque) => self.add_text(opaque.raw.as_str()),
         }
     }
 
@@ -127,15 +98,9 @@ impl Measure {
         }
     }
 
-    fn add_text(&mut self, text: &str, counter: Option<&dyn TokenCounter>) {
+    fn add_text(&mut self, text: &str) {
         work::step_text(text);
-        let mut classes = linear::classes(text);
-        if let Some(counter) = counter {
-            let tokens = u32::try_from(counter.count(text)).unwrap_or(u32::MAX);
-            scale(&mut classes, tokens);
-            self.counted = self.counted.saturating_add(tokens);
-        }
-        for (sum, parts) in self.classes.iter_mut().zip(classes) {
+        for (sum, parts) in self.classes.iter_mut().zip(linear::classes(text)) {
             *sum = sum.saturating_add(parts);
         }
     }
@@ -147,14 +112,8 @@ impl Measure {
 
     /// The estimated tokens, rounded up, for a model that nothing is known of.
     pub fn tokens(&self) -> u64 {
-        self.parts(0..CLASSES).div_ceil(u64::from(PARTS))
-    }
-
-    /// The tokens if all texts in it were counted exactly: that count, and an estimate of
-    /// framing and media.
-    pub fn exact_tokens(&self) -> Option<u64> {
-        let around = self.parts(TEXT_CLASSES..CLASSES).div_ceil(u64::from(PARTS));
-        (self.estimated == 0).then(|| u64::from(self.counted) + around)
+        let parts: u64 = self.classes.iter().map(|&parts| u64::from(parts)).sum();
+        parts.div_ceil(u64::from(PARTS))
     }
 
     /// The estimated tokens of one class.
@@ -168,23 +127,6 @@ impl Measure {
         self.classes
             .map(|parts| f64::from(parts) / f64::from(PARTS))
     }
-
-    fn parts(&self, classes: std::ops::Range<usize>) -> u64 {
-        let parts = self.classes.get(classes).unwrap_or_default();
-        parts.iter().map(|&parts| u64::from(parts)).sum()
-    }
-}
-
-/// Makes the classes of a text add up to its exact count.
-fn scale(classes: &mut [u32; TEXT_CLASSES], tokens: u32) {
-    let estimated: u64 = classes.iter().map(|&parts| u64::from(parts)).sum();
-    let exact = u64::from(tokens) * u64::from(PARTS);
-    for parts in classes {
-        let scaled = (u64::from(*parts) * exact)
-            .checked_div(estimated)
-            .unwrap_or(0);
-        *parts = u32::try_from(scaled).unwrap_or(u32::MAX);
-    }
 }
 
 impl AddAssign for Measure {
@@ -193,8 +135,6 @@ impl AddAssign for Measure {
         for (sum, parts) in self.classes.iter_mut().zip(other.classes) {
             *sum = sum.saturating_add(parts);
         }
-        self.counted = self.counted.saturating_add(other.counted);
-        self.estimated = self.estimated.saturating_add(other.estimated);
     }
 }
 
@@ -204,8 +144,6 @@ impl SubAssign for Measure {
         for (sum, parts) in self.classes.iter_mut().zip(other.classes) {
             *sum = sum.saturating_sub(parts);
         }
-        self.counted = self.counted.saturating_sub(other.counted);
-        self.estimated = self.estimated.saturating_sub(other.estimated);
     }
 }
 

@@ -103,7 +103,7 @@ impl AuditLog {
 
     /// Writes down an order that did not come as a request, such as `reload`.
     pub(crate) fn order(&self, action: &str, reason: &str) {
-        let time_ms = crate::record::now_ms();
+        let time_ms = trimtab_store::now_millis();
         self.write(|| json!({"time_ms": time_ms, "action": action, "reason": reason}));
     }
 

@@ -16,7 +16,7 @@ use trimtab_engine::view::tools;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
 use trimtab_wire::scan::Scan;
-use trimtab_wire::splice::{Change, Place, splice};
+use trimtab_wire::splice::{Change, splice};
 use trimtab_wire::validate::{Fault, validate};
 
 use super::{Branch, Trouble};
@@ -158,7 +158,6 @@ impl Branch {
             .collect();
         if offered {
             whole.push(Change::AddTools {
-                place: Place::Last,
                 tools: ours::of(scan.dialect()).definitions.clone(),
             });
         }

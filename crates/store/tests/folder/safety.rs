@@ -193,7 +193,8 @@ fn what_a_killed_process_left_is_swept_up() {
     }
     let report = store.collect(&trimtab_store::Collect::default()).unwrap();
     assert_eq!(report.stray_files, 0, "they may belong to a put on its way");
-    let old = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
+    let now = std::time::UNIX_EPOCH + trimtab_store::since_epoch();
+    let old = now - std::time::Duration::from_hours(2);
     for path in files(&blobs) {
         fs::File::options()
             .write(true)

@@ -1,7 +1,7 @@
 //! How tokens are counted.
 
-use trimtab_model::estimate::{Measure, Vocabulary};
-use trimtab_model::{Message, Usage};
+use trimtab_model::Usage;
+use trimtab_model::estimate::Measure;
 use trimtab_wire::scan::Scan;
 
 use super::cache::Cached;
@@ -15,26 +15,24 @@ pub enum Count {
     Bytes,
     /// The estimate of `trimtab_model::estimate`.
     Estimate,
-    /// Exactly, with a public vocabulary.
-    Exact(Vocabulary),
 }
 
 impl Count {
     /// The tokens of a prompt: its messages and the definitions of its tools.
     pub(super) fn prompt(self, scan: &Scan<'_>) -> u64 {
         let messages = (0..scan.len()).filter_map(|at| scan.message(at));
-        let mut sum: Measure = messages.map(|message| self.measure(&message)).sum();
-        sum += self.measure_text(scan.json(scan.request().tools));
+        let mut sum: Measure = messages.map(|message| Measure::of(&message)).sum();
+        sum += Measure::of_text(scan.json(scan.request().tools));
         self.tokens(&sum)
     }
 
     /// The tokens of a reply.
     pub(super) fn reply(self, reply: &Reply) -> u64 {
-        let mut sum = self.measure_text(&reply.reasoning);
-        sum += self.measure_text(&reply.text);
+        let mut sum = Measure::of_text(&reply.reasoning);
+        sum += Measure::of_text(&reply.text);
         for call in &reply.calls {
-            sum += self.measure_text(&call.name);
-            sum += self.measure_text(&call.arguments.to_text());
+            sum += Measure::of_text(&call.name);
+            sum += Measure::of_text(&call.arguments.to_text());
         }
         self.tokens(&sum).max(1)
     }
@@ -51,27 +49,6 @@ impl Count {
         })
     }
 
-    fn measure(self, message: &Message) -> Measure {
-        match self.vocabulary() {
-            Some(counter) => Measure::counted(message, counter),
-            None => Measure::of(message),
-        }
-    }
-
-    fn measure_text(self, text: &str) -> Measure {
-        match self.vocabulary() {
-            Some(counter) => Measure::counted_text(text, counter),
-            None => Measure::of_text(text),
-        }
-    }
-
-    fn vocabulary(self) -> Option<&'static trimtab_model::estimate::ExactCounter> {
-        match self {
-            Self::Exact(vocabulary) => vocabulary.counter().ok(),
-            Self::Bytes | Self::Estimate => None,
-        }
-    }
-
     fn tokens(self, measure: &Measure) -> u64 {
         match self {
             Self::Bytes => {
@@ -81,7 +58,6 @@ impl Count {
                 (bytes + u64::from(sizes.tags)).div_ceil(4)
             }
             Self::Estimate => measure.tokens(),
-            Self::Exact(_) => measure.exact_tokens().unwrap_or_else(|| measure.tokens()),
         }
     }
 }

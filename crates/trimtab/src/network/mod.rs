@@ -16,6 +16,8 @@ use std::path::PathBuf;
 pub use connector::{Connector, Versions};
 #[cfg(feature = "connect")]
 pub use outgoing::{NetworkError, Outgoing};
+#[cfg(feature = "connect")]
+pub use route::innermost;
 
 use crate::redact::redact_address;
 

@@ -127,8 +127,8 @@ fn at_proxy(proxy: &Intercept, error: &io::Error) -> io::Error {
     io::Error::other(format!("the egress proxy {host}{port}: {why}"))
 }
 
-/// What lies at the bottom of an error: the words of the system.
-fn innermost(error: &dyn std::error::Error) -> String {
+/// What lies at the bottom of an error: the words of the system or of the TLS library.
+pub fn innermost(error: &dyn std::error::Error) -> String {
     let mut deepest = error;
     while let Some(inner) = deepest.source() {
         deepest = inner;

@@ -18,7 +18,7 @@ pub const USUAL: Prices = Prices {
 };
 
 /// What a call costs that reads and writes so many tokens.
-pub fn with_cache(prices: &Prices, read: u64, written: u64) -> Money {
+pub(crate) fn with_cache(prices: &Prices, read: u64, written: u64) -> Money {
     prices.cost(&Usage {
         cache_read: read,
         cache_creation: written,

@@ -4,8 +4,8 @@
 //! policy, it tells what the policy would have sent at each call of the model, what that would
 //! have cost, and whether the agent's next step could still have been made from it.
 //!
-//! - [`Manager`]: whatever decides what is sent; [`managed`] has the presets, [`plain`] a few
-//!   simple rules to compare with.
+//! - [`Manager`]: whatever decides what is sent; [`managed`] has the presets, [`SendAll`] is
+//!   there to compare with.
 //! - [`needs`]: what each call of the real agent took from an old output.
 //! - [`bill`]: what the windows cost with a prompt cache.
 //! - [`replay`]: all of it together, for one conversation.
@@ -14,7 +14,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use trimtab::model::{Call, Message};
-//! use trimtab::replay::{Settings, plain::Plain, replay};
+//! use trimtab::replay::{Settings, SendAll, replay};
 //!
 //! let log: Vec<_> = [
 //!     Message::user("what is in it?"),
@@ -24,7 +24,7 @@
 //! ]
 //! .map(Arc::new)
 //! .into();
-//! let report = replay(&log, &mut Plain::all(), &Settings::new(40_000), &mut |_| {});
+//! let report = replay(&log, &mut SendAll::default(), &Settings::new(40_000), &mut |_| {});
 //! assert_eq!((report.calls, report.faults), (2, 0));
 //! ```
 
@@ -34,7 +34,7 @@ mod judge;
 pub mod managed;
 pub mod manager;
 pub mod needs;
-pub mod plain;
+mod plain;
 mod report;
 mod run;
 mod served;
@@ -43,5 +43,6 @@ mod sizes;
 mod tests;
 
 pub use manager::{Manager, Sent, ShownRef};
+pub use plain::SendAll;
 pub use report::{Break, Found, Recall, Report};
 pub use run::{Settings, Step, replay, replay_needing};

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use trimtab_engine::policy::{PRESETS, Policy};
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Call, Message};
+use trimtab_model::{Call, Message, Role};
 
 use super::bill::USUAL;
 use super::managed::Managed;
 use super::manager::{Failed, Manager, Sent, ShownRef};
 use super::needs::{NeedKind, identifiers, needs};
-use super::plain::{Plain, Rule};
+use super::plain::SendAll;
 use super::{Settings, replay};
 
 fn call(id: &str, arguments: &str) -> Message {
@@ -96,7 +96,7 @@ impl Manager for Forgetful {
 }
 
 fn recalled(text: &str, position: usize) -> (u64, u64, u64) {
-    let stored = serde_json::from_str(r#"{"id": "abcdefghijklmnop"}"#).unwrap();
+    let stored = trimtab_testkit::made_ref("abcdefghijklmnop", None, None);
     let mut manager = Forgetful {
         refs: vec![ShownRef {
             position,
@@ -141,14 +141,14 @@ fn a_line_that_an_edit_repeats_is_needed_and_costs_a_call_where_it_is_missing() 
     messages.push(call("edit", &edit));
     let log = log(messages);
     let settings = Settings::new(10_000);
-    let all = replay(&log, &mut Plain::all(), &settings, &mut |_| {});
+    let all = replay(&log, &mut SendAll::default(), &settings, &mut |_| {});
     assert_eq!(
         (all.recall.old_lines.needed, all.recall.old_lines.shown),
         (1, 1)
     );
     assert_eq!((all.ready, all.fetches), (1, 0));
     assert_eq!(all.effective(), all.billed);
-    let mut cleared = Plain::new(Rule::Archive(2), Some(10_000));
+    let mut cleared = Archiving::all_but(2);
     let cleared = replay(&log, &mut cleared, &settings, &mut |_| {});
     assert_eq!((cleared.ready, cleared.fetches), (0, 1));
     assert!(cleared.effective() > cleared.billed);
@@ -159,7 +159,7 @@ fn an_output_that_is_cut_when_it_comes_in_is_counted_as_unseen() {
     let mut messages = vec![Message::user("look"), call("0", "{}")];
     messages.push(Message::output("0", "one line of many\n".repeat(2_000)));
     messages.push(Message::assistant("done"));
-    let mut middle = Plain::new(Rule::Middle(500), Some(50_000));
+    let mut middle = Archiving::all_but(0);
     let report = replay(
         &log(messages),
         &mut middle,
@@ -180,7 +180,12 @@ fn sending_all_reads_what_was_sent_and_writes_the_rest() {
         Message::user("z".repeat(80)),
         Message::assistant("done"),
     ]);
-    let report = replay(&log, &mut Plain::all(), &Settings::new(1_000), &mut |_| {});
+    let report = replay(
+        &log,
+        &mut SendAll::default(),
+        &Settings::new(1_000),
+        &mut |_| {},
+    );
     assert_eq!(
         (report.calls, report.extended, report.breaks.len()),
         (2, 2, 0)
@@ -192,6 +197,40 @@ fn sending_all_reads_what_was_sent_and_writes_the_rest() {
     assert_eq!(report.cold, USUAL.input.of(230));
 }
 
+/// Shows all but a few of the newest outputs as a word.
+struct Archiving {
+    log: Vec<Arc<Message>>,
+    newest: usize,
+}
+
+impl Archiving {
+    fn all_but(newest: usize) -> Self {
+        let log = Vec::new();
+        Self { log, newest }
+    }
+}
+
+impl Manager for Archiving {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed> {
+        self.log.push(Arc::clone(message));
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<Sent, Failed> {
+        let mut messages = self.log.clone();
+        let outputs = messages.iter_mut().rev();
+        let outputs = outputs.filter(|message| message.role == Role::Tool);
+        for message in outputs.skip(self.newest) {
+            let id = message.outputs().next().unwrap().call_id.clone();
+            *message = Arc::new(Message::output(id, "[archived]"));
+        }
+        Ok(Sent {
+            messages,
+            ..Sent::default()
+        })
+    }
+}
+
 #[test]
 fn a_break_is_found_where_it_is_and_costs_what_is_written_again() {
     let mut messages = vec![Message::user("q".repeat(40))];
@@ -200,10 +239,10 @@ fn a_break_is_found_where_it_is_and_costs_what_is_written_again() {
         messages.push(Message::output(round.to_string(), "o".repeat(400)));
     }
     messages.push(Message::assistant("done"));
-    let mut plain = Plain::new(Rule::Archive(2), Some(10_000));
+    let mut archiving = Archiving::all_but(2);
     let report = replay(
         &log(messages),
-        &mut plain,
+        &mut archiving,
         &Settings::new(10_000),
         &mut |_| {},
     );
@@ -217,7 +256,12 @@ fn a_break_is_found_where_it_is_and_costs_what_is_written_again() {
 #[test]
 fn windows_over_the_window_are_counted() {
     let log = log([Message::user("x".repeat(4_000)), Message::assistant("done")]);
-    let report = replay(&log, &mut Plain::all(), &Settings::new(999), &mut |_| {});
+    let report = replay(
+        &log,
+        &mut SendAll::default(),
+        &Settings::new(999),
+        &mut |_| {},
+    );
     assert_eq!((report.over, report.largest >= 1_000), (1, true));
 }
 

@@ -269,7 +269,10 @@ fn a_match_deep_in_a_long_line_says_where_it_is() {
 #[test]
 fn a_search_that_runs_out_of_time_says_so() {
     let (store, id) = with("line\n".repeat(100_000).as_bytes());
-    let retrieval = Retrieval::new(&store, session("s")).grep_time(Duration::ZERO);
+    let retrieval = Retrieval {
+        grep_time: Duration::ZERO,
+        ..Retrieval::new(&store, session("s"))
+    };
     let answer = retrieval.call(GREP, &json!({"pattern": "absent"}).to_string());
     assert_eq!(
         answer.text,

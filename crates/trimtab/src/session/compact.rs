@@ -109,7 +109,7 @@ impl Session {
         let text = requests.result(&texts(answers));
         let answer = text.as_deref().map(|text| (text, ending(answers)));
         let failed = answers.iter().find_map(|answer| match answer {
-            Answered::Failed(why) => Some(format!("the summariser failed: {why}")),
+            Answered::Failed(why) => Some(format!("failed to generate summary: {why}")),
             Answered::Text { .. } => None,
         });
         let finished = draft.finish(answer);
@@ -123,7 +123,11 @@ impl Session {
             ..event
         };
         let judged = self.judged_by();
-        let done = if draft.is_forced() || self.is_worth_it(&finished.plan)? {
+        let asked_in_vain = !event.by_model && !answers.is_empty() && !draft.is_forced();
+        let done = if asked_in_vain && !self.setup.policy.compaction.fallback {
+            self.tell_of_nothing(event)?;
+            false
+        } else if draft.is_forced() || self.is_worth_it(&finished.plan)? {
             self.carry_out(finished.plan, event)?
         } else {
             let why = || "it would save next to nothing".to_owned();

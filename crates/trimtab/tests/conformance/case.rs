@@ -1,6 +1,6 @@
 //! Reading the cases.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -14,75 +14,86 @@ pub(crate) struct Case {
     pub(crate) inverted: bool,
 }
 
-/// Every case of every JSON file in `folder`.
-pub(crate) fn read_folder(folder: &Path) -> Vec<Case> {
-    let entries = std::fs::read_dir(folder)
-        .unwrap_or_else(|error| panic!("cannot read {}: {error}", folder.display()));
-    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+impl Case {
+    /// How a report calls it.
+    pub(crate) fn title(&self) -> String {
+        format!("{} / {} ({})", self.file, self.name, self.op)
+    }
+}
+
+/// Every case of every JSON file in `folder`, or why it cannot be read.
+pub(crate) fn read_folder(folder: &Path) -> Vec<Result<Case, String>> {
+    let files = match json_files(folder) {
+        Ok(files) => files,
+        Err(error) => return vec![Err(format!("cannot read {}: {error}", folder.display()))],
+    };
+    files.iter().flat_map(|path| read_file(path)).collect()
+}
+
+fn json_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        files.push(entry?.path());
+    }
+    files.retain(|path| path.extension().is_some_and(|end| end == "json"));
     files.sort();
-    let is_json = |path: &&std::path::PathBuf| path.extension().is_some_and(|end| end == "json");
-    files
-        .iter()
-        .filter(is_json)
-        .flat_map(|path| read_file(path))
-        .collect()
+    Ok(files)
 }
 
-fn read_file(path: &Path) -> Vec<Case> {
-    let text = std::fs::read_to_string(path).unwrap();
-    let cases: Value =
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let cases = cases
-        .get("cases")
-        .unwrap_or(&cases)
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let file = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    cases
-        .into_iter()
-        .map(|case| read_case(&file, &case))
-        .collect()
+fn read_file(path: &Path) -> Vec<Result<Case, String>> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let json = text.and_then(|text| {
+        let json: Result<Value, _> = serde_json::from_str(&text);
+        json.map_err(|error| error.to_string())
+    });
+    let json = match json {
+        Ok(json) => json,
+        Err(why) => return vec![Err(format!("{}: {why}", path.display()))],
+    };
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let cases = json.get("cases").unwrap_or(&json).as_array();
+    let cases = cases.into_iter().flatten();
+    cases.map(|case| read_case(&file, case)).collect()
 }
 
-fn read_case(file: &str, case: &Value) -> Case {
+fn read_case(file: &str, case: &Value) -> Result<Case, String> {
     let text = |key: &str| case[key].as_str().unwrap_or_default().to_owned();
-    Case {
+    let part = |key: &str| {
+        let read = expanded(&case[key]);
+        read.ok_or_else(|| format!("{file} / {}: cannot read `{key}`", text("name")))
+    };
+    Ok(Case {
         file: file.to_owned(),
         name: text("name"),
         op: text("op"),
-        input: expanded(&case["input"]),
-        expected: expanded(&case["expected"]),
+        input: part("input")?,
+        expected: part("expected")?,
         inverted: case["inverted"] == true,
-    }
+    })
 }
 
 /// The value with `$repeat` and `$concat` written out.
-fn expanded(value: &Value) -> Value {
-    match value {
+fn expanded(value: &Value) -> Option<Value> {
+    Some(match value {
         Value::Object(map) => match (map.get("$repeat"), map.get("$concat")) {
             (Some(text), _) => {
-                let times = usize::try_from(map["times"].as_u64().unwrap()).unwrap();
-                Value::from(expanded(text).as_str().unwrap().repeat(times))
+                let times = usize::try_from(map.get("times")?.as_u64()?).ok()?;
+                Value::from(expanded(text)?.as_str()?.repeat(times))
             }
             (_, Some(pieces)) => {
-                let pieces = pieces.as_array().unwrap().iter().map(expanded);
-                Value::from(
-                    pieces
-                        .map(|p| p.as_str().unwrap().to_owned())
-                        .collect::<String>(),
-                )
+                let mut text = String::new();
+                for piece in pieces.as_array()? {
+                    text.push_str(expanded(piece)?.as_str()?);
+                }
+                Value::from(text)
             }
-            _ => map
-                .iter()
-                .map(|(key, value)| (key.clone(), expanded(value)))
-                .collect(),
+            _ => {
+                let fields = map.iter();
+                let fields = fields.map(|(key, value)| Some((key.clone(), expanded(value)?)));
+                Value::Object(fields.collect::<Option<_>>()?)
+            }
         },
-        Value::Array(list) => list.iter().map(expanded).collect(),
+        Value::Array(list) => Value::Array(list.iter().map(expanded).collect::<Option<_>>()?),
         other => other.clone(),
-    }
+    })
 }

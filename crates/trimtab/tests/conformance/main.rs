@@ -1,22 +1,26 @@
 //! Conformance to the five designs.
 //!
 //! Every case in the JSON files of the folder named by `TRIMTAB_VECTORS`, or of the project's
-//! own folder, is given to the engine with the settings of its preset, and the result is held
-//! against what the case expects. An inverted case is one that the real system gets wrong:
+//! own folder, is run under `Policy::preset` with the settings of the case. What is compared is
+//! the window that a session would send, or what the function gives that the session calls: the
+//! table in `ops` says which, and why. An inverted case is one that the real system gets wrong:
 //! ours must differ there, and be valid.
+//!
+//! A case that fails is reported and the next one is run, also if it panics.
 
 #![expect(
     clippy::print_stdout,
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test runner prints its verdict, and a broken case may end it"
+    reason = "a test runner prints its verdict, and a broken case may panic: it is caught"
 )]
 
 mod case;
 mod expect;
+mod front;
 mod ops;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -26,12 +30,18 @@ fn main() -> ExitCode {
     let folder = std::env::var_os("TRIMTAB_VECTORS").map_or_else(own_cases, in_workspace);
     let mut passed = 0;
     let mut failed = 0;
-    for case in case::read_folder(&folder) {
-        match judge(&case) {
+    // What a panic says is part of the report.
+    std::panic::set_hook(Box::new(|_| {}));
+    for read in case::read_folder(&folder) {
+        let verdict = match read {
+            Ok(case) => judged(&case).map_err(|why| format!("{}: {why}", case.title())),
+            Err(why) => Err(why),
+        };
+        match verdict {
             Ok(()) => passed += 1,
             Err(why) => {
                 failed += 1;
-                println!("FAILED {} / {} ({}): {why}", case.file, case.name, case.op);
+                println!("FAILED {why}");
             }
         }
     }
@@ -54,10 +64,18 @@ fn in_workspace(folder: std::ffi::OsString) -> PathBuf {
         .join(folder)
 }
 
+/// The verdict on a case; a panic is one as well.
+fn judged(case: &Case) -> Result<(), String> {
+    let verdict = catch_unwind(AssertUnwindSafe(|| judge(case)));
+    verdict.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied());
+        Err(format!("panicked: {}", text.unwrap_or("no message")))
+    })
+}
+
 fn judge(case: &Case) -> Result<(), String> {
-    let Some(result) = ops::run(case) else {
-        return Err("this op is not known".to_owned());
-    };
+    let result = ops::run(case)?;
     let difference = expect::difference(&case.expected, &result);
     match (case.inverted, difference) {
         (false, None) => Ok(()),

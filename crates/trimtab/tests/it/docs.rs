@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use trimtab::config::{ALIASES, Config, InProject, Inputs, KEYS, Key, Kind, inline};
-use trimtab::engine::policy::{Designs, PRESETS, Preset};
+use trimtab::engine::policy::{PRESETS, Preset};
+
+use crate::designs::Designs;
 
 /// What stands around the part of a document that is made.
 const FROM: &str = "<!-- made from the code: do not edit -->\n";

@@ -17,7 +17,10 @@ fn shape() -> impl Strategy<Value = Shape> {
             max_bytes: 60,
             max_line_chars: 20
         })),
-        Just(Shape::Middle(Middle::tokens(20))),
+        Just(Shape::Middle(Middle {
+            max: Some(20),
+            ..Middle::default()
+        })),
         Just(Shape::Limits(Limits {
             max_lines: 4,
             spill_chars: 900,

@@ -9,7 +9,9 @@
     reason = "a test fails by panicking, and says what it skips"
 )]
 
+mod all_settings;
 mod bounded_work;
+mod designs;
 mod docs;
 mod growth;
 mod lossless;

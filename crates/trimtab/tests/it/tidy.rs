@@ -23,6 +23,38 @@ const CRATES: [(&str, &[&str]); 9] = [
     ("testkit", &["model", "wire"]),
 ];
 
+/// What the tests of a crate may use beyond that, and beside the testkit.
+const IN_TESTS: [(&str, &str); 1] = [("wire", "engine")];
+
+/// What the crates that touch nothing may use of others: none of these opens a file or a socket.
+const PURE: [(&str, &[&str]); 3] = [
+    ("model", &["serde", "serde_json"]),
+    (
+        "engine",
+        &[
+            "aho-corasick",
+            "foldhash",
+            "globset",
+            "memchr",
+            "serde",
+            "serde_json",
+            "toml",
+        ],
+    ),
+    (
+        "wire",
+        &[
+            "memchr",
+            "regex",
+            "serde",
+            "serde_json",
+            "simdutf8",
+            "thiserror",
+            "toml",
+        ],
+    ),
+];
+
 /// Largest file that may be committed, in bytes: larger ones are data that somebody forgot.
 const LARGEST_FILE: u64 = 256 * 1024;
 
@@ -42,12 +74,20 @@ fn arrows_point_downward_only() {
         let Some(allowed) = allowed.get(name.as_str()) else {
             panic!("crate {name} is not in the list of tests/it/tidy.rs");
         };
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
-        let manifest: toml::Table = manifest.parse().unwrap();
-        let dependencies = manifest["dependencies"].as_table().unwrap();
-        let ours = dependencies.keys().filter(|key| key.starts_with("trimtab"));
-        for used in ours.map(|key| key.strip_prefix("trimtab-").unwrap_or(key)) {
-            assert!(allowed.contains(&used), "{name} must not depend on {used}");
+        for (table, key) in dependencies(&manifest_of(&name)) {
+            let Some(used) = key
+                .strip_prefix("trimtab")
+                .map(|key| key.trim_start_matches('-'))
+            else {
+                continue;
+            };
+            let used = if used.is_empty() { "trimtab" } else { used };
+            let in_tests = table == "dev-dependencies"
+                && (used == "testkit" || IN_TESTS.contains(&(name.as_str(), used)));
+            assert!(
+                in_tests || allowed.contains(&used),
+                "{name} must not have {used} in its {table}"
+            );
         }
     }
 }
@@ -66,24 +106,49 @@ fn verifier_and_normaliser_share_no_code() {
 }
 
 #[test]
-fn shipped_crates_do_not_link_the_testkit() {
-    for (name, _) in CRATES.iter().filter(|(name, _)| *name != "testkit") {
-        let manifest = root().join("crates").join(name).join("Cargo.toml");
-        let manifest: toml::Table = fs::read_to_string(manifest).unwrap().parse().unwrap();
-        assert!(!links_testkit(&manifest), "{name} links the testkit");
+fn pure_crates_use_nothing_that_touches_the_world() {
+    for (name, allowed) in PURE {
+        for (table, key) in dependencies(&manifest_of(name)) {
+            let pure = key.starts_with("trimtab") || allowed.contains(&key.as_str());
+            let in_tests = table == "dev-dependencies";
+            assert!(
+                pure || in_tests,
+                "{name} must not have {key} in its {table}"
+            );
+        }
     }
 }
 
-/// Whether a manifest has the testkit in its dependencies, those of tests left aside.
-fn links_testkit(table: &toml::Table) -> bool {
-    table.iter().any(|(key, value)| match value.as_table() {
-        Some(names) if key == "dependencies" || key == "build-dependencies" => {
-            names.contains_key("trimtab-testkit")
+fn manifest_of(name: &str) -> toml::Table {
+    let manifest = root().join("crates").join(name).join("Cargo.toml");
+    fs::read_to_string(manifest).unwrap().parse().unwrap()
+}
+
+/// Every dependency in a manifest, with the name of the table that it is in, those of single
+/// systems included.
+fn dependencies(table: &toml::Table) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (key, value) in table {
+        let Some(inner) = value.as_table() else {
+            continue;
+        };
+        if key.ends_with("dependencies") {
+            found.extend(inner.keys().map(|name| (key.clone(), name.clone())));
+        } else {
+            found.extend(dependencies(inner));
         }
-        Some(_) if key == "dev-dependencies" => false,
-        Some(inner) => links_testkit(inner),
-        None => false,
-    })
+    }
+    found
+}
+
+#[test]
+fn shipped_crates_do_not_link_the_testkit() {
+    for (name, _) in CRATES.iter().filter(|(name, _)| *name != "testkit") {
+        let mut links = dependencies(&manifest_of(name)).into_iter();
+        let linked =
+            links.any(|(table, key)| table != "dev-dependencies" && key == "trimtab-testkit");
+        assert!(!linked, "{name} links the testkit");
+    }
 }
 
 #[test]

@@ -188,14 +188,6 @@ impl Catalogue {
         }
     }
 
-    /// As [`Catalogue::find`], but the model as this provider serves it where that is known.
-    pub fn find_at(&self, provider: &str, name: &str) -> Result<Found, UnknownModel> {
-        match self.find(&format!("{provider}/{name}")) {
-            Ok(found) if found.model.provider == provider => Ok(found),
-            _ => self.find(name),
-        }
-    }
-
     /// Sets limits by hand, for requests that use this name.
     pub fn set(&mut self, name: &str, limits: Limits) {
         self.limits.set(name, limits);

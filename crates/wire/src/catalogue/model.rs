@@ -37,6 +37,18 @@ pub struct Model {
 }
 
 impl Model {
+    /// The most tokens that a call may have, its answer included: the smaller of what is known
+    /// of the window and of the prompt.
+    ///
+    /// ```
+    /// # use trimtab_wire::catalogue::Catalogue;
+    /// let model = Catalogue::embedded().find("gpt-5").unwrap().model;
+    /// assert_eq!((model.window, model.call_limit()), (400_000, 272_000));
+    /// ```
+    pub fn call_limit(&self) -> u64 {
+        self.window.min(self.max_input)
+    }
+
     /// The prices of a call with a prompt of this size.
     pub fn prices_at(&self, prompt: u64) -> Option<&Prices> {
         self.tiers
@@ -47,14 +59,6 @@ impl Model {
             .or(self.prices.as_ref())
     }
 
-    /// The longest prompt before the next rise of the prices, if there is one ahead.
-    pub fn next_cliff(&self, prompt: u64) -> Option<u64> {
-        self.tiers
-            .iter()
-            .map(|tier| tier.above)
-            .find(|above| prompt <= *above)
-    }
-
     /// What a call with this usage costs, at the tier that its prompt falls into.
     ///
     /// ```
@@ -62,7 +66,6 @@ impl Model {
     /// # use trimtab_model::Usage;
     /// let model = Catalogue::embedded().find("gpt-5.4").unwrap().model;
     /// let cost = |input| model.cost(&Usage { input, ..Usage::default() }).unwrap();
-    /// assert_eq!(model.next_cliff(1_000), Some(272_000));
     /// assert!(cost(273_000).pico() > cost(272_000).pico() * 2);
     /// ```
     pub fn cost(&self, usage: &Usage) -> Option<Money> {

@@ -38,7 +38,7 @@ impl Price {
 
     /// A price in dollars per token, as registries write it; `None` unless it is a number from 0
     /// to a dime a token.
-    pub fn from_dollars_per_token(dollars: f64) -> Option<Self> {
+    pub(crate) fn from_dollars_per_token(dollars: f64) -> Option<Self> {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

@@ -100,24 +100,6 @@ impl Rules {
         Ok(rules)
     }
 
-    /// These rules with others before them: an extra rule that fits wins.
-    ///
-    /// ```
-    /// # use trimtab_wire::overflow::{Kind, Response, Rules};
-    /// let rules = Rules::embedded()
-    ///     .with_extra("[[rule]]\nname = 'house'\nkind = 'prompt'\nany = ['^too much$']")
-    ///     .unwrap();
-    /// let response = Response::new(400, b"{\"error\": \"Too much\"}");
-    /// assert_eq!(rules.classify(&response).kind, Kind::Prompt);
-    /// assert_eq!(Rules::embedded().classify(&response).kind, Kind::Other);
-    /// ```
-    pub fn with_extra(&self, toml: &str) -> Result<Self, RulesError> {
-        let mut rules = Self::parse(toml)?;
-        rules.ordered.extend_from_slice(&self.ordered);
-        rules.figures.extend_from_slice(&self.figures);
-        Ok(rules)
-    }
-
     /// These rules without the patterns of `any` that `drop` names by rule and index; a rule that
     /// loses all of them is gone.
     #[must_use]

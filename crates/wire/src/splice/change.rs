@@ -60,10 +60,8 @@ pub enum Change {
         /// The id.
         id: String,
     },
-    /// Tools are defined, in the dialect's own form: see [`super::tool_definition`].
+    /// Tools are defined behind those that are there, in the dialect's own form.
     AddTools {
-        /// Before or behind those that are there.
-        place: Place,
         /// The definitions.
         tools: Vec<RawJson>,
     },
@@ -81,56 +79,15 @@ pub enum Change {
     /// The model answers without thinking, in Messages: what asks the provider to clear
     /// thoughts goes as well, because it is refused then. Other dialects stay as they are.
     StopThinking,
-    /// A part gets a cache marker. If there are more than four then, the oldest go.
-    Mark {
-        /// Position of the message.
-        message: usize,
-        /// Index of the part in it.
-        part: usize,
-        /// The marker.
-        marker: Marker,
-    },
-    /// A part loses its cache markers.
-    Unmark {
-        /// Position of the message.
-        message: usize,
-        /// Index of the part in it.
-        part: usize,
-    },
-    /// Text is added to what the system says, behind an empty line.
-    AppendSystem {
-        /// The text.
-        text: String,
-    },
-}
-
-/// Where tools are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Before all others.
-    First,
-    /// Behind all others.
-    Last,
 }
 
 /// A cache marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marker {
+pub(super) struct Marker {
     /// Which one it is.
-    pub name: MarkerName,
+    pub(super) name: MarkerName,
     /// Its value.
-    pub value: RawJson,
-}
-
-impl Marker {
-    /// The marker of Messages with its usual lifetime.
-    pub fn ephemeral() -> Self {
-        let value = serde_json::json!({"type": "ephemeral"});
-        Self {
-            name: MarkerName::CacheControl,
-            value: RawJson::of(&value),
-        }
-    }
+    pub(super) value: RawJson,
 }
 
 /// A change that cannot be carried out on this body. Nothing was changed; the caller sends

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trimtab_model::{Dialect, Message, Output, RawJson, Role};
 
-use super::change::{Change, Marker, Place, Refused};
-use super::containers::value_of;
+use super::change::{Change, Refused};
 use super::write::sendable;
 use crate::scan::{PartKind, PartSpan, Scan};
 
@@ -21,12 +20,11 @@ pub(super) struct Draft<'c> {
     pub(super) removed_parts: BTreeSet<At>,
     pub(super) inserted: BTreeMap<usize, Vec<Message>>,
     pub(super) renamed: BTreeMap<At, &'c str>,
-    pub(super) marked: BTreeMap<At, &'c Marker>,
-    pub(super) unmarked: BTreeSet<At>,
-    pub(super) tools: Vec<(Place, &'c [RawJson])>,
+    pub(super) tools: Vec<&'c [RawJson]>,
     pub(super) removed_tools: Vec<&'c str>,
     pub(super) limit: Option<u64>,
     pub(super) stops_thinking: bool,
+    /// What is added to the system's field, in Messages.
     pub(super) system: Vec<String>,
 }
 
@@ -38,9 +36,7 @@ impl<'c> Draft<'c> {
             let taken = draft.take(scan, index, change);
             taken.map_err(|why| Refused { change: index, why })?;
         }
-        draft.check_markers(scan, changes.len())?;
         draft.remove_emptied(scan);
-        draft.give_system_a_message(scan);
         Ok(draft)
     }
 
@@ -64,22 +60,6 @@ impl<'c> Draft<'c> {
                 let found = part_at(scan, (*message, *part))?;
                 require(!found.id.is_empty(), "the part has no id")?;
                 self.renamed.insert((*message, *part), id);
-            }
-            Change::Mark {
-                message,
-                part,
-                marker,
-            } => {
-                let found = part_at(scan, (*message, *part))?;
-                require(
-                    may_be_marked(scan, *message, &found),
-                    "the part takes no marker",
-                )?;
-                self.marked.insert((*message, *part), marker);
-            }
-            Change::Unmark { message, part } => {
-                part_at(scan, (*message, *part))?;
-                self.unmarked.insert((*message, *part));
             }
             Change::RemovePart { message, part } => {
                 part_at(scan, (*message, *part))?;
@@ -111,13 +91,12 @@ impl<'c> Draft<'c> {
                 self.insert(scan, *before, message);
             }
             Change::StripReasoning { before } => self.strip(scan, *before),
-            Change::AddTools { place, tools } => self.tools.push((*place, tools)),
+            Change::AddTools { tools } => self.tools.push(tools),
             Change::RemoveTools { names } => {
                 self.removed_tools.extend(names.iter().map(String::as_str));
             }
             Change::SetLimit { tokens } => self.limit = Some(*tokens),
             Change::StopThinking => self.stops_thinking = true,
-            Change::AppendSystem { text } => self.system.push(text.clone()),
             _ => {}
         }
         Ok(())
@@ -145,19 +124,6 @@ impl<'c> Draft<'c> {
         }
     }
 
-    /// What the system says in a plain text cannot be marked and added to at once.
-    fn check_markers(&self, scan: &Scan<'_>, changes: usize) -> Result<(), Refused> {
-        let plain = |part: &PartSpan| scan.json(part.span).starts_with('"');
-        let speaks = scan.role(0) == Some(Role::System);
-        let is_plain = speaks && scan.parts(0).first().is_some_and(plain);
-        if is_plain && !self.system.is_empty() && self.marked.contains_key(&(0, 0)) {
-            let why = "the system's text is marked and added to at once";
-            let change = changes.saturating_sub(1);
-            return Err(Refused { change, why });
-        }
-        Ok(())
-    }
-
     /// A message whose parts are all left out is left out itself.
     fn remove_emptied(&mut self, scan: &Scan<'_>) {
         let touched = self.removed_parts.iter().map(|(message, _)| *message);
@@ -179,22 +145,6 @@ impl<'c> Draft<'c> {
         self.removed.extend(emptied);
     }
 
-    /// In Chat Completions the system speaks in a message; one is put first where there is
-    /// none to add to.
-    fn give_system_a_message(&mut self, scan: &Scan<'_>) {
-        if scan.dialect() != Dialect::Chat || self.system.is_empty() {
-            return;
-        }
-        let entry = scan.entries().first().map(|entry| entry.span);
-        let content = entry.and_then(|span| value_of(scan.text(), span, "content"));
-        let speaks = scan.role(0) == Some(Role::System) && content.is_some();
-        if !speaks || self.removed.contains(&0) {
-            let text = std::mem::take(&mut self.system).join("\n\n");
-            let first = self.inserted.entry(0).or_default();
-            first.insert(0, Message::system(text));
-        }
-    }
-
     /// True if the part is still there.
     pub(super) fn stays(&self, at: At) -> bool {
         !self.removed.contains(&at.0) && !self.removed_parts.contains(&at)
@@ -212,21 +162,4 @@ fn require(holds: bool, why: &'static str) -> Result<(), &'static str> {
 
 pub(super) fn is_thought(part: &PartSpan) -> bool {
     matches!(part.kind, PartKind::Reasoning { .. })
-}
-
-/// Thoughts and blank texts take no marker; outputs only where they are parts of their own.
-fn may_be_marked(scan: &Scan<'_>, message: usize, part: &PartSpan) -> bool {
-    let in_head = scan.has_head() && message == 0;
-    let is_field = part.span == scan.request().list || in_head;
-    if is_field && scan.dialect() == Dialect::Responses {
-        return false;
-    }
-    match part.kind {
-        PartKind::Text => scan
-            .string(part.content)
-            .is_some_and(|text| !text.trim().is_empty()),
-        PartKind::Output | PartKind::Call => scan.dialect() == Dialect::Messages,
-        PartKind::Media(_) => true,
-        PartKind::Reasoning { .. } | PartKind::Opaque => false,
-    }
 }

@@ -25,7 +25,6 @@ pub(crate) mod containers;
 mod draft;
 pub(crate) mod edits;
 mod list;
-mod markers;
 mod members;
 mod parts;
 mod request;
@@ -35,9 +34,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use change::{Change, Marker, Place, Refused};
+pub use change::{Change, Refused};
 pub use sent::{Sent, changes, changes_behind};
-pub use write::tool_definition;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -108,20 +106,17 @@ fn edits(scan: &Scan<'_>, changes: &[Change]) -> Result<(Settled, Vec<usize>), R
         edits: Edits::default(),
         containers: Containers::new(scan.text(), scan.request().list),
         skipped: Vec::new(),
-        unmarked: BTreeSet::new(),
         markers_by_place: markers_by_place(scan),
         values: HashMap::new(),
         left_in: HashMap::new(),
         left_of: HashMap::new(),
         nameless: BTreeSet::new(),
     };
-    splicer.choose_markers();
     splicer.messages().map_err(|why| Refused {
         change: changes.len().saturating_sub(1),
         why,
     })?;
     splicer.parts();
-    splicer.markers();
     splicer.request();
     Ok(splicer.finish())
 }
@@ -133,8 +128,6 @@ struct Splicer<'s, 'a, 'c> {
     edits: Edits,
     containers: Containers<'a>,
     skipped: Vec<usize>,
-    /// The markers that go.
-    unmarked: BTreeSet<Span>,
     /// The markers of the body in the order in which they stand.
     markers_by_place: Vec<MarkerSpan>,
     /// The fields of objects that were looked up.

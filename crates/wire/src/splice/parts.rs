@@ -48,8 +48,7 @@ impl Splicer<'_, '_, '_> {
 
     /// The marker that a content which is replaced leaves behind.
     fn marker_in(&self, content: Span) -> Option<Marker> {
-        let mut markers = self.markers_in(content).iter().rev();
-        let found = markers.find(|marker| !self.unmarked.contains(&marker.field))?;
+        let found = self.markers_in(content).last()?;
         let value = self.scan.json(found.value);
         Some(Marker {
             name: found.name,

@@ -3,7 +3,6 @@
 use trimtab_model::Dialect;
 
 use super::Splicer;
-use super::change::Place;
 use super::containers::{fields, value_of};
 use super::members::Members;
 use crate::json::{Object, array, quoted};
@@ -22,7 +21,7 @@ impl Splicer<'_, '_, '_> {
             self.stop_thinking();
         }
         if !self.draft.system.is_empty() {
-            self.system(&self.draft.system.join("\n\n"));
+            self.add_to_system(&self.draft.system.join("\n\n"));
         }
     }
 
@@ -32,19 +31,13 @@ impl Splicer<'_, '_, '_> {
         }
         let request = self.scan.request();
         if !self.scan.json(request.tools).starts_with('[') {
-            let definitions = self.draft.tools.iter().flat_map(|(_, tools)| *tools);
+            let definitions = self.draft.tools.iter().copied().flatten();
             let list = array(definitions.map(trimtab_model::RawJson::as_str));
             return self.set_field("tools", request.tools, &list);
         }
-        for (place, tools) in &self.draft.tools {
-            let members = self.containers.at(request.tools);
-            let before = match place {
-                Place::First => 0,
-                Place::Last => members.len(),
-            };
-            for tool in *tools {
-                members.add(before, tool.as_str().to_owned());
-            }
+        let members = self.containers.at(request.tools);
+        for tool in self.draft.tools.iter().copied().flatten() {
+            members.add(members.len(), tool.as_str().to_owned());
         }
     }
 
@@ -127,20 +120,8 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    fn system(&mut self, text: &str) {
-        match self.scan.dialect() {
-            Dialect::Messages => self.append_to_field("system", text),
-            Dialect::Responses => self.append_to_field("instructions", text),
-            // The draft made sure that it speaks in the first message.
-            Dialect::Chat => {
-                if let Some(content) = self.content_of(0) {
-                    self.append(content, text);
-                }
-            }
-        }
-    }
-
-    fn append_to_field(&mut self, name: &str, text: &str) {
+    /// Adds to the system's field, which only Messages has for us.
+    fn add_to_system(&mut self, text: &str) {
         let request = self.scan.request();
         let removed = self.scan.has_head() && self.draft.removed.contains(&0);
         if !self.scan.has_head() || removed {
@@ -149,7 +130,7 @@ impl Splicer<'_, '_, '_> {
             } else {
                 request.system
             };
-            return self.set_field(name, old, &quoted(text));
+            return self.set_field("system", old, &quoted(text));
         }
         self.append(request.system, text);
     }

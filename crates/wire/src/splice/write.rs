@@ -3,7 +3,7 @@
 use trimtab_model::{Dialect, Message, Metadata, Output, Part, RawJson, Role};
 
 use super::change::Marker;
-use crate::json::{Object, pick};
+use crate::json::pick;
 use crate::{chat, marks, messages, responses};
 
 /// `message` as it may be sent: without what only we know of it.
@@ -107,40 +107,4 @@ fn set_marker(output: &mut Output, marker: Marker) {
         let name = marker.name.as_str().to_owned();
         text.extra.push((name, marker.value));
     }
-}
-
-/// The definition of a function for the model to call, in the form that `dialect` wants.
-///
-/// ```
-/// use trimtab_model::{Dialect, RawJson};
-/// use trimtab_wire::splice::tool_definition;
-///
-/// let schema = RawJson::parse(r#"{"type":"object"}"#).unwrap();
-/// let tool = tool_definition(Dialect::Messages, "look", "Looks.", &schema);
-/// assert_eq!(
-///     tool.as_str(),
-///     r#"{"name":"look","description":"Looks.","input_schema":{"type":"object"}}"#,
-/// );
-/// ```
-pub fn tool_definition(
-    dialect: Dialect,
-    name: &str,
-    description: &str,
-    parameters: &RawJson,
-) -> RawJson {
-    let named = |object: Object| object.text("name", name).text("description", description);
-    let parameters = parameters.as_str();
-    match dialect {
-        Dialect::Messages => named(Object::new()).raw("input_schema", parameters),
-        Dialect::Responses => {
-            named(Object::new().text("type", "function")).raw("parameters", parameters)
-        }
-        Dialect::Chat => {
-            let function = named(Object::new()).raw("parameters", parameters).end();
-            Object::new()
-                .text("type", "function")
-                .raw("function", &function)
-        }
-    }
-    .end_raw()
 }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 use trimtab_model::{Dialect, Message, Output, Part, RawJson, Role};
 use trimtab_testkit::cases;
-use trimtab_wire::scan::{PartKind, Scan, Span};
-use trimtab_wire::splice::{Change, Marker, Place, Spliced, splice, tool_definition};
+use trimtab_wire::scan::{PartKind, Scan};
+use trimtab_wire::splice::{Change, Spliced, splice};
 use trimtab_wire::validate::validate;
 
 use crate::common::{body, gist};
@@ -121,23 +121,14 @@ fn check_untouched(scan: &Scan<'_>, case: &Case, text: &str) {
         case.changes.iter().any(|change| match change {
             Change::Show { message, .. }
             | Change::Remove { message }
-            | Change::Rename { message, .. }
-            | Change::Mark { message, .. } => *message == at,
+            | Change::Rename { message, .. } => *message == at,
             Change::StripReasoning { before } => at < *before,
-            Change::AppendSystem { .. } => at == 0,
             _ => false,
         })
     };
-    // A new marker may take the place of an old one.
-    let marks = case
-        .changes
-        .iter()
-        .any(|change| matches!(change, Change::Mark { .. }));
-    let markers = &scan.request().markers;
-    let loses = |span: Span| marks && markers.iter().any(|marker| span.contains(marker.field));
     let mut from = 0;
     for at in (0..scan.len()).filter(|at| !touched(*at)) {
-        for part in scan.parts(at).iter().filter(|part| !loses(part.span)) {
+        for part in scan.parts(at) {
             let json = scan.json(part.span);
             let is_moved = scan.role(at) == Some(Role::System) || scan.dialect() == Dialect::Chat;
             let start = if is_moved { 0 } else { from };
@@ -296,38 +287,24 @@ impl Case {
     fn frame(&mut self, scan: &Scan<'_>, dice: &mut Dice) {
         let dialect = scan.dialect();
         if dice.one_in(3) {
-            let schema = RawJson::parse(r#"{"type": "object"}"#).unwrap();
-            let tools = vec![tool_definition(dialect, "mine", "Mine.", &schema)];
-            let place = [Place::First, Place::Last][dice.roll(2)];
-            self.changes.push(Change::AddTools { place, tools });
+            let tool = match dialect {
+                Dialect::Chat => r#"{"type":"function","function":{"name":"mine"}}"#,
+                Dialect::Responses => r#"{"type":"function","name":"mine","parameters":{}}"#,
+                Dialect::Messages => r#"{"name":"mine","input_schema":{"type":"object"}}"#,
+            };
+            let tools = vec![RawJson::parse(tool).unwrap()];
+            self.changes.push(Change::AddTools { tools });
             self.shrinks = false;
         }
         if dice.one_in(3) {
             self.changes.push(Change::SetLimit { tokens: 77 });
             self.shrinks = false;
         }
-        if dice.one_in(4) {
-            self.mark(scan, dice);
-        }
-        if dice.one_in(4) {
-            let text = "a note".to_owned();
-            self.append_system(scan, &text);
-            self.changes.push(Change::AppendSystem { text });
-            self.shrinks = false;
-        }
-    }
-
-    fn mark(&mut self, scan: &Scan<'_>, dice: &mut Dice) {
-        let message = dice.roll(scan.len());
-        let texts = scan.parts(message).iter();
-        let part = texts.clone().position(|part| part.kind == PartKind::Text);
-        if let Some(part) = part.filter(|_| scan.role(message) != Some(Role::System)) {
-            let marker = Marker::ephemeral();
-            self.changes.push(Change::Mark {
-                message,
-                part,
-                marker,
-            });
+        if dialect == Dialect::Messages && dice.one_in(4) {
+            let note = Message::system("a note").with_kind(trimtab_model::Kind::Summary);
+            self.append_system(scan, "a note");
+            let message = Arc::new(note);
+            self.changes.push(Change::Insert { before: 0, message });
             self.shrinks = false;
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toml::Value;
 use trimtab::config::{Config, Inputs};
 use trimtab::store::{Error, SessionId, Store};
-use trimtab::wire::catalogue::Catalogue;
+use trimtab::wire::catalogue::{Catalogue, Model as CatalogueModel};
 use trimtab_agent::model::{Client, Model};
 use trimtab_agent::tools::{CommandEnvironment, Confirm, Shell, Workspace};
 use trimtab_agent::{ASSUMED_WINDOW, Agent, AgentError, Events, Settings};
@@ -357,7 +357,9 @@ fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Res
     let scripted = name.starts_with(SCRIPTED).then_some(SCRIPTED_WINDOW);
     let known = catalogue.find(name).ok().map(|found| found.model);
     let limits = &mut settings.limits;
-    let window = choice.window.or(known.as_ref().map(|known| known.window));
+    let window = choice
+        .window
+        .or(known.as_ref().map(CatalogueModel::call_limit));
     let window = window.or(scripted);
     limits.window = window.or(Some(ASSUMED_WINDOW));
     let most = limits.max_output.unwrap_or(ANSWER);

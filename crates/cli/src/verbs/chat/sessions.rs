@@ -1,7 +1,6 @@
 //! Chats that were saved: their names, what they remember, which of them is meant.
 
 use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -38,9 +37,7 @@ struct Entry {
 /// A name for a new chat: the time, to be read, and something that no other chat has that began
 /// in the same second.
 pub(super) fn new_id() -> Result<SessionId, Error> {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = trimtab::store::since_epoch();
     let (year, month, day) = date(now.as_secs() / 86_400);
     let second = now.as_secs() % 86_400;
     let (hour, minute) = (second / 3_600, second / 60 % 60);
@@ -228,10 +225,7 @@ fn as_json(chat: &Listed) -> serde_json::Value {
 }
 
 fn as_text(chats: &[Listed]) -> String {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    let now = trimtab::store::now_millis();
     let heading = ["SESSION", "USED", "MESSAGES", "MODEL", "BEGINS WITH"].map(str::to_owned);
     let row = |chat: &Listed| {
         [

@@ -197,7 +197,7 @@ mod tests {
             ("line 1", "(5 of 9 lines)")
         );
         let stored = Output {
-            stored: Some(serde_json::from_str(r#"{"id": "abcdefgh"}"#).unwrap()),
+            stored: Some(trimtab_testkit::made_ref("abcdefgh", None, None)),
             ..Output::new("1", "1\n2\n3\n4\n5\n6\n")
         };
         assert_eq!(

@@ -234,7 +234,7 @@ impl Run<'_> {
             .as_deref()
             .or(conversation.model.as_deref());
         let known = model.and_then(|model| self.catalogue.find(model).ok());
-        let looked_up = known.as_ref().map(|found| found.model.window);
+        let looked_up = known.as_ref().map(|found| found.model.call_limit());
         let window = self.config.window.or(conversation.window).or(looked_up);
         self.config
             .check(window)
@@ -251,7 +251,7 @@ impl Run<'_> {
         let stem = self.args.file.file_stem().and_then(|stem| stem.to_str());
         let id = conversation.id.as_deref().or(stem).unwrap_or("transcript");
         let id: String = id.chars().take(100).collect();
-        let now = crate::verbs::output::now();
+        let now = trimtab::store::now_millis();
         let own = match &self.args.session {
             Some(session) => session.clone(),
             None => format!("compact-{id}-{now}"),

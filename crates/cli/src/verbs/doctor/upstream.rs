@@ -1,6 +1,6 @@
 //! Does an upstream answer, does it take our key, does its clock agree with ours?
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{Method, StatusCode};
 use serde_json::Value;
@@ -43,7 +43,7 @@ pub(super) async fn check(
                 variable.zip(key.as_ref()).map(|(name, _)| name),
                 &answer,
             )];
-            checks.extend(clock(&answer, SystemTime::now()));
+            checks.extend(clock(&answer, UNIX_EPOCH + trimtab::store::since_epoch()));
             checks
         }
         Err(why) => vec![Check::problem(

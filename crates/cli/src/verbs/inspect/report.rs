@@ -1,7 +1,7 @@
 //! What there is to say about one conversation.
 
 use serde::Serialize;
-use trimtab_model::estimate::Measure;
+use trimtab_model::estimate::{Anchor, Measure};
 use trimtab_model::{Kind, Message, Part, Role, Usage, rounds, turns};
 use trimtab_wire::transcript::{Conversation, Form};
 
@@ -113,7 +113,7 @@ impl Report {
         // Rounded once, as `compact` and the proxy do it.
         let tokens = (total + tools).tokens();
         let regions = regions(conversation, &roles, tools.tokens(), tokens);
-        let usage = window.iter().rev().find_map(|message| message.meta.usage);
+        let usage = Anchor::find(&window).map(|anchor| anchor.usage);
         Self {
             file: file.to_owned(),
             id: conversation.id.clone(),

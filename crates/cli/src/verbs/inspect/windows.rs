@@ -48,5 +48,5 @@ impl Windows {
 
 fn look_up(catalogue: &Catalogue, model: &str) -> Result<u64, Failure> {
     let hint = "give the size of its window in tokens instead: --window N";
-    Ok(catalogue::find(catalogue, model, hint)?.model.window)
+    Ok(catalogue::find(catalogue, model, hint)?.model.call_limit())
 }

@@ -80,7 +80,7 @@ fn sessions(args: &Args, place: &Place) -> Result<Vec<SessionId>, Failure> {
 }
 
 fn text(session: &SessionId, outputs: &[Metadata]) -> String {
-    let now = super::now();
+    let now = trimtab::store::now_millis();
     let heading = ["REF", "SIZE", "LINES", "AGE", "TOOL", "CALL"].map(str::to_owned);
     let row = |output: &Metadata| {
         [

@@ -106,9 +106,3 @@ fn as_json(output: &Metadata) -> Value {
         "created": output.created,
     })
 }
-
-/// Milliseconds since 1970.
-pub fn now() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
-}

@@ -53,7 +53,7 @@ fn as_json(info: &SessionInfo) -> serde_json::Value {
 }
 
 fn text(sessions: &[SessionInfo]) -> String {
-    let now = super::now();
+    let now = trimtab::store::now_millis();
     let heading = ["SESSION", "OUTPUTS", "SIZE", "USED", "PARENT"].map(str::to_owned);
     let row = |info: &SessionInfo| {
         let parent = info.parent.as_ref().map(ToString::to_string);

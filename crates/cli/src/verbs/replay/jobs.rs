@@ -1,8 +1,8 @@
 //! Every conversation under every preset, on several threads.
 
 use trimtab::engine::policy::Policy;
+use trimtab::replay::SendAll;
 use trimtab::replay::managed::Managed;
-use trimtab::replay::plain::Plain;
 use trimtab::replay::{Manager, Report, Settings, Step, each, replay_needing};
 
 use super::read::Recorded;
@@ -67,7 +67,7 @@ fn one(job: &Job<'_>, settings: &Settings, windows: Option<&Windows>) -> Done {
         }
     };
     let manager: Result<Box<dyn Manager>, _> = match job.policy {
-        None => Ok(Box::new(Plain::all())),
+        None => Ok(Box::new(SendAll::default())),
         Some(policy) => Managed::new(policy.clone(), settings, recorded.tools)
             .map(|managed| Box::new(managed) as Box<dyn Manager>),
     };

@@ -208,7 +208,7 @@ fn conditions(args: &Args) -> Result<Settings, Failure> {
         let catalogue = catalogue::load()?;
         let hint = "give the size of its window in tokens instead: --window N";
         let model = catalogue::find(&catalogue, name, hint)?.model;
-        settings.window = args.window.unwrap_or(model.max_input);
+        settings.window = args.window.unwrap_or(model.call_limit());
         settings.prices = model.prices.unwrap_or(USUAL);
         settings.tiers = model.tiers;
     }

@@ -25,7 +25,7 @@ use carried::Carried;
 use section::{Section, Title};
 
 /// What such a summary begins with.
-pub const OPENING: &str = "[Summary made without a model]";
+pub(crate) const OPENING: &str = "[Summary made without a model]";
 
 /// Of every hundred tokens, how many each section may have, besides what those before it left;
 /// the rest is for the facts.

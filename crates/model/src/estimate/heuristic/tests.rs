@@ -36,10 +36,7 @@ fn turns_counts_every_field_and_rounds_down_per_message() {
     assert_eq!(heuristic.message(&called()), 18);
     // 8 for the id, 3 characters, 12: 23 * 2 / 5.
     assert_eq!(heuristic.message(&Message::output("call_abc", "añb")), 9);
-    assert_eq!(
-        heuristic.messages(&[Message::user(""), Message::user("")]),
-        8
-    );
+    assert_eq!(heuristic.message(&Message::user("")), 4);
     let pictures = Message::new(Role::User, vec![image(), image()]);
     assert_eq!(heuristic.message(&pictures), 4 + 512);
 }
@@ -51,17 +48,16 @@ fn archive_counts_characters_and_skips_what_is_hidden() {
     assert_eq!(heuristic.message(&called()), 5);
     let mut hidden = called();
     hidden.meta.agent_visible = Some(false);
-    assert_eq!(heuristic.messages(&[hidden, called()]), 5);
+    assert_eq!(heuristic.message(&hidden), 0);
     let picture = Message::new(Role::User, vec![image()]);
     assert_eq!(heuristic.message(&picture), 1200);
     assert_eq!(heuristic.message(&Message::user("")), 0);
 }
 
 #[test]
-fn checkpoint_has_two() {
-    assert_eq!(Heuristic::CHECKPOINT_CUT.text("éèàùç"), 2);
-    assert_eq!(Heuristic::CHECKPOINT_USER.message(&Message::user("a")), 6);
-    assert_eq!(Heuristic::CHECKPOINT_USER.message(&Message::user("")), 5);
+fn checkpoint_counts_twenty_characters_more_per_message() {
+    assert_eq!(Heuristic::CHECKPOINT.message(&Message::user("a")), 6);
+    assert_eq!(Heuristic::CHECKPOINT.message(&Message::user("")), 5);
 }
 
 #[test]

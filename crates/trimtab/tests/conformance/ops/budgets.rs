@@ -1,115 +1,127 @@
 //! Budgets and triggers.
 
 use serde_json::{Value, json};
-use trimtab::engine::budget::{self, LimitSource, Regions};
 use trimtab::engine::compaction::keep;
-use trimtab::engine::trigger::{Comparison, Metric, Rule, Situation, Threshold, Trigger, Triggers};
-use trimtab::engine::view::trim::OutputBudget;
+use trimtab::engine::policy::{Compaction, Policy};
+use trimtab::engine::trigger::{Metric, Situation, Threshold, Trigger};
 use trimtab::model::Usage;
 use trimtab::model::estimate::Heuristic;
+use trimtab::session::Limits;
 
-use super::messages;
+use super::{estimates, figure, messages};
+use crate::front::{open, preset};
 
-pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
-    Some(match op {
-        "context_budget" => {
-            let tokens = input["contextBudgetTokens"].as_u64();
-            let window = figure(input, "context_window").or(figure(input, "max_input_tokens"));
-            let budget = OutputBudget {
-                tokens,
-                ..OutputBudget::default()
-            };
-            json!({"tokens": budget.resolve(window)})
-        }
-        "is_over_context_budget" => json!({"result": is_over(input)}),
-        "resolve_context_window" => {
-            let (window, answer) = (figure(input, "context_window"), figure(input, "max_tokens"));
-            json!({"context_window": budget::window_or_guess(window, answer)})
-        }
-        "effective_token_limit" => effective_limit(input),
-        "effective_keep_recent_tokens" => {
-            let keep = figure(input, "keep_recent_tokens").unwrap_or(0);
-            json!({"tokens": budget::effective_keep(keep, limit(input).map(|(limit, _)| limit))})
-        }
-        "split_by_token_budget" => {
-            let tokens = input["budget"]
-                .as_i64()
-                .and_then(|n| u64::try_from(n).ok())
-                .unwrap_or(0);
-            let log = messages(&input["messages"]);
-            let split = keep::recent_by_tokens(&log, tokens, |m| Heuristic::ARCHIVE.message(m));
-            json!({ "split_index": split })
-        }
-        "should_compact_usage" => refs_fires(input),
-        "should_compress_manager" => checkpoint_fires(input),
-        "should_summarize" => json!({"result": turns_fires(input)}),
-        "should_compact_limits" => json!({"result": archive_fires(input)}),
-        _ => return None,
-    })
+pub(super) fn output_budget(input: &Value) -> Value {
+    let mut budget = preset("refs").ageing.placeholder.budget;
+    budget.tokens = input["contextBudgetTokens"].as_u64();
+    let window = figure(input, "context_window").or(figure(input, "max_input_tokens"));
+    json!({"tokens": budget.resolve(window)})
 }
 
-/// A figure that is given; zero and less mean that it is not.
-fn figure(input: &Value, key: &str) -> Option<u64> {
-    input[key]
-        .as_i64()
-        .and_then(|figure| u64::try_from(figure).ok())
-        .filter(|n| *n > 0)
+/// The window that a session counts on: it does not guess one.
+pub(super) fn window(input: &Value) -> Value {
+    let limits = Limits {
+        window: figure(input, "context_window"),
+        max_output: figure(input, "max_tokens"),
+        ..Limits::default()
+    };
+    let session = open(preset("turns"), limits);
+    json!({"context_window": session.setup().limits.window})
 }
 
-fn is_over(input: &Value) -> bool {
+pub(super) fn is_over(input: &Value) -> Value {
+    let mut policy = preset("turns");
+    policy.compaction.when = vec!["call > 100 % of window".parse().unwrap()];
     let tools = input["tools"].as_array().cloned().unwrap_or_default();
-    let regions = Regions {
-        log: Heuristic::TURNS.messages(&messages(&input["messages"])),
-        tools: Heuristic::TURNS.tools(&tools),
-        max_output: figure(input, "max_tokens").unwrap_or(0),
-        ..Regions::default()
-    };
-    regions.is_over(input["context_window"].as_u64().unwrap())
-}
-
-fn limit(input: &Value) -> Option<(u64, LimitSource)> {
-    let reserve = figure(input, "reserve_tokens").unwrap_or(0);
-    budget::effective_limit(
-        figure(input, "context_window"),
-        reserve,
-        figure(input, "max_tokens"),
-    )
-}
-
-fn effective_limit(input: &Value) -> Value {
-    match limit(input) {
-        Some((limit, LimitSource::Window)) => json!({"limit": limit, "source": "context_window"}),
-        Some((limit, LimitSource::MaxTokens)) => json!({"limit": limit, "source": "max_tokens"}),
-        None => json!({"limit": 0, "source": "none"}),
-    }
-}
-
-fn trigger(metric: Metric, is: Comparison, value: Threshold) -> Trigger {
-    Trigger { metric, is, value }
-}
-
-fn refs_fires(input: &Value) -> Value {
-    let ratio = input["threshold_ratio"]
-        .as_f64()
-        .or(input["thresholdRatio"].as_f64())
-        .unwrap_or(0.8);
-    let threshold = Threshold::WindowRatio(ratio);
-    let triggers = Triggers {
-        enabled: input["enabled"] != false,
-        auto: input["auto"] != false,
-        rule: Rule::Any,
-        when: vec![trigger(Metric::UsageTotal, Comparison::AtLeast, threshold)],
-    };
-    let total = input["usage"]["total_tokens"].as_u64();
-    let usage = total.map(|input| Usage {
-        input,
-        ..Usage::default()
-    });
+    let parts = [
+        estimates::tokens(&policy, &messages(&input["messages"])),
+        Heuristic::TURNS.tools(&tools),
+        figure(input, "max_tokens").unwrap_or(0),
+    ];
     let situation = Situation {
-        window: figure(input, "context_limit"),
-        usage,
+        window: input["context_window"].as_u64(),
+        call_tokens: parts.iter().sum(),
         ..Situation::default()
     };
+    json!({"result": fires(&policy, &situation)})
+}
+
+fn fires(policy: &Policy, situation: &Situation) -> bool {
+    policy.compaction.triggers().fired(situation).is_some()
+}
+
+/// The compaction of the preset `archive` with the figures of a case. A reserve that is not
+/// given is the preset's own.
+fn archive_compaction(input: &Value) -> Compaction {
+    let mut compaction = preset("archive").compaction;
+    compaction.auto = input["auto_compact"] != false;
+    for trigger in &mut compaction.when {
+        trigger.value = match trigger.value {
+            Threshold::WindowLess(reserve) => {
+                Threshold::WindowLess(figure(input, "reserve_tokens").unwrap_or(reserve))
+            }
+            _ if trigger.metric == Metric::Messages => fixed(input, "max_messages"),
+            _ => fixed(input, "max_tokens"),
+        };
+    }
+    compaction
+}
+
+fn fixed(input: &Value, key: &str) -> Threshold {
+    Threshold::Fixed(figure(input, key).unwrap_or(0))
+}
+
+pub(super) fn token_limit(input: &Value) -> Value {
+    let (triggers, window) = (
+        archive_compaction(input).triggers(),
+        figure(input, "context_window"),
+    );
+    let limit = triggers.token_limit(window);
+    let fired = triggers.fired(&Situation {
+        window,
+        log_tokens: limit.unwrap_or(0),
+        ..Situation::default()
+    });
+    let source = match fired.map(|trigger| trigger.value) {
+        Some(Threshold::WindowLess(_)) => "context_window",
+        Some(_) => "max_tokens",
+        None => "none",
+    };
+    json!({"limit": limit.unwrap_or(0), "source": source})
+}
+
+pub(super) fn recent_tokens(input: &Value) -> Value {
+    let keep = figure(input, "keep_recent_tokens").unwrap_or(0);
+    let window = figure(input, "context_window");
+    json!({"tokens": archive_compaction(input).recent_tokens(keep, window)})
+}
+
+pub(super) fn split(input: &Value) -> Value {
+    let policy = preset("archive");
+    let log = messages(&input["messages"]);
+    let budget = figure(input, "budget").unwrap_or(0);
+    let split = keep::recent_by_tokens(&log, budget, |one| policy.estimate.message(one));
+    json!({ "split_index": split })
+}
+
+pub(super) fn refs_fires(input: &Value) -> Value {
+    let mut compaction = preset("refs").compaction;
+    compaction.enabled = input["enabled"] != false;
+    compaction.auto = input["auto"] != false;
+    let ratio = input["threshold_ratio"].as_f64();
+    if let Some(ratio) = ratio.or(input["thresholdRatio"].as_f64()) {
+        compaction.when[0].value = Threshold::WindowRatio(ratio);
+    }
+    let usage = input["usage"]["total_tokens"].as_u64();
+    let situation = Situation {
+        window: figure(input, "context_limit"),
+        usage: usage.map(|input| Usage {
+            input,
+            ..Usage::default()
+        }),
+        ..Situation::default()
+    };
+    let triggers = compaction.triggers();
     // The design is strict: without a limit it does not guess.
     let error = triggers.check(&situation).err();
     json!({
@@ -118,77 +130,63 @@ fn refs_fires(input: &Value) -> Value {
     })
 }
 
-fn checkpoint_fires(input: &Value) -> Value {
-    let at = |key: &str, default| Threshold::Fixed(input[key].as_u64().unwrap_or(default));
-    let tokens = trigger(Metric::Log, Comparison::MoreThan, at("threshold", 60_000));
-    let count = trigger(
-        Metric::Messages,
-        Comparison::AtLeast,
-        at("max_messages", 100),
-    );
-    let triggers = Triggers {
-        enabled: true,
-        auto: true,
-        rule: Rule::Any,
-        when: vec![tokens, count],
-    };
-    let fired = triggers.fired(&Situation {
+/// The preset's triggers with the figures of the case for tokens and messages.
+fn with_figures(name: &str, input: &Value, tokens: &str, messages: &str) -> Policy {
+    let mut policy = preset(name);
+    for trigger in &mut policy.compaction.when {
+        let key = if trigger.metric == Metric::Messages {
+            messages
+        } else {
+            tokens
+        };
+        let Some(given) = input[key].as_u64() else {
+            continue;
+        };
+        trigger.value = match trigger.value {
+            Threshold::WindowPercent(percent) if given == 0 => Threshold::WindowPercent(percent),
+            Threshold::WindowPercent(_) => Threshold::WindowPercent(given),
+            _ => Threshold::Fixed(given),
+        };
+    }
+    policy
+}
+
+pub(super) fn checkpoint_fires(input: &Value) -> Value {
+    let policy = with_figures("checkpoint", input, "threshold", "max_messages");
+    let fired = policy.compaction.triggers().fired(&Situation {
         log_tokens: input["current_tokens"].as_u64().unwrap(),
         messages: input["message_count"].as_u64().unwrap(),
         ..Situation::default()
     });
     let reason = match fired {
-        Some(fired) if fired == tokens => "hard_limit",
-        Some(_) => "short_term_full",
+        Some(Trigger {
+            metric: Metric::Messages,
+            ..
+        }) => "short_term_full",
+        Some(_) => "hard_limit",
         None => "",
     };
     json!({"result": fired.is_some(), "reason": reason})
 }
 
-fn turns_fires(input: &Value) -> bool {
-    let count = Threshold::Fixed(figure(input, "message_threshold").unwrap_or(20));
-    let percent = Threshold::WindowPercent(figure(input, "token_percent").unwrap_or(75));
-    let triggers = Triggers {
-        enabled: true,
-        auto: true,
-        rule: Rule::Any,
-        when: vec![
-            trigger(Metric::Messages, Comparison::MoreThan, count),
-            trigger(Metric::Log, Comparison::MoreThan, percent),
-        ],
-    };
+pub(super) fn turns_fires(input: &Value) -> Value {
+    let policy = with_figures("turns", input, "token_percent", "message_threshold");
     let situation = Situation {
         window: figure(input, "context_window"),
         log_tokens: input["history_tokens"].as_u64().unwrap(),
         messages: input["message_count"].as_u64().unwrap(),
         ..Situation::default()
     };
-    triggers.fired(&situation).is_some()
+    json!({"result": fires(&policy, &situation)})
 }
 
-fn archive_fires(input: &Value) -> bool {
+pub(super) fn archive_fires(input: &Value) -> Value {
     let log = messages(&input["messages"]);
-    let at = |key: &str| Threshold::Fixed(figure(input, key).unwrap_or(0));
-    let reserve = figure(input, "reserve_tokens").unwrap_or(budget::DEFAULT_RESERVE);
-    let triggers = Triggers {
-        enabled: true,
-        auto: input["auto_compact"] != false,
-        rule: Rule::FirstKnown,
-        when: vec![
-            trigger(
-                Metric::Log,
-                Comparison::AtLeast,
-                Threshold::WindowLess(reserve),
-            ),
-            trigger(Metric::Log, Comparison::AtLeast, at("max_tokens")),
-            trigger(Metric::Messages, Comparison::AtLeast, at("max_messages")),
-        ],
-    };
-    let situation = Situation {
+    let fired = archive_compaction(input).triggers().fired(&Situation {
         window: figure(input, "context_window"),
-        log_tokens: trimtab::model::estimate::anchored(&Heuristic::ARCHIVE, &log, 0),
+        log_tokens: estimates::anchored(&log),
         messages: log.len() as u64,
         ..Situation::default()
-    };
-    triggers.fired(&situation).is_some()
+    });
+    json!({"result": fired.is_some()})
 }

@@ -4,105 +4,78 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trimtab::engine::compaction::answer::Answer;
-use trimtab::engine::compaction::keep::{self, Keep, Kept};
-use trimtab::engine::compaction::prompt::Prompt;
-use trimtab::engine::compaction::rebuild::{Placement, Replacement, rebuild};
-use trimtab::engine::compaction::{recovery, request};
-use trimtab::engine::normalise::{Slot, Source};
-use trimtab::model::estimate::Heuristic;
-use trimtab::model::{Kind, Message, Role};
+use trimtab::engine::compaction::keep::{self, Keep};
+use trimtab::engine::compaction::rebuild::Placement;
+use trimtab::engine::compaction::request;
+use trimtab::engine::policy::{EstimateBy, Policy, Strategy};
+use trimtab::model::{Message, Role, turns};
+use trimtab::session::{Answered, ByHand, Limits};
 
-use super::{edited, messages, written};
+use super::{messages, texts, written};
+use crate::front::{Framed, Question, in_words, is_summary, preset, says, window};
 
-/// How the second design and its forerunner begin a summary.
-const PREFIXES: [&str; 2] = [
-    "Another language model started this task and produced\na summary. Use this to build on \
-     existing work and avoid duplication:\n",
-    "[Previous conversation summary]\n",
-];
-
-pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
-    let log = messages(&input["messages"]);
-    Some(match op {
-        "prepare_for_summary" => {
-            let prepared = request::without_open_end(&log);
-            json!({"messages": written(prepared.iter().map(AsRef::as_ref))})
-        }
-        "compaction_prompt" => json!({"text": prompt(&input["config"]).instructions()}),
-        "parse_compaction_response" => {
-            let asked = input["retain_enabled"] != false;
-            let answer = Answer::parse(input["text"].as_str().unwrap(), asked);
-            let Answer {
-                retain,
-                summary,
-                effective_summary,
-            } = answer;
-            json!({"retain": retain, "summary": summary, "effective_summary": effective_summary})
-        }
-        "compact_with_response" => with_response(&log, input),
-        "compact_with_error" => {
-            json!({"compacted": false, "messages": written(&log), "usage": null})
-        }
-        "collect_user_messages" => collect(&log, input),
-        "select_user_messages" => {
-            let budget = u64::try_from(input["max_tokens"].as_i64().unwrap()).unwrap_or(0);
-            let weigh = |message: &Message| Heuristic::CHECKPOINT_USER.message(message);
-            let chosen = keep::user_messages(&log, budget, weigh);
-            let texts: Vec<_> = chosen.iter().map(|at| log[*at].text()).collect();
-            json!({ "selected": texts })
-        }
-        "compact_codex_style" => checkpoint(&tagged(log), input),
-        "build_compacted_history" => built(input),
-        "summariser_input" => json!({"text": request::transcript(&tagged(log))}),
-        "force_compression" => force(input),
-        "summarize_plan" => summarize_plan(input),
-        "inject_summary" => inject(input),
-        _ => return None,
-    })
+/// The messages that the session would send, and whether a compaction changed them.
+fn after(framed: &mut Framed, compacted: bool) -> Value {
+    let sent = window(&mut framed.session);
+    json!({"compacted": compacted, "messages": in_words(&sent)})
 }
 
-/// The log as slots of a window that nothing was done to.
-pub(super) fn slots(log: &[Message]) -> Vec<Slot> {
-    let slot = |(at, message): (usize, &Message)| Slot {
-        message: Arc::new(message.clone()),
-        source: Source::Log(at),
-    };
-    log.iter().enumerate().map(slot).collect()
-}
-
-/// The log with the summaries that the design knows by their first words marked as such.
-fn tagged(log: Vec<Message>) -> Vec<Message> {
-    let tag = |message: Message| {
-        let summary =
-            message.role == Role::User && keep::begins_like_a_summary(&message.text(), &PREFIXES);
-        if summary {
-            message.with_kind(Kind::Summary)
-        } else {
-            message
-        }
-    };
-    log.into_iter().map(tag).collect()
-}
-
-fn prompt(config: &Value) -> Prompt {
-    let list = |key: &str| {
-        let items = config[key].as_array().into_iter().flatten();
-        items
-            .map(|item| item.as_str().unwrap().to_owned())
-            .collect()
-    };
-    let default = Prompt::default();
-    Prompt {
-        summary: config["summaryPrompt"]
-            .as_str()
-            .map_or(default.summary, str::to_owned),
-        summary_directives: list("summaryDirectives"),
-        retain: match config.get("retainPrompt") {
-            None => default.retain,
-            Some(prompt) => prompt.as_str().map(str::to_owned),
-        },
-        retain_directives: list("retainDirectives"),
+/// The preset `refs` with the settings of a case.
+fn refs(config: &Value) -> Policy {
+    let mut policy = preset("refs");
+    policy.compaction.enabled = config["enabled"] != false;
+    let prompt = &mut policy.compaction.prompt;
+    if let Some(summary) = config["summaryPrompt"].as_str() {
+        summary.clone_into(&mut prompt.summary);
     }
+    prompt.summary_directives = texts(&config["summaryDirectives"]);
+    if let Some(retain) = config.get("retainPrompt") {
+        prompt.retain = retain.as_str().map(str::to_owned);
+    }
+    prompt.retain_directives = texts(&config["retainDirectives"]);
+    policy
+}
+
+/// What the summariser is asked, at the end of the first request.
+pub(super) fn instructions(input: &Value) -> Value {
+    let policy = refs(&input["config"]);
+    let framed = Framed::new(policy, Limits::default(), Vec::new(), &Question::Free);
+    json!({"text": asked_first(framed, |messages| messages.last().unwrap().text().into_owned())})
+}
+
+/// All that the summariser is given first.
+pub(super) fn asked(input: &Value) -> Value {
+    let case = messages(&input["messages"]);
+    let mut policy = preset("checkpoint");
+    // What is kept word for word is not read again.
+    policy.compaction.keep = vec![Keep::OpenCalls];
+    let framed = Framed::new(policy, Limits::default(), case, &Question::Free);
+    let text = asked_first(framed, |messages| {
+        let texts: Vec<_> = messages.iter().map(Message::text).collect();
+        texts.join("\n")
+    });
+    json!({ "text": text })
+}
+
+fn asked_first(mut framed: Framed, read: impl FnOnce(&[Message]) -> String) -> String {
+    let pending = framed.session.compact(&ByHand::default()).unwrap().unwrap();
+    read(&pending.request().unwrap().messages)
+}
+
+pub(super) fn prepared(input: &Value) -> Value {
+    let log = messages(&input["messages"]);
+    let prepared = request::without_open_end(&log);
+    json!({"messages": written(prepared.iter().map(AsRef::as_ref))})
+}
+
+pub(super) fn parsed(input: &Value) -> Value {
+    let asked = input["retain_enabled"] != false;
+    let Answer {
+        retain,
+        summary,
+        effective_summary,
+    } = Answer::parse(input["text"].as_str().unwrap(), asked);
+    json!({"retain": retain, "summary": summary, "effective_summary": effective_summary})
 }
 
 #[expect(
@@ -110,206 +83,191 @@ fn prompt(config: &Value) -> Prompt {
     clippy::cast_sign_loss,
     reason = "a number of turns, rounded down as the design does"
 )]
-fn with_response(log: &[Message], input: &Value) -> Value {
-    let config = &input["config"];
-    let asked = config.get("retainPrompt") != Some(&Value::Null);
-    let answer = Answer::parse(input["response_text"].as_str().unwrap(), asked);
-    if config["enabled"] == false || answer.is_empty() {
-        return json!({"compacted": false, "messages": written(log)});
-    }
-    let turns = config["retainLastTurns"]
-        .as_f64()
-        .unwrap_or(1.0)
-        .floor()
-        .max(0.0) as usize;
-    let kept = keep::kept(log, &[Keep::LastTurns { turns }], |_| 0);
-    let replacement = Replacement {
-        retain: answer.retain,
-        summary: answer.effective_summary,
+pub(super) fn with_response(input: &Value) -> Value {
+    let (case, config) = (messages(&input["messages"]), &input["config"]);
+    let turns = config["retainLastTurns"].as_f64().unwrap_or(1.0);
+    let turns = turns.floor().max(0.0) as usize;
+    let mut policy = refs(config);
+    // The frame stands for turns before those of the case. Where the case has no turn at all,
+    // all of it belongs to the one that is kept.
+    let starts = turns::boundaries(&case).len();
+    let (turns, question) = match starts {
+        0 => (turns, Question::None),
+        starts => (turns.min(starts) + 1, Question::Free),
     };
-    let placement = Placement::Message {
-        prefix: String::new(),
-    };
-    let edits = rebuild(&slots(log), &kept, &replacement, &placement);
-    let messages = edited(log, edits);
-    json!({"compacted": true, "messages": written(messages.iter().map(|m| &**m))})
-}
-
-fn collect(log: &[Message], input: &Value) -> Value {
-    let given = input["summary_prefixes"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let given: Vec<&str> = given.iter().filter_map(Value::as_str).collect();
-    let prefixes = if given.is_empty() {
-        &PREFIXES[..]
+    policy.compaction.keep = vec![if starts == 0 && turns > 0 {
+        let messages = case.len();
+        Keep::RecentMessages { messages }
     } else {
-        &given
-    };
-    let own = log.iter().filter(|message| message.is_real_user());
-    let texts: Vec<_> = own
-        .map(|message| message.text())
-        .filter(|text| !keep::begins_like_a_summary(text, prefixes))
-        .collect();
-    json!({ "collected": texts })
+        Keep::LastTurns { turns }
+    }];
+    let mut framed = Framed::new(policy, Limits::default(), case, &question);
+    let compacted = framed.compact(&says(input["response_text"].as_str().unwrap()));
+    after(&mut framed, compacted)
 }
 
-fn checkpoint(log: &[Message], input: &Value) -> Value {
-    let given = input["strategy"].as_str();
-    let known = given.filter(|name| ["deletion", "selective"].contains(name));
-    let strategy = known.unwrap_or("sliding_window");
-    let fails = input["llm_fails"] == true;
-    if log.is_empty() {
-        return json!({
-            "messages": [], "llm_calls": 0, "metadata_strategy": strategy, "error": false,
-        });
-    }
-    let (kept, summary) = match strategy {
-        "deletion" => (Kept::default(), None),
-        _ if fails && strategy == "sliding_window" => (first_and_last(log), None),
-        _ => (
-            survivors(log, input),
-            Some(input["summary_text"].as_str().unwrap()).filter(|_| !fails),
-        ),
+/// The summariser fails.
+pub(super) fn with_error(input: &Value) -> Value {
+    let (name, case) = match input.get("messages") {
+        Some(list) => ("refs", messages(list)),
+        None => ("archive", vec![Message::user("q"), Message::assistant("a")]),
     };
-    let replacement = Replacement {
-        summary: summary.unwrap_or_default().to_owned(),
-        ..Replacement::default()
-    };
-    let prefix = input["summary_prefix"]
-        .as_str()
-        .unwrap_or(PREFIXES[0])
-        .to_owned();
-    let edits = rebuild(
-        &slots(log),
-        &kept,
-        &replacement,
-        &Placement::Message { prefix },
-    );
-    let messages = edited(log, edits);
+    let mut framed = Framed::new(preset(name), Limits::default(), case, &Question::Free);
+    let before = in_words(&framed.before_repairs());
+    let why = input["error"].as_str().unwrap().to_owned();
+    let compacted = framed.compact(&Answered::Failed(why));
+    let after = in_words(&framed.before_repairs());
+    let told = framed.events.last();
     json!({
-        "messages": written(messages.iter().map(|m| &**m)),
-        "llm_calls": u8::from(strategy != "deletion"),
-        "metadata_strategy": strategy,
-        "error": fails && strategy != "deletion",
+        "compacted": compacted, "messages_unchanged": after == before, "messages": after,
+        "error": told.and_then(|event| event.note.clone()),
+        "usage": told.and_then(|event| event.usage),
     })
 }
 
-/// What the second design keeps: user messages, protected rounds, open calls.
-fn survivors(log: &[Message], input: &Value) -> Kept {
-    let tools = input["protected_tools"].as_array().into_iter().flatten();
-    let tools = tools
-        .map(|tool| tool.as_str().unwrap().to_owned())
-        .collect();
-    let rules = [
-        Keep::UserMessages {
-            tokens: input["user_budget"]
-                .as_i64()
-                .map_or(20_000, |n| u64::try_from(n).unwrap_or(0)),
-        },
-        Keep::ProtectedTools { tools },
-        Keep::OpenCalls,
-    ];
-    keep::kept(log, &rules, |message| {
-        Heuristic::CHECKPOINT_USER.message(message)
-    })
-}
-
-/// What it keeps when the summariser fails: the first and the last message, in whole rounds.
-fn first_and_last(log: &[Message]) -> Kept {
-    let first = log.iter().position(|message| message.role != Role::System);
-    let ends = first.into_iter().chain(log.len().checked_sub(1));
-    let together = trimtab::engine::removal::with_counterparts(log, ends);
-    Kept {
-        before: together,
-        ..Kept::default()
+/// The preset `checkpoint` with the settings of a case.
+fn checkpoint_policy(input: &Value) -> Policy {
+    let mut policy = preset("checkpoint");
+    let compaction = &mut policy.compaction;
+    let strategy = serde_json::from_value(input["strategy"].clone());
+    compaction.strategy = strategy.unwrap_or(Strategy::SlidingWindow);
+    for rule in &mut compaction.keep {
+        match rule {
+            Keep::UserMessages { tokens } => {
+                let budget = input["user_budget"]
+                    .as_i64()
+                    .or(input["max_tokens"].as_i64());
+                *tokens = budget.map_or(*tokens, |n| u64::try_from(n).unwrap_or(0));
+            }
+            Keep::ProtectedTools { tools } => *tools = texts(&input["protected_tools"]),
+            _ => {}
+        }
     }
+    if let Some(prefix) = input["summary_prefix"].as_str() {
+        let prefix = prefix.to_owned();
+        compaction.placement = Placement::Message { prefix };
+    }
+    let prefixes = texts(&input["summary_prefixes"]);
+    if !prefixes.is_empty() {
+        compaction.summary_prefixes = prefixes;
+    }
+    policy
+}
+
+pub(super) fn checkpoint(input: &Value) -> Value {
+    let policy = checkpoint_policy(input);
+    let strategy = policy.compaction.strategy;
+    let case = messages(&input["messages"]);
+    let mut framed = if case.is_empty() {
+        Framed::bare(policy)
+    } else {
+        Framed::new(policy, Limits::default(), case, &Question::Free)
+    };
+    let answer = if input["llm_fails"] == true {
+        Answered::Failed("no answer".to_owned())
+    } else {
+        says(input["summary_text"].as_str().unwrap())
+    };
+    framed.compact(&answer);
+    let failed = |note: &String| note.starts_with("failed");
+    let mut notes = framed.events.iter().filter_map(|event| event.note.as_ref());
+    json!({
+        "error": notes.any(failed),
+        "messages": in_words(&window(&mut framed.session)),
+        "llm_calls": framed.asked,
+        "metadata_strategy": strategy,
+    })
+}
+
+/// The texts of the user's messages that survive a compaction before the summary.
+fn surviving(policy: Policy, case: Vec<Message>) -> Vec<String> {
+    let mut framed = Framed::new(policy, Limits::default(), case, &Question::Free);
+    framed.compact(&says("S"));
+    let sent = window(&mut framed.session);
+    let users = sent.iter().take_while(|message| !is_summary(message));
+    let users = users.filter(|message| message.role == Role::User);
+    users.map(|message| message.text().into_owned()).collect()
+}
+
+pub(super) fn collected(input: &Value) -> Value {
+    let mut policy = checkpoint_policy(input);
+    policy.compaction.keep = vec![Keep::UserMessages { tokens: u64::MAX }];
+    json!({"collected": surviving(policy, messages(&input["messages"]))})
+}
+
+pub(super) fn selected(input: &Value) -> Value {
+    let policy = checkpoint_policy(input);
+    json!({"selected": surviving(policy, messages(&input["messages"]))})
 }
 
 /// How Codex rebuilds: tokens are a quarter of the bytes, and a long message is cut.
-fn built(input: &Value) -> Value {
-    let initial = messages(&input["initial"]);
-    let texts = input["user_messages"].as_array().into_iter().flatten();
-    let users = texts.map(|text| Message::user(text.as_str().unwrap()));
-    let log: Vec<Message> = initial.into_iter().chain(users).collect();
-    let rule = Keep::UserMessagesCut {
+pub(super) fn built(input: &Value) -> Value {
+    let users = texts(&input["user_messages"])
+        .into_iter()
+        .map(Message::user);
+    let case: Vec<Message> = messages(&input["initial"])
+        .into_iter()
+        .chain(users)
+        .collect();
+    let mut policy = preset("checkpoint");
+    policy.estimate = EstimateBy::Refs;
+    policy.compaction.strategy = Strategy::Summary;
+    policy.compaction.keep = vec![Keep::UserMessagesCut {
         tokens: input["user_budget"].as_u64().unwrap_or(20_000),
-    };
-    let kept = keep::kept(&log, &[rule], |message| Heuristic::REFS.message(message));
-    let summary = input["summary_text"].as_str().unwrap().to_owned();
-    let replacement = Replacement {
-        summary,
-        ..Replacement::default()
-    };
-    let placement = Placement::Message {
+    }];
+    policy.compaction.placement = Placement::Message {
         prefix: String::new(),
     };
-    let messages = edited(&log, rebuild(&slots(&log), &kept, &replacement, &placement));
-    json!({"messages": written(messages.iter().map(|m| &**m))})
+    let mut framed = Framed::new(policy, Limits::default(), case, &Question::Silent);
+    framed.compact(&says(input["summary_text"].as_str().unwrap()));
+    let mut sent = window(&mut framed.session);
+    // The question of the frame.
+    sent.retain(|message| !message.text().is_empty());
+    json!({"messages": in_words(&sent)})
 }
 
-fn force(input: &Value) -> Value {
-    let history = messages(&input["history"]);
-    let summary = input["summary"].as_str().unwrap_or_default();
-    match recovery::half_of_turns(&history) {
-        Some(cut) => json!({
-            "compressed": true, "dropped": cut, "history": written(&history[cut..]),
-            "summary": recovery::with_note(summary, cut),
-        }),
-        None => json!({
-            "compressed": false, "dropped": 0, "history": written(&history), "summary": summary,
-        }),
-    }
-}
-
-fn summarize_plan(input: &Value) -> Value {
+/// What the fourth design keeps, and what of the rest its summariser reads in which batch.
+pub(super) fn turns_plan(input: &Value) -> Value {
+    let policy = preset("turns");
     let history = messages(&input["history"]);
     let window = input["context_window"].as_u64().unwrap();
-    let Some(plan) = request::turn_summary(&history, window) else {
+    let kept = keep::kept(&history, &policy.compaction.keep, |_| 0).behind;
+    let cut = kept.iter().min().copied().unwrap_or(history.len());
+    let (batches, omitted) = request::readable_batches(&history[..cut], window);
+    if batches.is_empty() {
         return json!({"action": "none", "cut": 0, "keep": history.len()});
-    };
-    let read = plan.batches.iter().flatten();
+    }
+    let read = batches.iter().flatten();
     let contents: Vec<_> = read.map(|at| history[*at].text()).collect();
     json!({
-        "action": "summarize", "cut": plan.cut, "keep": history.len() - plan.cut,
-        "summarised_contents": contents, "omitted_oversized": plan.omitted_oversized,
-        "batches": plan.batches.iter().map(Vec::len).collect::<Vec<_>>(),
+        "action": "summarize", "cut": cut, "keep": history.len() - cut,
+        "summarised_contents": contents, "omitted_oversized": omitted,
+        "batches": batches.iter().map(Vec::len).collect::<Vec<_>>(),
     })
 }
 
 /// The fourth design's summary goes to the end of the system part.
-fn inject(input: &Value) -> Value {
-    let separator = "\n\n---\n\n";
-    let log = [
-        Message::system(input["system"].as_str().unwrap()),
+pub(super) fn injected(input: &Value) -> Value {
+    let said = input["system"].as_str().unwrap();
+    let case = vec![
+        Message::system(said),
         Message::user("q"),
+        Message::assistant("a"),
     ];
-    let summary = input["summary"].as_str().unwrap().to_owned();
-    let replacement = Replacement {
-        summary,
-        ..Replacement::default()
-    };
-    let kept = keep::kept(&log, &[Keep::LastTurns { turns: 1 }], |_| 0);
-    let placement = Placement::System {
-        prefix: "CONTEXT_SUMMARY: ".to_owned(),
-    };
-    let window = edited(&log, rebuild(&slots(&log), &kept, &replacement, &placement));
-    let (system, rest): (Vec<_>, Vec<_>) = window
-        .iter()
-        .partition(|message| message.role == Role::System);
-    let system: Vec<String> = system
-        .iter()
-        .map(|message| message.text().into_owned())
-        .collect();
-    let ours = rest
-        .iter()
-        .any(|message| message.meta.kind == Some(Kind::Summary));
-    let last = system
-        .last()
-        .is_some_and(|text| text.starts_with("CONTEXT_SUMMARY:"));
+    let mut framed = Framed::new(preset("turns"), Limits::default(), case, &Question::Free);
+    framed.compact(&says(input["summary"].as_str().unwrap()));
+    let sent = window(&mut framed.session);
+    let is_system = |message: &&Arc<Message>| message.role == Role::System;
+    let (system, rest): (Vec<_>, Vec<_>) = sent.iter().partition(is_system);
+    let last = system.last().is_some_and(|message| is_summary(message));
+    let texts: Vec<_> = system.iter().map(|message| message.text()).collect();
+    let text = texts.concat();
+    let between = text
+        .strip_prefix(said)
+        .and_then(|rest| rest.split_once("CONTEXT_SUMMARY"));
     json!({
-        "system": system.join(separator), "separator": separator,
+        "system": text, "separator": between.map(|(separator, _)| separator),
         "order": if last { "system parts then summary last" } else { "summary is not last" },
-        "messages_have_no_summary_user_message": !ours,
+        "messages_have_no_summary_user_message": !rest.iter().any(|message| is_summary(message)),
     })
 }

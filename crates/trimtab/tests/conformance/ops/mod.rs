@@ -5,32 +5,104 @@ mod budgets;
 mod compaction;
 mod estimates;
 mod history;
+mod recovery;
 mod retrieval;
 mod views;
 
 use std::sync::Arc;
 
 use serde_json::Value;
-use trimtab::engine::journal::{Journal, JournalEntry};
-use trimtab::engine::log::Log;
-use trimtab::engine::plan::{Edit, Plan, Reason};
+use trimtab::engine::normalise::Options;
+use trimtab::engine::planner::{self, Aged, Now, State};
+use trimtab::engine::policy::{Moment, Policy};
 use trimtab::engine::window::Projection;
-use trimtab::model::{Media, MediaKind, Message, Part, RawJson, Usage};
+use trimtab::model::estimate::Measure;
+use trimtab::model::{Dialect, Media, MediaKind, Message, Part, RawJson, Usage};
 use trimtab::wire::chat;
 
 use crate::case::Case;
 
-/// The result for a case; none if its op is not known.
-pub(crate) fn run(case: &Case) -> Option<Value> {
-    let input = &case.input;
-    let op = case.op.as_str();
-    history::run(op, input)
-        .or_else(|| estimates::run(op, input))
-        .or_else(|| budgets::run(op, input))
-        .or_else(|| views::run(op, input))
-        .or_else(|| retrieval::run(op, input))
-        .or_else(|| archive::run(op, input))
-        .or_else(|| compaction::run(op, input))
+/// Where a result is seen.
+enum Seen {
+    /// In the window or the request that a session makes.
+    InSession,
+    /// At the function that the session calls, because of this.
+    AtFunction(#[expect(dead_code, reason = "for whoever reads the table")] &'static str),
+}
+
+use Seen::{AtFunction, InSession};
+
+const FIGURES: &str = "the case gives figures and no conversation";
+const ONE_STEP: &str = "the case is about one step, whose result is not sent by itself";
+const SMALL: &str = "the notes are longer than what they replace, and no session carries that out";
+const TASK: &str = "the case drops what the user said first, and no session does";
+
+type Run = fn(&Value) -> Value;
+
+/// Every op: its name, where its result is seen, and the function that runs it.
+#[rustfmt::skip]
+const OPS: &[(&str, Seen, Run)] = &[
+    ("add_message_truncates", InSession, views::added),
+    ("build_compacted_history", InSession, compaction::built),
+    ("cache_grep", InSession, retrieval::grep),
+    ("cache_read", InSession, retrieval::read),
+    ("collect_user_messages", InSession, compaction::collected),
+    ("compact_codex_style", InSession, compaction::checkpoint),
+    ("compact_old_tool_results", AtFunction(SMALL), views::retention),
+    ("compact_tool_results_in_recent", InSession, archive::digested),
+    ("compact_with_error", InSession, compaction::with_error),
+    ("compact_with_response", InSession, compaction::with_response),
+    ("compact_with_summary", InSession, archive::compacted),
+    ("compaction_prompt", InSession, compaction::instructions),
+    ("context_budget", AtFunction(FIGURES), budgets::output_budget),
+    ("convert_visible", InSession, history::visible),
+    ("effective_keep_recent_tokens", AtFunction(FIGURES), budgets::recent_tokens),
+    ("effective_token_limit", AtFunction(FIGURES), budgets::token_limit),
+    ("estimate_context_tokens", AtFunction(ONE_STEP), estimates::context),
+    ("estimate_message_tokens_25", AtFunction(ONE_STEP), estimates::turns_message),
+    ("estimate_message_tokens_4", AtFunction(ONE_STEP), estimates::archive_message),
+    ("estimate_tokens_4", AtFunction(ONE_STEP), estimates::archive_messages),
+    ("estimate_tokens_bytes4", AtFunction(ONE_STEP), estimates::refs_text),
+    ("estimate_tool_defs_25", AtFunction(ONE_STEP), estimates::turns_tools),
+    ("find_safe_boundary", AtFunction(ONE_STEP), history::nearest_boundary),
+    ("force_compression", AtFunction(TASK), recovery::half_of_turns),
+    ("formatted_truncate_text", InSession, views::formatted),
+    ("inject_summary", InSession, compaction::injected),
+    ("is_over_context_budget", AtFunction(FIGURES), budgets::is_over),
+    ("is_safe_boundary", AtFunction(ONE_STEP), history::is_boundary),
+    ("metadata_json_round_trip", AtFunction(ONE_STEP), history::metadata),
+    ("normalize_synthesize", InSession, history::normalised),
+    ("overflow_recovery", InSession, recovery::dropping),
+    ("overflow_recovery_compact", InSession, recovery::compacting),
+    ("parse_compaction_response", AtFunction(ONE_STEP), compaction::parsed),
+    ("parse_turn_boundaries", AtFunction(ONE_STEP), history::boundaries),
+    ("prepare_for_summary", AtFunction(ONE_STEP), compaction::prepared),
+    ("project_for_summary", AtFunction(ONE_STEP), archive::projected),
+    ("remove_oldest_pair", InSession, recovery::remove_oldest),
+    ("resolve_context_window", InSession, budgets::window),
+    ("select_user_messages", InSession, compaction::selected),
+    ("separate_preserved", AtFunction(TASK), history::preserved),
+    ("should_compact_limits", AtFunction(FIGURES), budgets::archive_fires),
+    ("should_compact_usage", AtFunction(FIGURES), budgets::refs_fires),
+    ("should_compress_manager", AtFunction(FIGURES), budgets::checkpoint_fires),
+    ("should_summarize", AtFunction(FIGURES), budgets::turns_fires),
+    ("split_by_token_budget", AtFunction(ONE_STEP), budgets::split),
+    ("summariser_input", InSession, compaction::asked),
+    ("summarize_old_tool_results", AtFunction(SMALL), archive::summarised),
+    ("summarize_plan", AtFunction(TASK), compaction::turns_plan),
+    ("tool_output_limits", InSession, views::limits),
+    ("tool_output_view", InSession, views::head_lines),
+    ("trim_conversation_history", InSession, history::kept_whole),
+    ("trim_tool_outputs", AtFunction(SMALL), views::trimmed),
+    ("truncate_text", InSession, views::truncated),
+    ("usage_total", AtFunction(ONE_STEP), estimates::usage_total),
+];
+
+/// The result for a case.
+pub(crate) fn run(case: &Case) -> Result<Value, String> {
+    let known = OPS.iter().find(|(name, ..)| *name == case.op);
+    let (.., run) = known.ok_or_else(|| format!("op '{}' is not known", case.op))?;
+    Ok(run(&case.input))
 }
 
 /// The messages of a case.
@@ -63,7 +135,7 @@ fn message(value: &Value) -> Message {
 }
 
 /// Messages of ours in the words of a case.
-fn written<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Value {
+pub(crate) fn written<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Value {
     let json = messages.into_iter().flat_map(chat::write_message);
     json.map(|raw| raw.to_value())
         .map(content_is_there)
@@ -78,16 +150,67 @@ fn content_is_there(mut message: Value) -> Value {
     message
 }
 
-/// The log with some edits carried out, before it is normalised.
-fn edited(log: &[Message], edits: Vec<Edit>) -> Vec<Arc<Message>> {
-    let log: Log = log.iter().cloned().collect();
-    let mut journal = Journal::new();
-    journal.append(JournalEntry::Plan(Plan::new(Reason::ByHand, edits)));
-    let projection =
-        Projection::restore(trimtab::engine::normalise::Options::default(), log, journal);
-    projection
-        .slots()
-        .iter()
-        .map(|slot| Arc::clone(&slot.message))
-        .collect()
+/// A number that is no less than zero.
+fn number(value: &Value) -> usize {
+    usize::try_from(value.as_i64().unwrap_or(0)).unwrap_or(0)
+}
+
+/// A figure that is given; zero and less mean that it is not.
+fn figure(input: &Value, key: &str) -> Option<u64> {
+    let figure = input[key].as_i64();
+    figure
+        .and_then(|figure| u64::try_from(figure).ok())
+        .filter(|figure| *figure > 0)
+}
+
+/// The texts of a list.
+fn texts(list: &Value) -> Vec<String> {
+    let texts = list.as_array().into_iter().flatten();
+    texts.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// What the planner does about the old outputs of `log` at a moment, and the messages after
+/// that; `change` may take part in it.
+fn aged(
+    policy: &Policy,
+    log: Vec<Message>,
+    usage: Option<Usage>,
+    moment: Moment,
+    change: impl FnOnce(Aged) -> Aged,
+) -> (Option<String>, bool, Vec<Arc<Message>>) {
+    let mut projection = Projection::new(Options::default());
+    for message in log {
+        projection.admit(message);
+    }
+    projection.window().unwrap();
+    let aged = planner::age(
+        &State {
+            log: projection.log(),
+            slots: projection.slots(),
+            window: projection.built(),
+            sent: 0,
+            compacted_at: None,
+            dialect: Dialect::Chat,
+        },
+        policy,
+        &Now {
+            window: None,
+            max_output: None,
+            bytes: None,
+            tools: 0,
+            opening: 0,
+            usage: usage.map(|usage| (usage, Measure::default())),
+            tokens: &|measure| measure.tokens(),
+        },
+        moment,
+    );
+    let done = aged.is_some();
+    let aged = aged.map(change);
+    let note = aged.as_ref().and_then(|aged| aged.note.clone());
+    if let Some(aged) = aged {
+        projection.carry_out(aged.plan);
+    }
+    let slots = projection.slots().iter();
+    let messages = slots.map(|slot| Arc::clone(&slot.message)).collect();
+    (note, done, messages)
 }

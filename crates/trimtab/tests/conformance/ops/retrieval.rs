@@ -6,22 +6,25 @@ use trimtab::engine::view::tools::{GREP, READ};
 use trimtab::retrieval::Retrieval;
 use trimtab::store::{MemoryStore, Put, SessionId, Store};
 
-pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
-    // The cases' names of the arguments, and ours.
-    let (tool, names): (_, &[(&str, &str)]) = match op {
-        "cache_read" => (READ, &[("offset", "offset"), ("limit", "limit")]),
-        "cache_grep" => (
-            GREP,
-            &[
-                ("pattern", "pattern"),
-                ("regex", "regex"),
-                ("before", "before"),
-                ("after", "after"),
-                ("max_matches", "max"),
-            ],
-        ),
-        _ => return None,
-    };
+/// The cases' names of the arguments, and ours.
+type Names = &'static [(&'static str, &'static str)];
+
+pub(super) fn read(input: &Value) -> Value {
+    call(READ, &[("offset", "offset"), ("limit", "limit")], input)
+}
+
+pub(super) fn grep(input: &Value) -> Value {
+    let names: Names = &[
+        ("pattern", "pattern"),
+        ("regex", "regex"),
+        ("before", "before"),
+        ("after", "after"),
+        ("max_matches", "max"),
+    ];
+    call(GREP, names, input)
+}
+
+fn call(tool: &str, names: Names, input: &Value) -> Value {
     let store = MemoryStore::new();
     let session = SessionId::new("case").unwrap();
     let content = input["content"].as_str().unwrap();
@@ -38,5 +41,5 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
     let answer = retrieval.call(tool, &Value::Object(arguments).to_string());
     // The id of a ref is the store's to choose: only its spelling is taken from the case.
     let theirs = input["ref_id"].as_str().unwrap_or_default();
-    Some(json!({ "text": answer.text.replace(stored.id(), theirs) }))
+    json!({ "text": answer.text.replace(stored.id(), theirs) })
 }

@@ -1,197 +1,191 @@
 //! Views, trimming by budget, retention.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use trimtab::engine::plan::Edit;
-use trimtab::engine::view::policy::{ViewPolicy, Views};
-use trimtab::engine::view::retention::{Retention, retain};
-use trimtab::engine::view::trim::trim_outputs;
-use trimtab::engine::view::{
-    Change, Given, HeadLines, Keep, Limits, Middle, Prefix, Shape, Spill, view,
-};
-use trimtab::model::{Message, Ref};
+use trimtab::engine::policy::{Moment, Policy};
+use trimtab::engine::view::{Given, Header, Keep, Middle, Shape, Unit, view};
+use trimtab::model::{Call, Message, Output, Usage};
+use trimtab::session::Limits;
+use trimtab::store::{FolderStore, MemoryStore, SessionId, Store};
 
-use super::{edited, message, messages, written};
+use super::{aged, figure, message, messages, number, written};
+use crate::front::{admitted, in_words, open_in, preset};
 
-pub(super) fn run(op: &str, input: &Value) -> Option<Value> {
-    Some(match op {
-        "tool_output_view" => head_lines(input),
-        "tool_output_limits" => limits(input),
-        "formatted_truncate_text" => middle(input, codex(input).formatted()),
-        "truncate_text" => middle(input, codex(input)),
-        "add_message_truncates" => added(input),
-        "trim_tool_outputs" => {
-            let log = messages(&input["messages"]);
-            let changes = trim_outputs(&log, number(&input["budget_tokens"]) as u64, |_| false);
-            json!({"trimmed": !changes.is_empty(), "messages": shown(&log, changes)})
-        }
-        "compact_old_tool_results" => retention(input),
-        _ => return None,
-    })
+/// The tool that outputs of cases come from where the case has no call for them.
+const FRAME_TOOL: &str = "frame_tool";
+
+/// What a session would send of a message that comes in, behind the call of its output.
+fn shown(store: &Arc<dyn Store>, policy: Policy, message: Message) -> Arc<Message> {
+    let calls = message.outputs().map(|output| {
+        let tool = output.tool.as_deref().filter(|tool| !tool.is_empty());
+        Call::new(output.call_id.as_str(), tool.unwrap_or("tool"), "{}")
+    });
+    let calling = calls.fold(Message::assistant(""), Message::with_call);
+    let mut log = vec![Message::user("q")];
+    log.extend(Some(calling).filter(Message::has_calls));
+    log.push(message);
+    let session = open_in(Arc::clone(store), policy, Limits::default());
+    let mut session = admitted(session, log);
+    Arc::clone(session.window().unwrap().messages().last().unwrap())
 }
 
-fn number(value: &Value) -> usize {
-    usize::try_from(value.as_i64().unwrap_or(0)).unwrap_or(0)
+fn in_memory() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new())
 }
 
-/// The messages with the changed outputs in them.
-fn shown(log: &[Message], changes: Vec<Change>) -> Value {
-    let edit = |Change {
-                    message,
-                    part,
-                    output,
-                }| Edit::Show {
-        message,
-        part,
-        output,
-    };
-    written(
-        edited(log, changes.into_iter().map(edit).collect())
-            .iter()
-            .map(|m| &**m),
-    )
+fn output_of(message: &Message) -> Output {
+    message.outputs().next().unwrap().clone()
 }
 
-/// The ref that the first design's own store would give.
-fn issue(id: &str, text: &str) -> Ref {
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || "_-".contains(c) {
-            c
-        } else {
-            '_'
-        }
-    };
-    let lines = text.split('\n').count();
-    Ref::issue(
-        id.chars().map(plain).collect::<String>(),
-        Some(text.len() as u64),
-        Some(lines as u64),
-    )
-}
-
-fn head_lines(input: &Value) -> Value {
-    let (config, message) = (&input["config"], message(&input["message"]));
-    let output = message.outputs().next().unwrap();
-    let text = output.text();
-    let enabled = config["enabled"] != false;
-    let has_store = enabled && input.get("store") != Some(&Value::Null);
-    let stored = has_store.then(|| issue(&output.call_id, &text));
-    let mut shape = HeadLines::default();
-    if let Some(max) = config["maxMessageBytes"].as_u64() {
-        shape.max_bytes = usize::try_from(max).unwrap();
+pub(super) fn head_lines(input: &Value) -> Value {
+    let (config, came) = (&input["config"], message(&input["message"]));
+    let mut policy = preset("refs");
+    if let Shape::HeadLines(shape) = &mut policy.views.default {
+        let max = |key: &str, default| {
+            config[key]
+                .as_u64()
+                .map_or(default, |_| number(&config[key]))
+        };
+        shape.max_bytes = max("maxMessageBytes", shape.max_bytes);
+        shape.max_line_chars = max("maxLineLength", shape.max_line_chars);
     }
-    if let Some(max) = config["maxLineLength"].as_u64() {
-        shape.max_line_chars = usize::try_from(max).unwrap();
+    if config["enabled"] == false {
+        policy.views.default = Shape::Whole;
     }
-    let policy = ViewPolicy {
-        default: Shape::HeadLines(shape),
-        ..ViewPolicy::default()
-    };
-    let views = Views::new(&policy).unwrap();
-    let tool = output.tool.as_deref().unwrap_or_default();
-    // What is not text has no view: such an output is shown as it is, and only stored.
-    let plain = output.content.iter().all(|part| part.as_text().is_some());
-    let shape = if enabled && plain {
-        views.shape(tool)
-    } else {
-        &Shape::Whole
-    };
-    let view = view(
-        &text,
-        shape,
-        &Given {
-            stored: stored.as_ref(),
-            ..Given::default()
-        },
-    );
-    let content = if plain {
-        json!(view.text)
-    } else {
-        written([&message])[0]["content"].clone()
-    };
+    if config["enabled"] == false || input.get("store") == Some(&Value::Null) {
+        return without_store(&policy, &came);
+    }
+    let store = in_memory();
+    let sent = shown(&store, policy, came);
+    let output = output_of(&sent);
+    // The id of a ref is the store's to choose: only its spelling is taken from the case.
+    let session = SessionId::new("case").unwrap();
+    let stored = output.stored.unwrap();
+    let record = store.metadata(&session, stored.id()).unwrap().reference;
+    let id = spelled(&output.call_id);
+    let content = written([&*sent])[0]["content"].to_string();
+    let content: Value = serde_json::from_str(&content.replace(stored.id(), &id)).unwrap();
     json!({
-        "content": content, "trimmed": view.trimmed,
-        "output_ref_id": stored.as_ref().map(Ref::id), "output_ref": stored,
+        "content": content, "trimmed": output.trimmed, "output_ref_id": id, "output_ref": {
+            "id": id, "byte_size": record.byte_size(), "line_count": record.line_count(),
+        },
     })
 }
 
-fn limits(input: &Value) -> Value {
+/// A session always has a store, and keeps every output: what an output looks like without one
+/// is for the view alone to say.
+fn without_store(policy: &Policy, came: &Message) -> Value {
+    let output = output_of(came);
+    let text = output.text();
+    let view = view(&text, &policy.views.default, &Given::default());
+    json!({"content": view.text, "trimmed": view.trimmed, "output_ref_id": null})
+}
+
+/// How the first design's own store names a ref.
+fn spelled(call: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    call.chars()
+        .map(|c| if plain(c) { c } else { '_' })
+        .collect()
+}
+
+pub(super) fn limits(input: &Value) -> Value {
     let (text, limits) = (input["text"].as_str().unwrap(), &input["limits"]);
-    let shape = Limits {
-        max_lines: number(&limits["max_lines"]),
-        max_bytes: number(&limits["max_bytes"]),
-        max_chars: number(&limits["max_chars"]),
-        spill_chars: match limits["large_output_threshold"].as_i64() {
-            Some(below) if below < 0 => Limits::default().spill_chars,
-            _ => number(&limits["large_output_threshold"]),
-        },
-        keep: match limits["truncate_mode"].as_str() {
+    let mut policy = preset("archive");
+    policy.ageing.archive.enabled = false;
+    let mut spills = false;
+    if let Shape::Limits(shape) = &mut policy.views.default {
+        shape.max_lines = number(&limits["max_lines"]);
+        shape.max_bytes = number(&limits["max_bytes"]);
+        shape.max_chars = number(&limits["max_chars"]);
+        if limits["large_output_threshold"]
+            .as_i64()
+            .is_none_or(|chars| chars >= 0)
+        {
+            shape.spill_chars = number(&limits["large_output_threshold"]);
+        }
+        shape.keep = match limits["truncate_mode"].as_str() {
             None | Some("" | "head_tail") => Keep::HeadTail,
             _ => Keep::Head,
-        },
+        };
+        spills = shape.spills(text);
+    }
+    // Only a store in a folder has a place for files.
+    let folder = tempfile::tempdir().unwrap();
+    let store = if spills {
+        Arc::new(FolderStore::open(folder.path()).unwrap())
+    } else {
+        in_memory()
     };
-    let sha256 = sha256(text);
-    let spill = Some(Spill::Saved {
-        path: "outputs/1",
-        sha256: &sha256,
-    });
-    let view = view(
-        text,
-        &Shape::Limits(shape),
-        &Given {
-            spill,
-            ..Given::default()
-        },
-    );
-    let kind = match (shape.spills(text), view.trimmed) {
+    let output = output_of(&shown(&store, policy, Message::output("c", text)));
+    let text = output.text();
+    let kind = match (
+        text.contains(&*folder.path().to_string_lossy()),
+        output.trimmed,
+    ) {
         (true, _) => "spilled",
         (false, true) => "truncated",
         (false, false) => "unchanged",
     };
-    json!({"kind": kind, "text": view.text, "sha256": view.text.rsplit(' ').next()})
+    json!({"kind": kind, "text": text, "sha256": text.rsplit(' ').next()})
 }
 
-fn sha256(text: &str) -> String {
-    use sha2::{Digest, Sha256};
-    format!("{:x}", Sha256::digest(text.as_bytes()))
+pub(super) fn truncated(input: &Value) -> Value {
+    codex(input, Header::Never)
 }
 
-fn codex(input: &Value) -> Middle {
+pub(super) fn formatted(input: &Value) -> Value {
+    codex(input, Header::Always)
+}
+
+/// How Codex cuts an output: no buffer, tokens by bytes.
+fn codex(input: &Value, header: Header) -> Value {
     let policy = &input["policy"];
-    match (policy["tokens"].as_u64(), policy["bytes"].as_u64()) {
-        (Some(tokens), _) => Middle::codex_tokens(tokens),
-        (_, bytes) => Middle::codex_bytes(bytes.unwrap()),
-    }
+    let (unit, max) = match figure_or_zero(policy, "tokens") {
+        Some(tokens) => (Unit::TokensByBytes, tokens),
+        None => (Unit::Bytes, figure_or_zero(policy, "bytes").unwrap()),
+    };
+    let shape = Middle {
+        max: Some(max),
+        unit,
+        buffer_percent: 100,
+        header,
+        ..Middle::default()
+    };
+    let text = input["content"].as_str().unwrap();
+    let mut policy = preset("checkpoint");
+    policy.views.default = Shape::Middle(shape);
+    let output = output_of(&shown(&in_memory(), policy, Message::output("c", text)));
+    json!({"content": output.text(), "original_tokens": shape.measure(text)})
 }
 
-fn middle(input: &Value, shape: Middle) -> Value {
-    let text = input["content"].as_str().unwrap();
-    let view = view(text, &Shape::Middle(shape), &Given::default());
-    json!({"content": view.text, "original_tokens": shape.measure(text)})
+fn figure_or_zero(input: &Value, key: &str) -> Option<u64> {
+    input[key].as_u64()
 }
 
 /// What the second design does when a message comes: only a tool's output is cut.
-fn added(input: &Value) -> Value {
-    let max = |key: &str, default| input[key].as_u64().unwrap_or(default);
-    let mut shape = match input["policy"].as_str() {
-        None | Some("tokens") => Middle::tokens(max("max_tokens", 5_000)),
-        Some("bytes") => Middle::bytes(max("max_bytes", 20_000)),
-        _ => Middle::none(),
-    };
-    if let Some(buffer) = input["serialization_buffer"].as_f64() {
-        shape.buffer_percent = percent(buffer);
+pub(super) fn added(input: &Value) -> Value {
+    let mut policy = preset("checkpoint");
+    if let Shape::Middle(shape) = &mut policy.views.default {
+        match input["policy"].as_str() {
+            None | Some("tokens") => shape.max = input["max_tokens"].as_u64().or(shape.max),
+            Some("bytes") => {
+                shape.unit = Unit::Bytes;
+                shape.max = Some(input["max_bytes"].as_u64().unwrap_or(20_000));
+            }
+            _ => shape.max = None,
+        }
+        if let Some(buffer) = input["serialization_buffer"].as_f64() {
+            shape.buffer_percent = percent(buffer);
+        }
+        if let Some(chars) = figure(input, "approx_chars_per_token") {
+            shape.per_token = usize::try_from(chars).unwrap().try_into().unwrap();
+        }
     }
-    if let Some(chars) = input["approx_chars_per_token"].as_u64() {
-        shape.per_token = usize::try_from(chars).unwrap().try_into().unwrap();
-    }
-    let message = message(&input["message"]);
-    let whole = message.text().into_owned();
-    let cut = message.outputs().next().map(|output| {
-        let text = output.text();
-        let view = view(&text, &Shape::Middle(shape), &Given::default());
-        (view.trimmed, view.text.into_owned())
-    });
-    let (truncated, content) = cut.unwrap_or((false, whole));
-    json!({"truncated": truncated, "content": content})
+    let sent = shown(&in_memory(), policy, message(&input["message"]));
+    let truncated = sent.outputs().any(|output| output.trimmed);
+    json!({"truncated": truncated, "content": sent.text()})
 }
 
 #[expect(
@@ -203,24 +197,48 @@ fn percent(factor: f64) -> u64 {
     (factor * 100.0).round() as u64
 }
 
-fn retention(input: &Value) -> Value {
-    let log = messages(&input["messages"]);
-    let retention = Retention {
-        input_budget: input["input_token_budget"]
-            .as_i64()
-            .and_then(|n| u64::try_from(n).ok()),
-        keep: Prefix {
-            chars: number(&input["tool_result_retention_chars"]),
-        },
+pub(super) fn trimmed(input: &Value) -> Value {
+    let mut policy = preset("refs");
+    policy.ageing.placeholder.budget.tokens = Some(number(&input["budget_tokens"]) as u64);
+    // Outputs without a call are not sent, and a budget counts what is.
+    let case = messages(&input["messages"]);
+    let is_called = |output: &Output| {
+        let mut calls = case.iter().flat_map(Message::calls);
+        calls.any(|call| call.id == output.call_id)
     };
-    let done = retain(&log, &retention, input["input_tokens"].as_u64().unwrap());
-    let stderr = done.note.map_or_else(String::new, |note| note + "\n");
+    let mut log = Vec::new();
+    for message in &case {
+        let orphans = message.outputs().filter(|output| !is_called(output));
+        let calls = orphans.map(|output| Call::new(output.call_id.as_str(), FRAME_TOOL, "{}"));
+        let calling = calls.fold(Message::assistant(""), Message::with_call);
+        log.extend(Some(calling).filter(Message::has_calls));
+        log.push(message.clone());
+    }
+    let (_, trimmed, mut messages) = aged(&policy, log, None, Moment::BeforeCall, |aged| aged);
+    messages.retain(|message| message.calls().all(|call| call.name != FRAME_TOOL));
+    let messages = written(messages.iter().map(|message| &**message));
+    json!({"trimmed": trimmed, "messages": messages})
+}
+
+pub(super) fn retention(input: &Value) -> Value {
+    let mut policy = preset("retention");
+    let prefix = &mut policy.ageing.prefix;
+    prefix.input_budget = figure(input, "input_token_budget").unwrap_or(0);
+    prefix.enabled = prefix.input_budget > 0;
+    prefix.chars = number(&input["tool_result_retention_chars"]);
+    let usage = Usage {
+        input: input["input_tokens"].as_u64().unwrap(),
+        ..Usage::default()
+    };
+    let log = messages(&input["messages"]);
+    let (note, _, messages) = aged(&policy, log, Some(usage), Moment::AfterAnswer, |aged| aged);
     // The design marks what it cut only in the text.
-    let mut messages = shown(&log, done.changes);
+    let mut messages = in_words(&messages);
     for message in messages.as_array_mut().into_iter().flatten() {
         message
             .as_object_mut()
             .map(|fields| fields.remove("trimmed"));
     }
+    let stderr = note.map_or_else(String::new, |note| note + "\n");
     json!({"messages": messages, "stderr": stderr})
 }

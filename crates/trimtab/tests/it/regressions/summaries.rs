@@ -72,7 +72,7 @@ fn a_summary_that_is_empty_cut_off_or_a_call_is_not_accepted() {
         ("", Ending::ToolCall, "called a tool"),
     ];
     for (text, ending, why) in bad {
-        let mut session = open("refs", 20_000);
+        let mut session = open("checkpoint", 20_000);
         session.admit(Message::user("fix src/main.rs")).unwrap();
         for number in 0..4 {
             round(
