@@ -14,6 +14,7 @@ mod doctor;
 mod gemini;
 mod installed;
 mod model;
+mod recovered;
 mod resume;
 mod retained;
 mod run;

@@ -110,6 +110,12 @@ pub fn draft(state: &State<'_>, policy: &Policy, now: &Now<'_>, asked: &Asked) -
     })
 }
 
+/// The most a summary may take under `policy`, in tokens.
+pub(super) fn summary_tokens(policy: &Policy, window: Option<u64>) -> u64 {
+    let most = policy.compaction.summary_tokens;
+    window.map_or(most, |window| most.min(window / 10))
+}
+
 impl Draft {
     /// The messages that the summary will stand for.
     pub fn replaced(&self) -> impl Iterator<Item = &Arc<Message>> {
@@ -300,8 +306,7 @@ impl Draft {
 
     /// The most a summary may take, in tokens.
     pub fn summary_tokens(&self) -> u64 {
-        let most = self.policy.compaction.summary_tokens;
-        self.window.map_or(most, |window| most.min(window / 10))
+        summary_tokens(&self.policy, self.window)
     }
 
     fn plan(&self, replacement: &Replacement) -> Plan {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use trimtab_model::{Kind, Message, Output, Part, Role};
 
 use super::ageing::{position, shows};
-use super::draft::{Asked, draft};
+use super::draft::{Asked, Draft, draft};
 use super::survivors::{must_stay, task};
 use super::{Now, State, is_ours, plan};
 use crate::budget::level;
@@ -32,6 +32,8 @@ const MARKER: usize = 200;
 pub enum Step {
     /// A plan.
     Plan(Plan),
+    /// A compaction, to be finished without a model.
+    Compact(Box<Draft>),
     /// A smaller reserve for the answer.
     LowerAnswer(u64),
 }
@@ -77,8 +79,8 @@ pub fn rung(
                 excess,
                 ..Asked::default()
             };
-            let finished = draft(state, policy, now, &asked)?.finish(None);
-            Some(Step::Plan(finished.plan))
+            let draft = draft(state, policy, now, &asked)?;
+            Some(Step::Compact(Box::new(draft)))
         }
         Rung::DropHalfOfTurns => {
             let (edits, gone) = drop_half(state, policy, now.opening)?;

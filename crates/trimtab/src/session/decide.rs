@@ -319,7 +319,7 @@ impl Session {
     }
 
     /// Stores what a compaction replaces, so that it can be had back by a ref.
-    fn keep_replaced(&self, draft: &mut Draft) -> Result<(), SessionError> {
+    pub(super) fn keep_replaced(&self, draft: &mut Draft) -> Result<(), SessionError> {
         let replaced: Vec<_> = draft.replaced().collect();
         let messages = RawJson::of(&replaced);
         let text = readable(&replaced);

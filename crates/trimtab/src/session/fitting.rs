@@ -155,9 +155,14 @@ impl Session {
                 self.events.push(event);
                 Ok(true)
             }
+            Some(Step::Compact(mut draft)) => {
+                // The model can look up what it replaces.
+                self.keep_replaced(&mut draft)?;
+                let plan = draft.finish(None).plan;
+                self.carry_out_quietly(plan, EventKind::Compacted, |event| event)
+            }
             Some(Step::Plan(plan)) => {
                 let kind = match rung {
-                    Rung::Compact => EventKind::Compacted,
                     Rung::DropHalfOfTurns | Rung::DropOldest => EventKind::Dropped,
                     _ => EventKind::Trimmed,
                 };
