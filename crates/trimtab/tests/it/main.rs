@@ -17,5 +17,6 @@ mod regressions;
 mod request;
 mod session;
 mod switch;
+mod system_places;
 mod tidy;
 mod transcripts;
