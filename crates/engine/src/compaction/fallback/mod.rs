@@ -32,13 +32,13 @@ pub const OPENING: &str = "[Summary made without a model]";
 /// the rest is for the facts.
 const SHARES: [(Title, u64); 8] = [
     (Title::FirstRequest, 10),
-    (Title::UserMessages, 20),
-    (Title::Words, 20),
+    (Title::UserMessages, 15),
+    (Title::Words, 25),
     (Title::OpenWork, 5),
-    (Title::Errors, 8),
-    (Title::Files, 8),
-    (Title::Runs, 8),
-    (Title::Earlier, 8),
+    (Title::Errors, 7),
+    (Title::Files, 7),
+    (Title::Runs, 7),
+    (Title::Earlier, 7),
 ];
 
 /// A summary that no model wrote.

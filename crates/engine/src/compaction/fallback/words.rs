@@ -11,9 +11,9 @@ use crate::compaction::room::Room;
 use crate::compaction::text::clipped;
 
 /// How many characters of one message are kept, while that leaves room for all messages.
-const LENGTHS: [usize; 4] = [4_000, 1_000, 400, 200];
+const LENGTHS: [usize; 5] = [4_000, 1_000, 400, 200, 120];
 /// And where there is no room for all of them.
-const SHORTEST: usize = 100;
+const SHORTEST: usize = 60;
 
 /// All that was said, each message once. Long words are cut before old ones go.
 pub(super) fn words<M: Borrow<Message>>(
