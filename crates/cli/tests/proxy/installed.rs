@@ -47,6 +47,8 @@ pub(crate) fn command_in(folder: &Path, program: &str) -> Command {
         };
     }
     command.current_dir(folder).stdin(Stdio::null());
+    // Some clients take the folder from here.
+    command.env("PWD", folder);
     command
 }
 

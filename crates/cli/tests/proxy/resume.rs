@@ -75,7 +75,10 @@ impl ResumedClient {
         command.env("PATH", &self.path).env("CI", "1");
         command.envs(self.env.iter().map(|(name, value)| (*name, value)));
         let output = tokio::task::spawn_blocking(move || run_client(command));
-        let output = output.await.unwrap();
+        let broken = || self.upstream.violations();
+        let output = output
+            .await
+            .unwrap_or_else(|why| panic!("{why}: {:?}", broken()));
         let (stdout, stderr) = texts(&output);
         assert!(output.status.success(), "{args:?}: {stdout}\n{stderr}");
         stdout
