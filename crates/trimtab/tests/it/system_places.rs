@@ -1,10 +1,11 @@
 //! Where the client's system messages stand in windows of Messages.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::model::{Call, Dialect, Message, Role};
+use trimtab::model::{Call, Dialect, Message, Part, Role};
 use trimtab::session::{Limits, Moment, Session, Setup};
 use trimtab::store::{MemoryStore, SessionId};
 use trimtab_testkit::cases;
@@ -69,17 +70,17 @@ fn messages(number: usize, round: NotedRound) -> Vec<Message> {
 }
 
 /// The window of the next call.
-fn window(session: &mut Session) -> Vec<Message> {
+fn window(session: &mut Session) -> Vec<Arc<Message>> {
     if let Some(pending) = session.check(Moment::BeforeCall).unwrap() {
         session.finish(pending).unwrap();
     }
     session.ready().unwrap();
     let window = session.window().unwrap();
-    window.messages().map(Message::clone).collect()
+    window.messages().cloned().collect()
 }
 
 /// The rules of the provider: behind the user's side, before an answer or the end.
-fn assert_accepted(window: &[Message]) -> Result<(), TestCaseError> {
+fn assert_accepted(window: &[Arc<Message>]) -> Result<(), TestCaseError> {
     prop_assert_ne!(window[0].role, Role::System);
     for pair in window.windows(2) {
         let (before, after) = (pair[0].role, pair[1].role);
@@ -110,13 +111,14 @@ proptest! {
                 session.admit(message).unwrap();
             }
             if round.system {
-                notes.push_str(&format!("note {number}."));
+                let _ = write!(notes, "note {number}.");
             }
             let window = window(&mut session);
             assert_accepted(&window)?;
             let system = window.iter().filter(|message| message.role == Role::System);
-            let said = system.flat_map(|message| message.parts.iter().filter_map(|part| part.as_text()));
-            prop_assert_eq!(said.collect::<String>(), notes.clone());
+            let parts = system.flat_map(|message| &message.parts);
+            let said: String = parts.filter_map(Part::as_text).collect();
+            prop_assert_eq!(&said, &notes);
         }
     }
 }

@@ -32,10 +32,8 @@ pub(super) fn words<M: Borrow<Message>>(
         let items = all.iter().map(|text| shortened(text, length));
         Section::newest(Title::Words, items, room)
     };
-    let sections = LENGTHS.into_iter().map(within);
-    let whole = sections
-        .into_iter()
-        .find(|section| section.len() == all.len());
+    let mut sections = LENGTHS.into_iter().map(within);
+    let whole = sections.find(|section| section.len() == all.len());
     whole.unwrap_or_else(|| within(SHORTEST))
 }
 
