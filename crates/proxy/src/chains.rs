@@ -37,6 +37,14 @@ const UNSEEN: &str = "a client leaves its conversation to the provider, and its 
     seen here: it passes as it came and is not kept within the window; hint: let the conversation \
     begin through this proxy, or send the whole input (store = false)";
 
+/// And of a request that names what only the provider has.
+const CONVERSATION: &str = "a client names a conversation that the provider keeps (conversation): \
+    its requests pass as they came and are not kept within the window; hint: send the whole input, \
+    or name previous_response_id of an answer that passed here";
+const STORED_PROMPT: &str = "a client uses a prompt that the provider stores (prompt): such \
+    requests pass as they came and are not kept within the window; hint: send the text of the \
+    prompt as instructions and input";
+
 /// A tenant and an id of the provider's.
 type Name = (String, String);
 
@@ -146,19 +154,26 @@ impl Chains {
             scan.string(span)
                 .map(|id| (tenant.to_owned(), id.into_owned()))
         };
-        let conversation = scan.json(session.conversation);
+        let provider_has = [
+            (session.conversation, CONVERSATION),
+            (session.stored_prompt, STORED_PROMPT),
+        ];
+        let provider_has = provider_has.map(|(span, notice)| (scan.json(span), notice));
+        let named_there = provider_has
+            .into_iter()
+            .find(|(json, _)| !matches!(*json, "" | "null"));
         let mut kept = self.kept();
-        let mut past = match named(session.previous_response_id) {
-            _ if !matches!(conversation, "" | "null") => {
-                let name = (tenant.to_owned(), conversation.to_owned());
-                self.tell(&mut kept, name);
+        let mut past = match (named_there, named(session.previous_response_id)) {
+            (Some((json, notice)), _) => {
+                let name = (tenant.to_owned(), json.to_owned());
+                self.tell(&mut kept, name, notice);
                 Past::Unknown
             }
-            None => Past::Known(None),
-            Some(name) => {
+            (None, None) => Past::Known(None),
+            (None, Some(name)) => {
                 let past = kept.links.get(&name).map(|link| link.past.clone());
                 past.unwrap_or_else(|| {
-                    self.tell(&mut kept, name);
+                    self.tell(&mut kept, name, UNSEEN);
                     Past::Unknown
                 })
             }
@@ -224,13 +239,13 @@ impl Chains {
         }
     }
 
-    /// Tells the operator once of a conversation that is not known.
-    fn tell(&self, kept: &mut Kept, name: Name) {
+    /// Tells the operator once of something that is not known.
+    fn tell(&self, kept: &mut Kept, name: Name, notice: &str) {
         if kept.told.len() >= MOST_TOLD {
             kept.told.clear();
         }
         if kept.told.insert(name) {
-            self.notices.say(UNSEEN);
+            self.notices.say(notice);
         }
     }
 

@@ -28,6 +28,8 @@ use crate::watch::{Seen, UsageWatch};
 
 /// How often a request is sent again, smaller.
 const RECOVERIES: u32 = 2;
+/// A refusal of fewer tokens than this teaches no window: something else is wrong.
+const LEAST_REFUSED: u64 = 4_096;
 /// How many times as long as planning the work on a request may take that is under way: without
 /// it there is no answer.
 const UNDER_WAY: u32 = 5;
@@ -237,7 +239,7 @@ impl Exchange {
 
     /// Makes the request smaller. False if nothing helps.
     async fn recover(&mut self, verdict: Verdict) -> bool {
-        self.learn(&verdict);
+        let window = self.learn(&verdict);
         let (managed, mut ways) = (Arc::clone(&self.managed), self.ways);
         let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
         let ours = self.is_ours();
@@ -249,13 +251,17 @@ impl Exchange {
                     return branch.compose(scan, &ways, None).map(Some);
                 }
                 match branch.session().recover(&shrinkable(verdict))? {
-                    Recovered::GiveUp => Ok(None),
-                    Recovered::Retry => branch.compose(scan, &ways, None).map(Some),
+                    Recovered::GiveUp => return Ok(None),
+                    Recovered::Retry => {}
                     Recovered::Summarise(pending) => {
                         branch.session().finish(pending)?;
-                        branch.compose(scan, &ways, None).map(Some)
                     }
                 }
+                if window.is_some() {
+                    // A smaller window has less room for the answer too.
+                    branch.session().set_limits(managed.limits(scan, window));
+                }
+                branch.compose(scan, &ways, None).map(Some)
             });
             (outgoing, ways)
         });
@@ -285,18 +291,43 @@ impl Exchange {
         limits.plan_time().saturating_mul(UNDER_WAY)
     }
 
-    /// Remembers the window that an error names.
-    fn learn(&self, verdict: &Verdict) {
-        let about_window = matches!(verdict.kind, Kind::Prompt | Kind::PromptAndAnswer);
-        let limit = verdict
-            .sizes
-            .limit
-            .filter(|limit| about_window && *limit > LEAST_ANSWER);
-        let Some(window) = limit else { return };
+    /// Remembers what an error says or shows about the model's window, and gives the window that
+    /// is known then.
+    fn learn(&self, verdict: &Verdict) -> Option<u64> {
         let managed = Arc::clone(&self.managed);
-        if managed.work.shared.models.learn(managed.whom(), window) {
+        let known = managed.known.window;
+        if !matches!(verdict.kind, Kind::Prompt | Kind::PromptAndAnswer) {
+            return known;
+        }
+        let models = &managed.work.shared.models;
+        let (window, is_new) = match verdict.sizes.limit {
+            Some(limit) if limit > LEAST_ANSWER => (limit, models.learn(managed.whom(), limit)),
+            Some(_) => return known,
+            None => {
+                let refused = self.refused_tokens(verdict);
+                if refused < LEAST_REFUSED {
+                    return known;
+                }
+                (refused, models.learn_refused(managed.whom(), refused))
+            }
+        };
+        let known = known.map_or(window, |known| known.min(window));
+        if is_new {
             spawn_blocking(move || write_down(&managed));
         }
+        Some(known)
+    }
+
+    /// What was refused, in tokens, and a tenth less: how much too much it was is not known.
+    fn refused_tokens(&self, verdict: &Verdict) -> u64 {
+        let answer = self.outgoing.answer.unwrap_or_default();
+        let answer = if verdict.kind == Kind::PromptAndAnswer {
+            answer
+        } else {
+            0
+        };
+        let tokens = self.outgoing.tokens.saturating_add(answer);
+        tokens - tokens / 10
     }
 
     /// Works on the conversation again, off this thread, and takes the new body.

@@ -38,6 +38,9 @@ pub(crate) struct Learned {
     /// The window of a server that cut a prompt silently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cut: Option<u64>,
+    /// The fewest tokens that it refused as too many without saying how many it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<u64>,
     /// How it counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) calibration: Option<Calibration>,
@@ -103,7 +106,7 @@ impl Learned {
     /// What of it holds on a day.
     fn on(mut self, today: u64) -> Self {
         if self.day.saturating_add(LASTS) < today {
-            (self.window, self.cut) = (None, None);
+            (self.window, self.cut, self.refused) = (None, None, None);
         }
         self
     }

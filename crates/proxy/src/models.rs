@@ -53,7 +53,9 @@ impl Models {
         let mut state = self.state();
         let found = state.find(model);
         let learned = state.learned.get(&(upstream.to_owned(), model.to_owned()));
-        let learned = learned.map_or([None; 2], |learned| [learned.window, learned.cut]);
+        let learned = learned.map_or([None; 3], |learned| {
+            [learned.window, learned.cut, learned.refused]
+        });
         let set = rule.and_then(|rule| rule.window);
         let window = set.or(found.as_ref().map(Model::call_limit));
         Known {
@@ -69,18 +71,27 @@ impl Models {
         })
     }
 
+    /// Remembers that so many tokens were refused as too many. True if that is new.
+    pub(crate) fn learn_refused(&self, whom: Whom<'_>, tokens: u64) -> bool {
+        self.change(whom, |learned| {
+            let is_less = learned.refused.is_none_or(|known| tokens < known);
+            is_less && learned.refused.replace(tokens) != Some(tokens)
+        })
+    }
+
     /// Remembers the window of a server that cut a prompt silently. True if that is new.
     pub(crate) fn learn_cut(&self, whom: Whom<'_>, window: u64) -> bool {
         self.change(whom, |learned| learned.cut.replace(window) != Some(window))
     }
 
     /// Takes in how much a model read: more than a window that was only found out by its
-    /// silence disproves that. True if it did.
+    /// silence, or by a refusal without figures, disproves that. True if it did.
     pub(crate) fn read(&self, whom: Whom<'_>, tokens: u64) -> bool {
         self.change(whom, |learned| {
             // What it kept is a little more than what was taken as its window.
-            let disproved = learned.cut.is_some_and(|cut| tokens > cut + cut / 4);
-            disproved && learned.cut.take().is_some()
+            let cut = learned.cut.take_if(|cut| tokens > *cut + *cut / 4);
+            let refused = learned.refused.take_if(|refused| tokens > *refused);
+            cut.or(refused).is_some()
         })
     }
 
@@ -178,6 +189,12 @@ mod tests {
         assert!(!models.read(("other", "house-model"), 4_100));
         assert_eq!(window("other", "house-model", None), Some(4_000));
         assert!(models.read(("other", "house-model"), 6_000));
+        assert_eq!(window("other", "house-model", None), None);
+        // What was refused was too much, until more is read.
+        assert!(models.learn_refused(("other", "house-model"), 9_000));
+        assert!(!models.learn_refused(("other", "house-model"), 9_500));
+        assert_eq!(window("other", "house-model", None), Some(9_000));
+        assert!(models.read(("other", "house-model"), 9_001));
         assert_eq!(window("other", "house-model", None), None);
     }
 }

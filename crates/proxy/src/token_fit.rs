@@ -9,8 +9,11 @@ use std::collections::HashMap;
 
 use trimtab_model::estimate::{Class, Measure};
 
-/// So many sessions are remembered; beyond, all are learned anew.
-const SESSIONS: usize = 4_096;
+/// So many sessions are remembered, and at most as many that were used before these.
+const SESSIONS: usize = 256;
+/// Bytes that all of it may take: it is small enough to stand beside the memory budget.
+const MOST_BYTES: usize = 4 << 20;
+const _: () = assert!(2 * SESSIONS * (INCREMENTS + 1) * size_of::<Increment>() <= MOST_BYTES);
 /// So many increments of a session are remembered, the largest.
 const INCREMENTS: usize = 32;
 /// No provider is further from our estimate than this factor, either way.
@@ -33,28 +36,32 @@ const CLASSES: [Class; 8] = [
     Class::Media,
 ];
 
-/// What providers counted, by session.
+/// What providers counted, by session. Sessions that are not used any more are forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct TokenFits {
     sessions: HashMap<String, TokenFit>,
+    /// The sessions of before, until they are used again.
+    before: HashMap<String, TokenFit>,
 }
 
 impl TokenFits {
     /// Takes in that the provider counted `reported` tokens for a prompt of the session.
     pub(crate) fn learn(&mut self, session: &str, sent: Measure, reported: u64) {
-        if self.sessions.len() >= SESSIONS && !self.sessions.contains_key(session) {
-            self.sessions.clear();
+        if let Some(fit) = self.sessions.get_mut(session) {
+            return fit.add(sent, reported);
         }
-        let fit = self.sessions.entry(session.to_owned()).or_default();
+        let mut fit = self.before.remove(session).unwrap_or_default();
         fit.add(sent, reported);
+        if self.sessions.len() >= SESSIONS {
+            self.before = std::mem::take(&mut self.sessions);
+        }
+        self.sessions.insert(session.to_owned(), fit);
     }
 
     /// How many tokens the provider would count for `text` in the session.
     pub(crate) fn tokens(&self, session: &str, text: &Measure) -> i64 {
-        let factor = self
-            .sessions
-            .get(session)
-            .map_or(1.0, |fit| fit.factor(text));
+        let fit = self.sessions.get(session).or(self.before.get(session));
+        let factor = fit.map_or(1.0, |fit| fit.factor(text));
         rounded(text.tokens() as f64 * factor)
     }
 }
@@ -171,6 +178,21 @@ mod tests {
         // The first prompt came with 3,000 tokens that we did not see.
         assert!((of(words(900)) - 1.0).abs() < 0.8, "{}", of(words(900)));
         assert_eq!(fits.tokens("other", &words(9)), signed(&words(9)));
+    }
+
+    #[test]
+    fn sessions_in_use_are_remembered_and_the_others_are_not() {
+        let mut fits = TokenFits::default();
+        let text = words(1_000);
+        for number in 0..10 * SESSIONS {
+            fits.learn("busy", text, text.tokens() * 2);
+            for one in [format!("s{number}"), "busy".to_owned()] {
+                fits.learn(&one, text, text.tokens() * 2);
+            }
+            assert!(fits.sessions.len() + fits.before.len() <= 2 * SESSIONS);
+        }
+        assert!(fits.tokens("busy", &text) > signed(&text));
+        assert_eq!(fits.tokens("s0", &text), signed(&text));
     }
 
     #[test]

@@ -52,6 +52,27 @@ impl Stored {
         self.source.newlines() + 1
     }
 
+    /// Lines as a person counts them: what follows the last newline is one only if there is
+    /// something.
+    ///
+    /// ```
+    /// # use trimtab_store::{Form, MemoryStore, Put, SessionId, Store};
+    /// # let (store, session) = (MemoryStore::new(), SessionId::new("s")?);
+    /// for (text, lines) in [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\n\n", 2)] {
+    ///     let stored = store.put(&session, Put::new("c", text))?;
+    ///     let stored = store.open(&session, stored.id(), Form::Whole)?;
+    ///     assert_eq!(stored.shown_lines()?, lines);
+    /// }
+    /// # Ok::<(), trimtab_store::Error>(())
+    /// ```
+    pub fn shown_lines(&self) -> Result<u64> {
+        let Some(last) = self.byte_size().checked_sub(1) else {
+            return Ok(0);
+        };
+        let is_open = self.read_at(last, 1)? != b"\n";
+        Ok(self.source.newlines() + u64::from(is_open))
+    }
+
     /// Streams all of it in memory of a frame. Damage comes as an error of the reader.
     pub fn reader(&self) -> StoredReader {
         StoredReader::new(Arc::clone(&self.source))

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::installed::{command_in, path_with_client, wants, write};
+use crate::installed::{command_in, path_with_client, run_client, wants, write};
 use crate::resume::{ROUNDS, SUMMARY, log_in};
 use crate::run::{finished, say, texts};
 
@@ -89,12 +89,11 @@ fn gemini(folder: &Path, url: &str, args: &[&str]) {
         "yolo",
     ];
     command.args(options).args(args);
-    let output = command
+    command
         .env("PATH", path_with_client("@google/gemini-cli", "gemini"))
         .env("GEMINI_API_KEY", "k")
-        .env("GOOGLE_GEMINI_BASE_URL", url)
-        .output()
-        .unwrap();
+        .env("GOOGLE_GEMINI_BASE_URL", url);
+    let output = run_client(command);
     let (stdout, stderr) = texts(&output);
     assert!(output.status.success(), "{stdout}\n{stderr}");
 }

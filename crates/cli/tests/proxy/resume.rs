@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
-use crate::installed::{command_in, path_with_client, wants, write};
+use crate::installed::{command_in, path_with_client, run_client, wants, write};
 use crate::run::{finished, say, texts};
 use crate::windows::is_the_clients_own;
 
@@ -74,8 +74,11 @@ impl ResumedClient {
         command.args(&args[1..]);
         command.env("PATH", &self.path).env("CI", "1");
         command.envs(self.env.iter().map(|(name, value)| (*name, value)));
-        let output = tokio::task::spawn_blocking(move || command.output().unwrap());
-        let output = output.await.unwrap();
+        let output = tokio::task::spawn_blocking(move || run_client(command));
+        let broken = || self.upstream.violations();
+        let output = output
+            .await
+            .unwrap_or_else(|why| panic!("{why}: {:?}", broken()));
         let (stdout, stderr) = texts(&output);
         assert!(output.status.success(), "{args:?}: {stdout}\n{stderr}");
         stdout
@@ -282,8 +285,14 @@ async fn opencode_loads_a_compacted_session() {
     }
     let arguments = |command: &str| json!({"command": command, "description": "runs it"});
     let mut client = ResumedClient::new(("opencode-ai", "opencode"), "bash", arguments).await;
-    client.set("OPENCODE_DISABLE_AUTOUPDATE", "1");
-    client.set("OPENCODE_DISABLE_MODELS_FETCH", "1");
+    for name in [
+        "OPENCODE_DISABLE_AUTOUPDATE",
+        "OPENCODE_DISABLE_MODELS_FETCH",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD",
+        "OPENCODE_DISABLE_DEFAULT_PLUGINS",
+    ] {
+        client.set(name, "1");
+    }
     let model =
         json!({"name": "m", "tool_call": true, "limit": {"context": 200_000, "output": 8192}});
     let options = json!({"baseURL": format!("{}/v1", client.upstream.url()), "apiKey": "k"});

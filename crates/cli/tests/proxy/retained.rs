@@ -10,8 +10,9 @@ use trimtab_testkit::upstream::{Options, Outcome, Received, Source, Upstream};
 use crate::run::Served;
 use crate::talk::{log, path, post};
 
-const TASK: &str = "THE-TASK: find out why the nightly import stops, and mend it";
-const DECISION: &str = "I keep the retry limit at 7, because the queue drains in 40 seconds.";
+pub(crate) const TASK: &str = "THE-TASK: find out why the nightly import stops, and mend it";
+pub(crate) const DECISION: &str =
+    "I keep the retry limit at 7, because the queue drains in 40 seconds.";
 const REASON: &str = "The cache stays off until the importer is idempotent.";
 const FINDING: &str = "importer.toml says shard_count = 11 but there are 12 shards";
 const PRESETS: [&str; 6] = [
@@ -24,7 +25,7 @@ const PRESETS: [&str; 6] = [
 ];
 
 /// A body that the client sends as its first, with a tool or without.
-fn begun(dialect: Dialect, tool: bool) -> Value {
+pub(crate) fn begun(dialect: Dialect, tool: bool) -> Value {
     let schema = json!({"type": "object", "properties": {"part": {"type": "string"}}});
     let (mut body, tools) = match dialect {
         Dialect::Chat => (
@@ -59,7 +60,13 @@ fn add(body: &mut Value, entries: Vec<Value>) {
 }
 
 /// Adds what the model said with a call for each output, and the outputs.
-fn add_round(dialect: Dialect, body: &mut Value, number: usize, words: &str, outputs: &[String]) {
+pub(crate) fn add_round(
+    dialect: Dialect,
+    body: &mut Value,
+    number: usize,
+    words: &str,
+    outputs: &[String],
+) {
     let id = |at: usize| format!("call_{number}_{at}");
     let arguments = |at: usize| json!({ "part": format!("part-{number:04}-{at}") });
     let each = || outputs.iter().enumerate();
@@ -121,12 +128,12 @@ fn add_reply(dialect: Dialect, body: &mut Value, words: &str, reply: &str) {
 }
 
 /// True for what the proxy asks on its own.
-fn asks_for_summary(received: &Received) -> bool {
+pub(crate) fn asks_for_summary(received: &Received) -> bool {
     let last = &received.last;
     last.contains("<summary>") || last.contains("Summarise") || last.contains("summary")
 }
 
-fn reply(received: &Received) -> Reply {
+pub(crate) fn reply(received: &Received) -> Reply {
     if asks_for_summary(received) {
         return Reply::text("<retain>none</retain><summary>logs were read</summary>");
     }
@@ -142,7 +149,7 @@ async fn start(window: Option<u64>) -> Upstream {
 }
 
 /// The client's own requests that were answered.
-fn answered(upstream: &Upstream) -> Vec<Arc<Received>> {
+pub(crate) fn answered(upstream: &Upstream) -> Vec<Arc<Received>> {
     let requests = upstream.requests().clone();
     let own = |one: &Arc<Received>| one.outcome == Outcome::Answered && !asks_for_summary(one);
     requests.into_iter().filter(own).collect()
@@ -155,7 +162,7 @@ fn said(received: &Received) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-async fn send(served: &Served, dialect: Dialect, body: &Value) {
+pub(crate) async fn send(served: &Served, dialect: Dialect, body: &Value) {
     let answer = post(&served.url, path(dialect), body, &[]).await;
     let said = String::from_utf8_lossy(&answer.body).into_owned();
     assert!(answer.status.is_success(), "{dialect}: {said}");

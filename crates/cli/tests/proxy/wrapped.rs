@@ -8,7 +8,7 @@ use serde_json::json;
 use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Source, Upstream};
 
-use crate::installed::{path_with_client, wants, write};
+use crate::installed::{path_with_client, run_client, wants, write};
 use crate::run::{say, texts, trimtab};
 
 /// A client, and how it is used.
@@ -56,6 +56,8 @@ const CLIENTS: [Wrapped; 9] = [
         env: &[
             ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
             ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+            ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
         ],
         settings: &[(
             "config/opencode/opencode.jsonc",
@@ -177,7 +179,7 @@ async fn reaches_its_address(client: &Wrapped) {
     for (name, value) in client.env {
         command.env(name, value.replace("{url}", &url));
     }
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap());
+    let output = tokio::task::spawn_blocking(move || run_client(command));
     let (stdout, stderr) = texts(&output.await.unwrap());
     assert!(
         stdout.contains("hello from upstream"),

@@ -111,6 +111,12 @@ pub fn draft(
     })
 }
 
+/// The most a summary may take under `policy`, in tokens.
+pub(super) fn summary_tokens(policy: &Policy, window: Option<u64>) -> u64 {
+    let most = policy.compaction.summary_tokens;
+    window.map_or(most, |window| most.min(window / 10))
+}
+
 impl Draft {
     /// A rewrite: what survives, and what else it changes.
     pub(super) fn of_rewrite(
@@ -345,8 +351,7 @@ impl Draft {
 
     /// The most a summary may take, in tokens.
     pub fn summary_tokens(&self) -> u64 {
-        let most = self.policy.compaction.summary_tokens;
-        self.window.map_or(most, |window| most.min(window / 10))
+        summary_tokens(&self.policy, self.window)
     }
 
     fn plan(&self, replacement: &Replacement) -> Plan {

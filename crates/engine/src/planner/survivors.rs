@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use trimtab_model::{Kind, Message, Role, rounds};
+use trimtab_model::rounds::{self, Round};
+use trimtab_model::{Kind, Message, Part, Role};
 
-use super::draft::Asked;
+use super::draft::{Asked, summary_tokens};
 use super::{Conditions, Conversation, is_ours, is_summary};
 use crate::compaction::keep::{self, Keep, Kept, kept};
 use crate::normalise::{Slot, Source};
 use crate::policy::{Compaction, Policy, Strategy};
 use crate::removal::{Cuts, with_counterparts};
+use crate::view::tools::is_retrieval;
 
+/// How many rounds are the newest at most.
+const NEWEST_ROUNDS: usize = 8;
 /// How few messages a deletion is enough for.
 const FEW_MESSAGES: usize = 5;
 
@@ -48,7 +52,10 @@ pub(super) fn survivors(
             .window
             .map(|window| window * compaction.keep_percent / 100);
         let must = must_stay(&slots, conversation.opening);
-        cut_inside(&slots, &mut chosen, &must, (room, asked.excess), weigh);
+        // What has to go makes room for the summary as well.
+        let summary = summary_tokens(policy, conditions.window);
+        let goes = (asked.excess > 0).then(|| asked.excess.saturating_add(summary));
+        cut_inside(&slots, &mut chosen, &must, (room, goes), weigh);
     }
     keep_task(&slots, conversation.opening, &mut chosen);
     chosen.system_stays = conversation.system_stays();
@@ -181,7 +188,7 @@ fn cut_inside(
     slots: &[Slot],
     kept: &mut Kept,
     must: &BTreeSet<usize>,
-    (room, excess): (Option<u64>, u64),
+    (room, goes): (Option<u64>, Option<u64>),
     weigh: impl Fn(&Message) -> u64,
 ) {
     let weights: Vec<u64> = kept
@@ -196,8 +203,7 @@ fn cut_inside(
         .all(|slot| is_summary(&slot.message));
     let half = nothing_goes.then_some(total / 2);
     let over = room.filter(|room| total > *room);
-    // What has to go makes room for the summary as well.
-    let less = (excess > 0).then(|| total.saturating_sub(excess.saturating_mul(2)));
+    let less = goes.map(|goes| total.saturating_sub(goes));
     let Some(room) = half.into_iter().chain(over).chain(less).min() else {
         return;
     };
@@ -209,7 +215,7 @@ fn cut_inside(
         .collect();
 }
 
-/// The task, the newest question and the newest round: what the next answer is about.
+/// The task, the newest question and the newest rounds: what the next answer is about.
 pub(super) fn must_stay(slots: &[Slot], opening: usize) -> BTreeSet<usize> {
     let pairing = rounds::pair(slots);
     let question = slots.iter().rposition(|slot| slot.message.is_real_user());
@@ -217,11 +223,31 @@ pub(super) fn must_stay(slots: &[Slot], opening: usize) -> BTreeSet<usize> {
         .iter()
         .rposition(|slot| slot.message.role != Role::System && !is_ours(&slot.message));
     let mut must: BTreeSet<usize> = question.into_iter().chain(last).collect();
-    let newest_round = pairing.rounds.last().map(|round| round.start);
-    let open = newest_round.filter(|start| question.is_none_or(|at| at < *start));
-    must.extend(open);
+    let newest = newest_rounds(slots, &pairing.rounds);
+    must.extend(newest.filter(|start| question.is_none_or(|at| at < *start)));
     must.extend(task(slots, opening));
     with_counterparts(slots, must)
+}
+
+/// Where the newest round begins, and where those begin after which the model only looked
+/// something up in the store: it still works on them.
+fn newest_rounds<'r>(slots: &'r [Slot], rounds: &'r [Round]) -> impl Iterator<Item = usize> {
+    let is_lookup = |round: &Round| {
+        let mut places = round.calls.iter().map(|place| place.call);
+        places.all(|place| {
+            let message = slots.get(place.message).map(|slot| &slot.message);
+            let part = message.and_then(|message| message.parts.get(place.part));
+            part.and_then(Part::as_call)
+                .is_some_and(|call| is_retrieval(&call.name))
+        })
+    };
+    let mut goes_on = true;
+    let newest = rounds.iter().rev().take_while(move |round| {
+        let is_newest = goes_on;
+        goes_on &= is_lookup(round);
+        is_newest
+    });
+    newest.take(NEWEST_ROUNDS).map(|round| round.start)
 }
 
 /// The first slot from which the kept ones fit `room`, moved on so that no round is split.

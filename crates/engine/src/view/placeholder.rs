@@ -59,3 +59,34 @@ pub fn plain(stored: Option<&Ref>) -> String {
         |stored| format!("[tool output trimmed; ref={stored}]"),
     )
 }
+
+/// What begins a line that we wrote, and what stands somewhere in one.
+const LINE_BEGINS: &str = "[tool output ";
+const LINE_HAS: &str = "[trimtab: ";
+
+/// The pieces of `text` between the lines that we wrote: markers say nothing about the work.
+///
+/// ```
+/// # use trimtab_engine::view::placeholder::without_markers;
+/// let text = "one\ntwo\n[tool output truncated; ref=r1]\nthree";
+/// assert_eq!(without_markers(text), ["one\ntwo\n", "three"]);
+/// assert!(without_markers("[tool output trimmed; ref=r1]").is_empty());
+/// ```
+pub fn without_markers(text: &str) -> Vec<&str> {
+    if !text.contains(LINE_BEGINS) && !text.contains(LINE_HAS) {
+        return vec![text];
+    }
+    let mut pieces = Vec::new();
+    let (mut from, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
+        if line.starts_with(LINE_BEGINS) || line.contains(LINE_HAS) {
+            pieces.extend(text.get(from..at));
+            from = end;
+        }
+        at = end;
+    }
+    pieces.extend(text.get(from..));
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}

@@ -137,12 +137,13 @@ fn given(store: &dyn Store, session: SessionId, id: &str, query: Option<String>)
     if metadata.byte_size > LONGEST {
         return None;
     }
-    let bytes = store.open(&session, id, Form::Text).ok()?.bytes().ok()?;
+    let stored = store.open(&session, id, Form::Text).ok()?;
+    let bytes = stored.bytes().ok()?;
     Some(json!({
         "hash": id,
         "original_content": String::from_utf8_lossy(&bytes),
         "tool_name": metadata.labels.tool,
-        "lines": metadata.line_count,
+        "lines": stored.shown_lines().ok()?,
         "bytes": metadata.byte_size,
     }))
 }

@@ -267,21 +267,25 @@ impl Managed {
         (&self.route.upstream.name, &self.model)
     }
 
+    /// What the request must fit into where the model has this window.
+    pub(crate) fn limits(&self, scan: &Scan<'_>, window: Option<u64>) -> Limits {
+        let rule = self.work.settings.routes.rule(&self.model);
+        let longest = rule.and_then(|rule| rule.max_output);
+        Limits {
+            window,
+            max_output: reserve(window, scan.answer_limit(), longest),
+            bytes: None,
+        }
+    }
+
     /// What a session of this conversation is opened with.
     fn setup(&self, scan: &Scan<'_>) -> Setup {
         let name = self.work.policy_name(&self.route, &self.model);
         let policy = self.work.settings.policy(name).cloned().unwrap_or_default();
-        let window = self.known.window;
-        let rule = self.work.settings.routes.rule(&self.model);
-        let longest = rule.and_then(|rule| rule.max_output);
         let model = self.known.model.as_ref();
         Setup {
             dialect: self.work.dialect,
-            limits: Limits {
-                window,
-                max_output: reserve(window, scan.answer_limit(), longest),
-                bytes: None,
-            },
+            limits: self.limits(scan, self.known.window),
             prices: model.and_then(|model| model.prices),
             tiers: model.map_or_else(Vec::new, |model| model.tiers.clone()),
             cache_lifetime: model.and_then(|model| lifetime(&model.cache, scan)),

@@ -170,6 +170,35 @@ async fn a_conversation_whose_beginning_was_not_seen_passes_and_is_told_of_once(
 }
 
 #[tokio::test]
+async fn requests_that_name_what_only_the_provider_has_pass_and_are_told_of_once() {
+    let named = [
+        ("conversation", json!("conv_1")),
+        ("conversation", json!({"id": "conv_2"})),
+        (
+            "prompt",
+            json!({"id": "pmpt_1", "variables": {"city": "Graz"}}),
+        ),
+    ];
+    for (field, value) in named {
+        let upstream = keeping(1_000_000).await;
+        let (running, base, told) = told(config(&upstream.url())).await;
+        for _ in 0..3 {
+            let mut body = json!({"model": "m", "store": false, "input": "and now?"});
+            body[field] = value.clone();
+            let got = post(&base, PATH, &[], body.to_string()).await;
+            assert_eq!(got.header("x-trimtab-reason"), "partial", "{field}");
+            assert_eq!(upstream.seen().last().unwrap().text(), body.to_string());
+        }
+        let told = told.lock().unwrap();
+        assert!(
+            matches!(&told[..], [notice] if notice.contains(field)),
+            "{field}: {told:?}"
+        );
+        assert_eq!(running.report().partial, 3);
+    }
+}
+
+#[tokio::test]
 async fn items_that_are_referred_to_are_read_in_their_places() {
     let upstream = keeping(1_000_000).await;
     let (_running, base) = proxy(with_window(&upstream, Some(9_000))).await;

@@ -22,5 +22,6 @@ mod request;
 mod session;
 mod settings;
 mod switch;
+mod system_places;
 mod tidy;
 mod transcripts;

@@ -67,7 +67,12 @@ fn finish(mut reader: Reader<'_>, mut open: Open) -> Scanned<Done> {
 
 fn is_partial(text: &str, session: &SessionHints) -> bool {
     let set = |span: Span| !span.is_empty() && !is_null(text, span);
-    set(session.previous_response_id) || set(session.conversation)
+    let kept = [
+        session.previous_response_id,
+        session.conversation,
+        session.stored_prompt,
+    ];
+    kept.into_iter().any(set)
 }
 
 impl Reader<'_> {
@@ -106,10 +111,7 @@ impl Reader<'_> {
             "max_tokens" => return self.limit(LimitName::MaxTokens, value),
             "max_completion_tokens" => return self.limit(LimitName::MaxCompletionTokens, value),
             "max_output_tokens" => return self.limit(LimitName::MaxOutputTokens, value),
-            "prompt" if self.dialect == Dialect::Responses => {
-                request.partial |= !is_null(self.text, value);
-                return;
-            }
+            "prompt" if self.dialect == Dialect::Responses => &mut request.session.stored_prompt,
             _ => return,
         };
         *place = value;

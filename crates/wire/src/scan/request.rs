@@ -93,6 +93,8 @@ pub struct SessionHints {
     pub previous_response_id: Span,
     /// `conversation`.
     pub conversation: Span,
+    /// `prompt`, which Responses keeps.
+    pub stored_prompt: Span,
     /// `store`.
     pub store: Span,
 }

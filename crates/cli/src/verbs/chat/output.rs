@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
 use terminal_size::{Height, terminal_size};
-use trimtab::store::{Error, Form, LineRange, Lines, Metadata, Stored};
+use trimtab::store::{Error, Form, LineRange, Metadata, Stored};
 
 use super::opened::Opened;
 use super::screen::Screen;
@@ -33,7 +33,8 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
             let opened = chat
                 .store()
                 .open(chat.id(), output.reference.id(), Form::Text);
-            opened.map_or(output.line_count, |stored| shown_lines(&stored))
+            let lines = opened.and_then(|stored| stored.shown_lines());
+            lines.unwrap_or(output.line_count)
         };
         list(&outputs, lines, screen);
         return Ok(());
@@ -61,21 +62,6 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
         ));
     }
     page(&stored, screen)
-}
-
-/// How many lines a person sees: the store counts what follows the last line feed as one, even if
-/// that is nothing.
-fn shown_lines(stored: &Stored) -> u64 {
-    let count = stored.line_count();
-    let last = LineRange::new(count.saturating_sub(1), 1);
-    let ends = |lines: Lines| {
-        lines
-            .lines
-            .first()
-            .is_some_and(|line| line.text().is_empty())
-    };
-    let ends = count > 0 && stored.lines(last).is_ok_and(ends);
-    count - u64::from(ends)
 }
 
 fn list(outputs: &[Metadata], lines: impl Fn(&Metadata) -> u64, screen: &mut Screen<'_>) {
@@ -113,7 +99,8 @@ fn list(outputs: &[Metadata], lines: impl Fn(&Metadata) -> u64, screen: &mut Scr
 /// Shows all lines, in a pager if there are more than the terminal has.
 fn page(stored: &Stored, screen: &mut Screen<'_>) -> Result<(), Failure> {
     let rows = terminal_size().map_or(u64::MAX, |(_, Height(rows))| u64::from(rows));
-    let long = shown_lines(stored).saturating_add(2) > rows;
+    let count = stored.shown_lines().map_err(|error| failed(&error))?;
+    let long = count.saturating_add(2) > rows;
     let pager = if long && ui::is_terminal() {
         pager()
     } else {
@@ -160,7 +147,7 @@ fn lines(
     stored: &Stored,
     mut show: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let count = shown_lines(stored);
+    let count = stored.shown_lines().map_err(|error| failed(&error))?;
     let mut next = (count > 0).then_some(0);
     while let Some(from) = next {
         let read = stored
@@ -194,7 +181,7 @@ mod tests {
         for (text, count) in [("one\ntwo\n", 2), ("one\ntwo", 2), ("one\n\n", 2), ("", 0)] {
             let stored = store.put(&session, Put::new("c", text)).unwrap();
             let stored = store.open(&session, stored.id(), Form::Text).unwrap();
-            assert_eq!(shown_lines(&stored), count, "{text:?}");
+            assert_eq!(stored.shown_lines().unwrap(), count, "{text:?}");
             let mut shown = Vec::new();
             lines(&stored, |line| {
                 shown.push(line.to_owned());

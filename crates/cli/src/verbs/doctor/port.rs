@@ -43,7 +43,7 @@ fn of_running(address: SocketAddr, unmanaged: u64) -> Check {
         "port",
         format!(
             "{running}; it let {unmanaged} requests pass unmanaged, because the provider keeps \
-             their conversations (previous_response_id) and it did not see them begin"
+             a part of them (previous_response_id, conversation or prompt) that it did not see"
         ),
         "let these conversations begin through the proxy, or send the whole input (store = false)",
     )

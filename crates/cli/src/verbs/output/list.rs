@@ -54,11 +54,13 @@ pub fn run(
         let outputs = outputs.map_err(|error| place.failed(&error))?;
         if common.json {
             for output in &outputs {
-                terminal.json(&super::as_json(output))?;
+                let lines = place.shown_lines(session, &output.reference);
+                terminal.json(&super::as_json(output, lines))?;
             }
         } else if !outputs.is_empty() {
             let gap = if seen > 0 { "\n" } else { "" };
-            write!(terminal.out(), "{gap}{}", text(session, &outputs))?;
+            let text = text(&place, session, &outputs);
+            write!(terminal.out(), "{gap}{text}")?;
         }
         seen += outputs.len();
     }
@@ -79,14 +81,14 @@ fn sessions(args: &Args, place: &Place) -> Result<Vec<SessionId>, Failure> {
     Ok(sessions.into_iter().map(|info| info.session).collect())
 }
 
-fn text(session: &SessionId, outputs: &[Metadata]) -> String {
+fn text(place: &Place, session: &SessionId, outputs: &[Metadata]) -> String {
     let now = trimtab::store::now_millis();
     let heading = ["REF", "SIZE", "LINES", "AGE", "TOOL", "CALL"].map(str::to_owned);
     let row = |output: &Metadata| {
         [
             output.reference.id().to_owned(),
             units::size(output.byte_size),
-            number::grouped(output.line_count),
+            number::grouped(place.shown_lines(session, &output.reference)),
             units::age(now.saturating_sub(output.created)),
             or_dash(&output.labels.tool),
             or_dash(&output.labels.call),
@@ -98,10 +100,8 @@ fn text(session: &SessionId, outputs: &[Metadata]) -> String {
         .collect();
     let (left, right) = (Align::Left, Align::Right);
     let (strong, name) = (style::STRONG, visible(session.as_str()));
-    format!(
-        "{strong}session {name}{strong:#}\n{}",
-        lined_up(&rows, [left, right, right, right, left, left])
-    )
+    let rows = lined_up(&rows, [left, right, right, right, left, left]);
+    format!("{strong}session {name}{strong:#}\n{rows}")
 }
 
 fn or_dash(text: &str) -> String {

@@ -91,8 +91,8 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     }
 }
 
-/// An output as one line of JSON.
-fn as_json(output: &Metadata) -> Value {
+/// An output of so many lines as one line of JSON.
+fn as_json(output: &Metadata, lines: u64) -> Value {
     json!({
         "ref": output.reference.id(),
         "session": output.session.as_str(),
@@ -101,7 +101,7 @@ fn as_json(output: &Metadata) -> Value {
         "media_type": output.labels.media_type,
         "byte_size": output.byte_size,
         "stored_size": output.stored_size,
-        "line_count": output.line_count,
+        "line_count": lines,
         "has_text": output.has_text,
         "created": output.created,
     })

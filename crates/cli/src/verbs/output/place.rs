@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use trimtab::store::{Error, FolderStore, SessionId, Store};
+use trimtab::store::{Error, FolderStore, Form, SessionId, Store};
+use trimtab_model::Ref;
 
 use crate::exit::Failure;
 use crate::ui::visible::visible;
@@ -165,6 +166,13 @@ impl Place {
             },
             error => self.failed(error),
         }
+    }
+
+    /// How many lines an output has; as many as the store thinks if it cannot be read.
+    pub fn shown_lines(&self, session: &SessionId, stored: &Ref) -> u64 {
+        let opened = self.store.open(session, stored.id(), Form::Text);
+        let lines = opened.and_then(|stored| stored.shown_lines());
+        lines.unwrap_or_else(|_| stored.line_count().unwrap_or(0))
     }
 
     /// Fails if the store does not know `session`.

@@ -64,10 +64,8 @@ pub fn run(
     let stored = place.store.put(&session, put);
     progress.finish();
     let stored = stored.map_err(|error| place.failed(&error))?;
-    let (bytes, lines) = (
-        stored.byte_size().unwrap_or(0),
-        stored.line_count().unwrap_or(0),
-    );
+    let bytes = stored.byte_size().unwrap_or(0);
+    let lines = place.shown_lines(&session, &stored);
     if common.json {
         let json = json!({"ref": stored.id(), "byte_size": bytes, "line_count": lines});
         terminal.json(&json)?;

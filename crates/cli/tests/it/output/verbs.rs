@@ -38,6 +38,25 @@ fn put_prints_the_ref_last() {
 }
 
 #[test]
+fn text_behind_the_last_line_feed_is_a_line_only_if_there_is_any() {
+    for (text, lines) in [("", 0), ("one\n", 1), ("one\ntwo", 2), ("one\ntwo\n", 2)] {
+        let home = Home::new();
+        let put = ["output", "put", "--json", "-s", "s", "-"];
+        let put = json_lines(&home.run_with(&put, text.as_bytes()).stdout);
+        assert_eq!(put[0]["line_count"], lines, "{text:?}");
+        let listed = json_lines(&home.run(&["output", "list", "--json"]).stdout);
+        assert_eq!(listed[0]["line_count"], lines, "{text:?}");
+        let shown = home.run(&["output", "list"]).stdout;
+        let row = shown.lines().last().unwrap().split_whitespace();
+        assert_eq!(
+            row.clone().nth(3),
+            Some(lines.to_string().as_str()),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
 fn list_and_sessions_show_what_there_is() {
     let home = Home::new();
     let id = home.put(LINES);

@@ -7,6 +7,7 @@ use trimtab_model::{Kind, Message, Output, Part, Ref};
 
 use super::Missing;
 use crate::facts::{self, Fact, FactKind};
+use crate::view::placeholder::without_markers;
 
 /// Bytes of all outputs together that are read: looking for facts must cost less than reading
 /// the conversation did. What is not read is behind a ref.
@@ -91,8 +92,9 @@ impl<'m> Gathered<'m> {
     fn output(&mut self, at: usize, output: &'m Output) {
         for text in output.content.iter().filter_map(Part::as_text) {
             let (head, tail) = ends(text, self.read);
-            self.extract(head);
-            self.extract(tail);
+            for piece in [head, tail].into_iter().flat_map(without_markers) {
+                self.extract(piece);
+            }
         }
         self.settle(at, Place::Output, output.stored.as_ref());
     }

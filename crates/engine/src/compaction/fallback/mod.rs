@@ -1,10 +1,10 @@
 //! The summary that no model wrote.
 //!
 //! A compaction must work when the summariser fails, or when there is none. What can be said
-//! without understanding is said in a fixed form: what the user asked for, what was run,
-//! which files were touched, what failed, what is open, and the facts with the refs of the
-//! outputs that they came from. A summary of this form that is replaced is read back and
-//! carried on, so that a chain of them keeps the first request and never grows.
+//! without understanding is said in a fixed form: what the user asked for, what the model said,
+//! what was run, which files were touched, what failed, what is open, and the facts with the
+//! refs of the outputs that they came from. A summary of this form that is replaced is read back
+//! and carried on, so that a chain of them keeps the first request and never grows.
 
 mod carried;
 mod files;
@@ -14,6 +14,7 @@ mod paths;
 mod runs;
 mod section;
 mod users;
+mod words;
 
 use std::borrow::Borrow;
 
@@ -29,14 +30,15 @@ pub(crate) const OPENING: &str = "[Summary made without a model]";
 
 /// Of every hundred tokens, how many each section may have, besides what those before it left;
 /// the rest is for the facts.
-const SHARES: [(Title, u64); 7] = [
+const SHARES: [(Title, u64); 8] = [
     (Title::FirstRequest, 10),
-    (Title::UserMessages, 25),
-    (Title::OpenWork, 10),
-    (Title::Errors, 10),
-    (Title::Files, 10),
-    (Title::Runs, 10),
-    (Title::Earlier, 10),
+    (Title::UserMessages, 15),
+    (Title::Words, 25),
+    (Title::OpenWork, 5),
+    (Title::Errors, 7),
+    (Title::Files, 7),
+    (Title::Runs, 7),
+    (Title::Earlier, 7),
 ];
 
 /// A summary that no model wrote.
@@ -120,6 +122,7 @@ fn write<M: Borrow<Message>>(
     match title {
         Title::FirstRequest => users::first_request(replaced, carried, room),
         Title::UserMessages => users::messages(replaced, carried, room),
+        Title::Words => words::words(replaced, carried, room),
         Title::OpenWork => open::work(replaced, room),
         Title::Errors => open::errors(replaced, carried, room),
         Title::Files => files::touched(replaced, carried, room),

@@ -5,14 +5,15 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 use trimtab_model::rounds;
-use trimtab_model::{Message, Output, Role};
+use trimtab_model::{Message, Output};
 
 use super::carried::Carried;
 use super::runs::call_at;
-use super::section::{Section, Title, head_of};
+use super::section::{Section, Title};
 use crate::compaction::room::Room;
 use crate::compaction::text::{clipped, short_arguments};
 use crate::facts;
+use crate::view::placeholder::without_markers;
 
 /// Characters of an item.
 const LONGEST: usize = 200;
@@ -23,30 +24,16 @@ const READ: usize = 32 << 10;
 /// Outputs that are searched for errors.
 const OUTPUTS: usize = 100;
 
-/// What the model said last, the calls that nobody answered, and the newest list of things
-/// to do.
+/// The newest list of things to do, and the calls that nobody answered.
 pub(super) fn work<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Section {
-    let title = Title::OpenWork;
     let mut items = todo_list(replaced);
-    let messages = replaced.iter().map(Borrow::borrow).rev();
-    let last = messages
-        .filter(|message| message.role == Role::Assistant)
-        .find(|message| {
-            message
-                .parts
-                .iter()
-                .any(|part| part.as_text().is_some() && !part.is_blank())
-        });
-    if let Some(last) = last {
-        items.push(head_of(&last.text(), title, &room.share(60)));
-    }
     let rounds = rounds::pair(replaced).rounds;
     let calls = rounds.iter().flat_map(|round| &round.calls);
     let open = calls.filter(|place| place.output.is_none());
     let open = open.filter_map(|place| call_at(replaced, place));
     items.extend(open.map(|call| format!("no output yet: {}", short_arguments(call, LONGEST))));
     items.retain(|item| !item.is_empty());
-    Section::newest(title, items.into_iter(), room)
+    Section::newest(Title::OpenWork, items.into_iter(), room)
 }
 
 /// The entries of the newest call of a tool for lists of things to do.
@@ -125,8 +112,12 @@ fn errors_of(output: &Output) -> Vec<String> {
     let from = text.ceil_char_boundary(text.len().saturating_sub(READ));
     let tail = text.get(from..).unwrap_or_default();
     let mut errors = Vec::new();
-    facts::errors(tail, &mut |fact| errors.push(clipped(fact.text, LONGEST)));
-    let first = text.lines().find(|line| !line.trim().is_empty());
+    for piece in without_markers(tail) {
+        facts::errors(piece, &mut |fact| errors.push(clipped(fact.text, LONGEST)));
+    }
+    let pieces = without_markers(&text);
+    let mut lines = pieces.iter().flat_map(|piece| piece.lines());
+    let first = lines.find(|line| !line.trim().is_empty());
     if let (true, true, Some(first)) = (output.is_error, errors.is_empty(), first) {
         errors.push(clipped(first, LONGEST));
     }

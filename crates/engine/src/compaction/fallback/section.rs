@@ -9,6 +9,7 @@ pub(super) enum Title {
     FirstRequest,
     Earlier,
     UserMessages,
+    Words,
     Runs,
     Files,
     Errors,
@@ -16,10 +17,11 @@ pub(super) enum Title {
 }
 
 impl Title {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::FirstRequest,
         Self::Earlier,
         Self::UserMessages,
+        Self::Words,
         Self::Runs,
         Self::Files,
         Self::Errors,
@@ -31,6 +33,7 @@ impl Title {
             Self::FirstRequest => "First request:",
             Self::Earlier => "Summary of what came before:",
             Self::UserMessages => "What the user said, oldest first:",
+            Self::Words => "What the model said, oldest first:",
             Self::Runs => "What was run, oldest first:",
             Self::Files => "Files touched:",
             Self::Errors => "Errors, newest last:",
@@ -82,6 +85,10 @@ impl Section {
 
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
     }
 
     pub(super) fn weight(&self, room: &Room<'_>) -> u64 {

@@ -137,3 +137,55 @@ fn nobody_can_forge_a_section() {
             .all(|item| !item.contains("forged"))
     );
 }
+
+#[test]
+fn early_words_of_the_model_stay_where_room_is_short() {
+    let mut replaced = vec![
+        Message::user("Mend the importer."),
+        Message::assistant("I decided: the quota of volume data-7 goes to 40 GB."),
+    ];
+    for n in 0..12 {
+        let words = format!("Part {n} is next. {}", "It is long. ".repeat(n * 8));
+        replaced.push(Message::assistant(words));
+        replaced.push(call(
+            "1",
+            "bash",
+            &format!(r#"{{"command":"sed -n {n}p"}}"#),
+        ));
+        replaced.push(stored(&format!("w{n}"), &"line ".repeat(60), false));
+    }
+    let once = made(&replaced, 3_000).summary;
+    assert!(
+        once.contains("- I decided: the quota of volume data-7"),
+        "{once}"
+    );
+    let again = vec![
+        Message::user(once).with_kind(Kind::Summary),
+        Message::assistant("And on."),
+        stored("z", &"line ".repeat(600), false),
+    ];
+    let twice = made(&again, 2_000).summary;
+    assert!(
+        twice.contains("- I decided: the quota of volume data-7"),
+        "{twice}"
+    );
+}
+
+#[test]
+fn markers_are_neither_errors_nor_facts() {
+    let trimmed = "[tool output trimmed; ref=74emhoo7s37mvcuw]";
+    let card = "[trimtab: output left out (3 lines, 90 B); all of it: \
+                tool_output_cache({\"ref_id\":\"habkux2azckywkpb\"})]\nin it: src/kept_7.rs";
+    let mut replaced = log();
+    replaced.extend([stored("7", trimmed, true), stored("8", card, true)]);
+    let text = made(&replaced, 4_000).summary;
+    for ours in [
+        "[tool output",
+        "[trimtab",
+        "74emhoo7s37mvcuw",
+        "habkux2azckywkpb",
+    ] {
+        assert!(!text.contains(ours), "{ours} in\n{text}");
+    }
+    assert!(text.contains("src/kept_7.rs"), "{text}");
+}

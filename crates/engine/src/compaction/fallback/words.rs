@@ -1,0 +1,47 @@
+//! What the model said in words: it is little beside the outputs, and says what was decided.
+
+use std::borrow::Borrow;
+use std::collections::HashSet;
+
+use trimtab_model::{Message, Role};
+
+use super::carried::Carried;
+use super::section::{Section, Title};
+use crate::compaction::room::Room;
+use crate::compaction::text::clipped;
+
+/// How many characters of one message are kept, while that leaves room for all messages.
+const LENGTHS: [usize; 5] = [4_000, 1_000, 400, 200, 120];
+/// And where there is no room for all of them.
+const SHORTEST: usize = 60;
+
+/// All that was said, each message once. Long words are cut before old ones go.
+pub(super) fn words<M: Borrow<Message>>(
+    replaced: &[M],
+    carried: &Carried<'_>,
+    room: &Room<'_>,
+) -> Section {
+    let messages = replaced.iter().map(Borrow::borrow);
+    let said = messages.filter(|message| message.role == Role::Assistant);
+    let said = said.map(|message| message.text().trim().to_owned());
+    let said = said.filter(|text| !text.is_empty());
+    let mut known = HashSet::new();
+    let all = carried.items(Title::Words).chain(said);
+    let all: Vec<String> = all.filter(|text| known.insert(text.clone())).collect();
+    let within = |length: usize| {
+        let items = all.iter().map(|text| shortened(text, length));
+        Section::newest(Title::Words, items, room)
+    };
+    let mut sections = LENGTHS.into_iter().map(within);
+    let whole = sections.find(|section| section.len() == all.len());
+    whole.unwrap_or_else(|| within(SHORTEST))
+}
+
+/// `text`, or so many characters of it on one line.
+fn shortened(text: &str, length: usize) -> String {
+    if text.chars().count() <= length {
+        text.to_owned()
+    } else {
+        clipped(text, length)
+    }
+}
