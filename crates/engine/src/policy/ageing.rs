@@ -215,10 +215,8 @@ impl Rewriting {
     }
 
     /// The same of the output of something that was run.
-    pub(crate) fn run_excerpt(&self, bytes: usize) -> usize {
-        (bytes / 100 * RUN_PERCENT)
-            .min(RUN_BYTES)
-            .max(LEAST_EXCERPT)
+    pub(crate) fn run_excerpt(bytes: usize) -> usize {
+        (bytes / 100 * RUN_PERCENT).clamp(LEAST_EXCERPT, RUN_BYTES)
     }
 
     pub(crate) fn user(&self, room: u64) -> u64 {

@@ -1,6 +1,8 @@
 //! A window that is kept up to date is the window that log and journal make from scratch, and
 //! what is kept beside it says what a walk over all slots would say.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use proptest::prelude::*;
 use trimtab_engine::compaction::archive;
 use trimtab_engine::log::Log;
@@ -128,13 +130,13 @@ fn happen(projection: &mut Projection, happens: Happens) {
             let plan = Plan::new(Reason::ByHand, edits.collect());
             projection
                 .would_shrink(plan, Measure::tokens)
-                .expect("the window is valid");
+                .unwrap();
         }
         Happens::Undo => {
             projection.undo();
         }
         Happens::Window => {
-            projection.window().expect("the window is valid");
+            projection.window().unwrap();
         }
     }
 }
@@ -169,8 +171,8 @@ proptest! {
             prop_assert_eq!(projection.open_outputs(), again.open_outputs());
             prop_assert_eq!(projection.is_unedited(), again.is_unedited());
             if asked {
-                let window = again.window().expect("the window is valid");
-                prop_assert_eq!(projection.window().expect("the window is valid"), window);
+                let window = again.window().unwrap();
+                prop_assert_eq!(projection.window().unwrap(), window);
             }
         }
     }
@@ -185,7 +187,7 @@ proptest! {
         let mut projection = Projection::new(options);
         for one in all {
             happen(&mut projection, one);
-            projection.window().expect("the window is valid");
+            projection.window().unwrap();
             let (outputs, slots) = (projection.outputs(), projection.slots());
             let protect = |tool: &str| tool.len() % 2 == 1;
             prop_assert_eq!(outputs.over_budget(budget, protect), trim_outputs(slots, budget, protect));

@@ -155,20 +155,19 @@ impl Filled {
         }
         let lines = found.into_iter();
         let lines = lines.map(|text| Threshold { text, at: None });
-        lines.chain(self.cards(policy)).collect()
+        lines.chain(self.rewrite(policy)).collect()
     }
 
-    /// When old outputs become cards, and down to what.
-    fn cards(&self, policy: &Policy) -> Option<Threshold> {
+    /// When old text is shortened in any case.
+    fn rewrite(&self, policy: &Policy) -> Option<Threshold> {
         let cards = &policy.ageing.cards;
         let around = self.tools + self.answer;
         let room = self
             .window
             .filter(|_| cards.enabled)?
             .saturating_sub(around);
-        let low = grouped(self.tools + cards.low(room));
         Some(Threshold {
-            text: format!("old outputs become cards, down to {low} tokens"),
+            text: "old text is shortened in any case".to_owned(),
             at: Some(self.tools + cards.high(room)),
         })
     }
@@ -350,10 +349,7 @@ mod tests {
         let mut policy = Policy::preset(preset).unwrap();
         if preset == "steady" {
             policy.compaction.when = vec!["call > 85 % of window".parse().unwrap()];
-            (
-                policy.ageing.cards.high_percent,
-                policy.ageing.cards.low_percent,
-            ) = (90, 50);
+            policy.ageing.cards.high_percent = 90;
         }
         filled.thresholds = filled.thresholds(&policy);
         filled
@@ -379,7 +375,7 @@ mod tests {
         assert_eq!(lines[2].find('1'), Some(1 + bar::WIDTH * 65 / 100));
         // Of the 15,100 that are left for messages 90 %, behind the tools: 14,490.
         assert_eq!(lines[2].find('2'), Some(1 + bar::WIDTH * 14_490 / 20_000));
-        assert!(text.contains("2 old outputs become cards, down to 8,450 tokens, at 14,490"));
+        assert!(text.contains("2 old text is shortened in any case, at 14,490"));
         assert_eq!(lines[2].find('3'), Some(1 + bar::WIDTH * 80 / 100));
         assert!(text.contains("1 compacts when call > 85 % of window, at 13,000: 3,000 to go"));
         assert!(text.contains("O outputs         7,000   35 %"), "{text}");

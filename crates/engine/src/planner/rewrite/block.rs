@@ -28,7 +28,7 @@ const RUN_SHARE: usize = 3;
 /// An output has at least so many bytes, if it has them.
 const LEAST_OUTPUT: usize = 120;
 /// The share of an output's bytes that is for names without their line, in percent.
-const NAMES_PERCENT: usize = 90;
+const NAMES_PERCENT: u64 = 90;
 /// So many messages are looked at for outputs, the newest first.
 const LOOKED_AT: usize = 600;
 /// A call stands within so many messages before its output.

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use trimtab_model::{Output, Part, Ref};
 
+use crate::budget::percent;
 use crate::facts;
 use crate::view::figures::first_bytes;
 use crate::view::names::{self, Known};
@@ -82,7 +83,7 @@ pub(super) struct Interest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Allowance {
     pub(super) bytes: usize,
-    pub(super) names_percent: usize,
+    pub(super) names_percent: u64,
 }
 
 /// True for an output that is shown as an excerpt.
@@ -123,7 +124,8 @@ pub(super) fn excerpt(
 
 /// The lines and names of `text` that are kept.
 pub(super) fn kept(text: &str, allowed: Allowance, interest: &Interest) -> String {
-    let for_names = allowed.bytes * allowed.names_percent.min(100) / 100;
+    let for_names = percent(allowed.bytes as u64, allowed.names_percent.min(100));
+    let for_names = usize::try_from(for_names).unwrap_or(allowed.bytes);
     let mut kept = if structure::detect(text) == structure::Kind::Json {
         json(text, allowed.bytes - for_names)
     } else {
@@ -164,16 +166,16 @@ fn json(text: &str, bytes: usize) -> String {
 fn lines(text: &str, bytes: usize, interest: &Interest) -> String {
     let all: Vec<&str> = text.lines().map(str::trim_end).collect();
     let errors = error_lines(text);
-    let mut ranked: Vec<(u64, usize)> = Vec::new();
+    let mut ranked: Vec<(f64, usize)> = Vec::new();
     for (at, line) in all.iter().enumerate() {
         let is_edge = at < FIRST_LINES || at + LAST_LINES >= all.len();
         let by_place = EDGE * u64::from(is_edge) + ERROR * u64::from(errors.contains(&at));
         let worth = worth(line, by_place, interest);
-        if worth > 0 {
+        if worth > 0.0 {
             ranked.push((worth, at));
         }
     }
-    ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut left = bytes;
     let mut chosen: Vec<usize> = Vec::new();
     for (_, at) in ranked {
@@ -222,12 +224,12 @@ fn error_lines(text: &str) -> HashSet<usize> {
 }
 
 /// What a line is worth for its length, where its place makes it worth `by_place` already.
-fn worth(line: &str, by_place: u64, interest: &Interest) -> u64 {
+fn worth(line: &str, by_place: u64, interest: &Interest) -> f64 {
     let said = line.trim_start();
     let letters = said.bytes().filter(u8::is_ascii_alphanumeric);
     // Nobody goes back to a closing brace.
     if said.is_ascii() && letters.take(LEAST_LETTERS).count() < LEAST_LETTERS {
-        return 0;
+        return 0.0;
     }
     let (mut used, mut new) = (0, 0);
     for name in names::names_in(first_bytes(said, LONGEST_LINE * 5)) {
@@ -241,5 +243,5 @@ fn worth(line: &str, by_place: u64, interest: &Interest) -> u64 {
         + NEW_NAME * new.min(MOST_NEW) as u64;
     // Longer lines are worth a little less for each byte: a power of 0.7 of their length.
     let length = (said.len().min(LONGEST_LINE) + 20) as f64;
-    (worth as f64 * 100_000.0 / length.powf(0.7)) as u64
+    worth as f64 / length.powf(0.7)
 }

@@ -143,7 +143,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let bytes = match purpose(seen.call) {
             Purpose::Reading if length <= self.settings.small_bytes => return None,
             Purpose::Reading => self.settings.excerpt(length),
-            Purpose::Running => self.settings.run_excerpt(length),
+            Purpose::Running => Rewriting::run_excerpt(length),
         };
         let takes = (bytes + around(stored)) as u64;
         let shown = seen.output.text().len().max(1) as u64;
@@ -151,10 +151,9 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let dense = takes.saturating_mul(seen.tokens) / shown;
         let takes = takes.div_ceil(BYTES_PER_TOKEN).max(dense);
         let saved = seen.tokens.checked_sub(takes)?;
-        let names_percent = self.settings.names_percent as usize;
         let allowed = Allowance {
             bytes,
-            names_percent,
+            names_percent: self.settings.names_percent,
         };
         (saved >= LEAST_SAVED).then_some((allowed, saved))
     }
@@ -270,7 +269,7 @@ fn within(left: &mut u64, tokens: u64) -> bool {
 fn touched<'o>(outputs: &'o [Seen<'_>]) -> HashMap<&'o str, usize> {
     let mut touched = HashMap::new();
     for (index, seen) in outputs.iter().enumerate() {
-        let files = seen.call.into_iter().flat_map(|call| files(call));
+        let files = seen.call.into_iter().flat_map(files);
         touched.extend(files.map(|file| (file, index)));
     }
     touched
@@ -292,7 +291,8 @@ fn files(call: &Call) -> impl Iterator<Item = &str> {
 /// The first segment of the newest ones that take no more than `tokens`; the last round and the
 /// newest outputs are always among them.
 fn tail(survey: &Survey<'_>, tokens: u64) -> usize {
-    let newest = survey.outputs.iter().rev().take(NEWEST_OUTPUTS).last();
+    let newest = survey.outputs.iter().rev().nth(NEWEST_OUTPUTS - 1);
+    let newest = newest.or(survey.outputs.first());
     let newest = newest.map_or(usize::MAX, |seen| seen.slot);
     let mut left = tokens;
     let mut tail = survey.segments.len();

@@ -38,16 +38,9 @@ pub(super) fn summarised(input: &Value) -> Value {
         Some("heuristic") => ToolSummaries::Heuristic,
         _ => archive.summaries,
     };
-    let answer = input["llm_returns"].as_str().map(str::to_owned);
+    let answer = input["llm_returns"].as_str();
     let log = messages(&input["messages"]);
-    let (_, _, messages) = aged(&policy, log, None, Moment::AfterOutputs, |aged| {
-        let answers = vec![answer; aged.to_summarise.len()];
-        if answers.is_empty() {
-            aged
-        } else {
-            aged.with_summaries(&answers)
-        }
-    });
+    let (_, _, messages) = aged(&policy, log, None, Moment::AfterOutputs, answer);
     json!({"messages": in_words(&messages)})
 }
 

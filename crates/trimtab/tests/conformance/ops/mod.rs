@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use trimtab::engine::normalise::Options;
-use trimtab::engine::planner::{self, Aged, Now, State};
+use trimtab::engine::planner::{Conditions, Conversation, Rates, Step, age, ageing_ways};
 use trimtab::engine::policy::{Moment, Policy};
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
@@ -170,45 +170,58 @@ fn texts(list: &Value) -> Vec<String> {
 }
 
 /// What the planner does about the old outputs of `log` at a moment, and the messages after
-/// that; `change` may take part in it.
+/// that. A model answers `answer` to every question about an output.
 fn aged(
     policy: &Policy,
     log: Vec<Message>,
     usage: Option<Usage>,
     moment: Moment,
-    change: impl FnOnce(Aged) -> Aged,
+    answer: Option<&str>,
 ) -> (Option<String>, bool, Vec<Arc<Message>>) {
     let mut projection = Projection::new(Options::default());
     for message in log {
         projection.admit(message);
     }
     projection.window().unwrap();
-    let aged = planner::age(
-        &State {
+    let step = {
+        let conversation = Conversation {
             log: projection.log(),
             slots: projection.slots(),
             window: projection.built(),
+            projection: &projection,
             sent: 0,
             compacted_at: None,
+            archive_from: 0,
+            opening: 0,
             dialect: Dialect::Chat,
-        },
-        policy,
-        &Now {
+        };
+        let conditions = Conditions {
             window: None,
             max_output: None,
             bytes: None,
             tools: 0,
-            opening: 0,
+            first_ref: 0,
             usage: usage.map(|usage| (usage, Measure::default())),
             tokens: &|measure| measure.tokens(),
-        },
-        moment,
-    );
-    let done = aged.is_some();
-    let aged = aged.map(change);
-    let note = aged.as_ref().and_then(|aged| aged.note.clone());
-    if let Some(aged) = aged {
-        projection.carry_out(aged.plan);
+            cold: false,
+            rates: Rates::default(),
+            cliffs: &[],
+        };
+        let mut ways = ageing_ways(moment).iter();
+        ways.find_map(|way| age(&conversation, policy, &conditions, *way))
+    };
+    let done = step.is_some();
+    let (plan, note) = match step {
+        Some(Step::Plan(plan, note)) => (Some(plan), note),
+        Some(Step::ToolSummaries(archived)) => {
+            let asked = (0..).take_while(|index| archived.request(*index).is_some());
+            let answers = vec![answer; asked.count()];
+            (Some(archived.with_summaries(&answers)), None)
+        }
+        _ => (None, None),
+    };
+    if let Some(plan) = plan {
+        projection.carry_out(plan);
     }
     let slots = projection.slots().iter();
     let messages = slots.map(|slot| Arc::clone(&slot.message)).collect();

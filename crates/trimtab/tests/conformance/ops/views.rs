@@ -214,7 +214,7 @@ pub(super) fn trimmed(input: &Value) -> Value {
         log.extend(Some(calling).filter(Message::has_calls));
         log.push(message.clone());
     }
-    let (_, trimmed, mut messages) = aged(&policy, log, None, Moment::BeforeCall, |aged| aged);
+    let (_, trimmed, mut messages) = aged(&policy, log, None, Moment::BeforeCall, None);
     messages.retain(|message| message.calls().all(|call| call.name != FRAME_TOOL));
     let messages = written(messages.iter().map(|message| &**message));
     json!({"trimmed": trimmed, "messages": messages})
@@ -231,7 +231,7 @@ pub(super) fn retention(input: &Value) -> Value {
         ..Usage::default()
     };
     let log = messages(&input["messages"]);
-    let (note, _, messages) = aged(&policy, log, Some(usage), Moment::AfterAnswer, |aged| aged);
+    let (note, _, messages) = aged(&policy, log, Some(usage), Moment::AfterAnswer, None);
     // The design marks what it cut only in the text.
     let mut messages = in_words(&messages);
     for message in messages.as_array_mut().into_iter().flatten() {
