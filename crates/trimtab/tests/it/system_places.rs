@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::model::{Call, Dialect, Message, Part, Role};
+use trimtab::model::{Call, Dialect, Kind, Message, Part, Role};
 use trimtab::session::{Limits, Moment, Session, Setup};
 use trimtab::store::{MemoryStore, SessionId};
 use trimtab_testkit::cases;
@@ -76,7 +76,10 @@ fn window(session: &mut Session) -> Vec<Arc<Message>> {
     }
     session.ready().unwrap();
     let window = session.window().unwrap();
-    window.messages().cloned().collect()
+    // A summary in the system's name goes into the field for the system prompt.
+    let is_prompt = |message: &&Arc<Message>| message.meta.kind == Some(Kind::Summary);
+    let messages = window.messages().skip_while(is_prompt);
+    messages.cloned().collect()
 }
 
 /// The rules of the provider: behind the user's side, before an answer or the end.
