@@ -119,7 +119,7 @@ impl Steady {
         if structure::detect(text) == structure::Kind::Json || names < LEAST / 2 {
             return Some(view.text.into_owned());
         }
-        let shown = cut_to(cap - names).text.into_owned();
+        let shown = cut_to(cap.saturating_sub(names)).text.into_owned();
         let mut known = Known::default();
         known.add(&shown);
         let bytes = usize::try_from(names.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
