@@ -79,7 +79,7 @@ impl Structure {
             _ => share,
         };
         let cut = structure::Cut {
-            cap: cap - wanted.min(share),
+            cap: cap.saturating_sub(wanted.min(share)),
             ..whole
         };
         let mut view = structure::cut(text, &cut);
