@@ -82,6 +82,11 @@ impl Policy {
             found.at_least("ageing.prefix.chars", prefix.chars as u64, 1);
             found.at_least("ageing.prefix.input_budget", prefix.input_budget, 1);
         }
+        let cards = &self.ageing.cards;
+        if cards.enabled {
+            found.within("ageing.cards.economy", cards.economy, 1..=100);
+            found.within("ageing.cards.high_percent", cards.high_percent, 1..=100);
+        }
         if self.ageing.archive.enabled {
             let cutoff = self.ageing.archive.cutoff as u64;
             found.at_least("ageing.archive.cutoff", cutoff, 1);

@@ -30,6 +30,7 @@ use crate::observation::show;
 use crate::plan::{Edit, Reason};
 use crate::policy::{Policy, Rewriting};
 use crate::view::names::Known;
+use crate::view::policy::Views;
 use excerpt::{Interest, excerpt};
 use reductions::Reductions;
 use segments::{Seen, Segment, Survey};
@@ -73,7 +74,8 @@ pub(super) fn rewrite(
     let (calls, since) = calls(conversation);
     let due = due(settings, conditions, total, since)?;
     let survey = Survey::new(conversation, conditions);
-    let reductions = Reductions::of(settings, &survey, conditions, due.room);
+    let views = Views::new(&policy.views).unwrap_or_default();
+    let reductions = Reductions::of(settings, &survey, conditions, &views, due.room);
     if !reductions.gain_enough() {
         return None;
     }

@@ -14,6 +14,7 @@ use super::segments::{Piece, Seen, Segment, Survey};
 use crate::planner::Conditions;
 use crate::policy::Rewriting;
 use crate::view::names::names_in;
+use crate::view::policy::Views;
 use crate::view::structure::{Cut, cut};
 
 /// So many of the newest outputs are always left as they are.
@@ -56,6 +57,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         settings: &'s Rewriting,
         survey: &'s Survey<'a>,
         conditions: &'s Conditions<'s>,
+        views: &Views,
         room: u64,
     ) -> Self {
         let fixed = survey.fixed(settings.user(room)).min(room);
@@ -73,12 +75,13 @@ impl<'s, 'a> Reductions<'s, 'a> {
             shortened: Vec::new(),
             hidden: BTreeSet::new(),
         };
-        let whole = reductions.whole();
+        let protected = reductions.protected(views);
+        let whole = reductions.whole(&protected);
         reductions.shorten_old(&whole);
         reductions.hide(&whole);
-        if reductions.now > settings.high(room) && !whole.is_empty() {
-            reductions.shorten_old(&HashSet::new());
-            reductions.hide(&HashSet::new());
+        if reductions.now > settings.high(room) && whole.len() > protected.len() {
+            reductions.shorten_old(&protected);
+            reductions.hide(&protected);
         }
         reductions.shorten_block();
         reductions.shorten_newest();
@@ -97,8 +100,20 @@ impl<'s, 'a> Reductions<'s, 'a> {
         outputs.take_while(move |(_, seen)| seen.slot < end)
     }
 
-    /// Old outputs that stay whole: files and searches that the agent went back to last.
-    fn whole(&self) -> HashSet<usize> {
+    /// Old outputs of protected tools.
+    fn protected(&self, views: &Views) -> HashSet<usize> {
+        let is_protected = |seen: &Seen<'_>| {
+            let called = seen.call.map(|call| call.name.as_str());
+            let tool = seen.output.tool.as_deref().or(called);
+            tool.is_some_and(|tool| views.protects(tool))
+        };
+        let outputs = self.old_outputs().filter(|(_, seen)| is_protected(seen));
+        outputs.map(|(index, _)| index).collect()
+    }
+
+    /// Old outputs that stay whole: the protected ones, and files and searches that the agent
+    /// went back to last.
+    fn whole(&self, protected: &HashSet<usize>) -> HashSet<usize> {
         let touched = touched(&self.survey.outputs);
         let mut read: Vec<(usize, usize, u64)> = self
             .old_outputs()
@@ -110,7 +125,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
             .collect();
         read.sort_unstable_by(|a, b| b.cmp(a));
         let mut left = self.settings.whole(self.flexible);
-        let mut whole = HashSet::new();
+        let mut whole = protected.clone();
         for (_, index, tokens) in read {
             if let Some(rest) = left.checked_sub(tokens) {
                 left = rest;
