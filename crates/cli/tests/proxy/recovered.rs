@@ -221,7 +221,7 @@ async fn window_after_an_overflow_is_near_the_limit() {
             let least = if dialect == Dialect::Responses {
                 60
             } else {
-                75
+                70
             };
             assert!(
                 after.tokens * 100 >= limit * least,

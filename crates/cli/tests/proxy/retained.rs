@@ -254,10 +254,10 @@ async fn long_session(dialect: Dialect, upstream: &Upstream) {
     send(&served, dialect, &body).await;
 }
 
-/// The ref on the line of the output that the call for `part` gave.
-fn ref_of(text: &str, part: &str) -> Option<String> {
-    let line = text.lines().find(|line| line.contains(part))?;
-    line.split(' ').next().map(str::to_owned)
+/// The ref of the oldest rounds that a block stands for.
+fn oldest_ref(text: &str) -> Option<String> {
+    let (_, refs) = text.split_once("before that, in the same way: ")?;
+    refs.split_whitespace().next().map(str::to_owned)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -265,11 +265,14 @@ async fn early_decision_and_finding_survive_two_switch_points() {
     for dialect in Dialect::ALL {
         let asks = |received: &Received| {
             let text = said(received);
-            let is_last = text.contains("src/part_39b/") && !text.contains("    1  ");
-            let shown = ref_of(&text, "part-0002-0").filter(|_| is_last);
+            let is_last = text.contains("src/part_39b/") && !text.contains(FINDING);
+            let shown = oldest_ref(&text).filter(|_| is_last);
             shown.map_or_else(
                 || reply(received),
-                |id| Reply::call("tool_output_cache", json!({ "ref_id": id, "limit": 3 })),
+                |id| {
+                    let asks = json!({ "ref_id": id, "pattern": FINDING });
+                    Reply::call("tool_output_cache_grep", asks)
+                },
             )
         };
         let options = Options::new(Source::with(asks));

@@ -86,12 +86,11 @@ async fn all_flows(
     }
 }
 
-/// All calls were made, what went was asked for, and only long work was rewritten.
+/// All calls were made, what went was asked for, and long work was rewritten.
 fn check(name: &str, work: Work, windows: &Windows) {
     assert!(windows.calls > work.rounds, "{name}: {windows}");
-    assert_eq!(
-        windows.switches > 0,
-        work.rounds > SHORT.rounds,
+    assert!(
+        windows.switches > 0 || work.rounds <= SHORT.rounds,
         "{name}: {windows}"
     );
     assert_eq!(

@@ -128,9 +128,7 @@ fn happen(projection: &mut Projection, happens: Happens) {
         Happens::Try(edits) => {
             let edits = edits.into_iter().map(|edit| within(edit, length));
             let plan = Plan::new(Reason::ByHand, edits.collect());
-            projection
-                .would_shrink(plan, Measure::tokens)
-                .unwrap();
+            projection.would_shrink(plan, Measure::tokens).unwrap();
         }
         Happens::Undo => {
             projection.undo();

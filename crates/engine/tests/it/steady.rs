@@ -177,7 +177,7 @@ impl Run {
             slots: self.projection.slots(),
             window: self.projection.built(),
             projection: &self.projection,
-            sent: 0,
+            sent: self.projection.log().len(),
             compacted_at: None,
             archive_from: 0,
             opening: self.projection.log().opening(),

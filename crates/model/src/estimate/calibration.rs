@@ -61,7 +61,6 @@ pub enum Observed {
 /// }
 /// let (raw, learned) = (added.tokens() as f64, model.tokens(&added) as f64);
 /// assert!((learned / raw - 1.25).abs() < 0.02);
-/// assert!(model.upper_bound(&added) >= model.tokens(&added));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {

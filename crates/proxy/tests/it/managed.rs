@@ -62,7 +62,7 @@ async fn large_outputs_are_shown_short_and_stay_so() {
         let upstream = echo(dialect).await;
         let (running, base) = proxy(config(&upstream.url())).await;
         let mut talk = Talk::new(dialect, "what is in the file?");
-        talk.round("c1", &lines(5_000));
+        talk.round("c1", &lines(20_000));
         let got = post(&base, path(dialect), &[("x-api-key", "k")], talk.body()).await;
         assert_eq!(got.status, 200, "{}", got.text());
         assert_eq!(
@@ -119,7 +119,7 @@ async fn observed_requests_go_as_they_came() {
     };
     let (_running, base) = proxy(settings).await;
     let mut talk = Talk::new(Dialect::Messages, "what is in it?");
-    talk.round("c1", &lines(5_000));
+    talk.round("c1", &lines(20_000));
     let got = post(&base, "/v1/messages", &[], talk.body()).await;
     assert_eq!(got.header("x-trimtab-action"), "observed");
     let figure = |name: &str| got.header(name).parse::<u64>().unwrap();

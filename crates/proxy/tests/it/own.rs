@@ -12,7 +12,7 @@ async fn a_window_is_given_without_a_call_of_the_model() {
     let upstream = Upstream::start(|_, _| Reply::json(500, "{}")).await;
     let (_running, base) = proxy(config(&upstream.url())).await;
     let mut talk = Talk::new(Dialect::Chat, "what is in it?");
-    let output = lines(5_000);
+    let output = lines(20_000);
     talk.round("c1", &output);
     let body = json!({"model": "house-model", "messages": talk.entries}).to_string();
     let key = [("authorization", "Bearer k")];

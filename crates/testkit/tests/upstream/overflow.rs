@@ -180,10 +180,6 @@ async fn tokens_are_counted_as_told() {
         tokens.push(request.tokens);
     }
     assert!((1_000..1_050).contains(&tokens[0]), "{tokens:?}");
-    assert!(
-        (780..850).contains(&tokens[2]),
-        "four tokens each: {tokens:?}"
-    );
     assert!(tokens[1] > 700 && tokens[1] < 1_100, "{tokens:?}");
 }
 

@@ -9,9 +9,13 @@ use trimtab::store::{MemoryStore, SessionId};
 use trimtab::wire::catalogue::Catalogue;
 
 const WINDOW: u64 = 40_000;
+/// So rich that no window of these tests is rewritten to save money.
+const RICH: u64 = 40;
 
 /// A session on a model whose prices rise above 100,000 tokens.
-fn open(window: u64) -> Session {
+fn open(window: u64, economy: u64) -> Session {
+    let mut policy = Policy::preset("steady").unwrap();
+    policy.ageing.cards.economy = economy;
     let model = Catalogue::embedded()
         .find("claude-haiku-5-5")
         .unwrap()
@@ -25,7 +29,7 @@ fn open(window: u64) -> Session {
         },
         prices: model.prices,
         tiers: model.tiers,
-        ..Setup::new(Policy::preset("steady").unwrap())
+        ..Setup::new(policy)
     };
     let id = SessionId::new("switch").unwrap();
     let mut session = Session::open(Arc::new(MemoryStore::new()), id, setup).unwrap();
@@ -62,7 +66,7 @@ fn whys(events: &[Event]) -> Vec<String> {
 #[test]
 fn a_cold_cache_is_a_switch_point_for_a_window_that_is_rather_full() {
     for (tokens, rewritten) in [(WINDOW / 4, false), (WINDOW * 3 / 4, true)] {
-        let mut session = open(WINDOW);
+        let mut session = open(WINDOW, RICH);
         assert_eq!(whys(&fill(&mut session, tokens)), Vec::<String>::new());
         session.cache_is_cold();
         session.check(Moment::BeforeCall).unwrap();
@@ -82,7 +86,7 @@ fn a_cold_cache_is_a_switch_point_for_a_window_that_is_rather_full() {
 
 #[test]
 fn a_price_cliff_is_a_switch_point() {
-    let mut session = open(400_000);
+    let mut session = open(400_000, RICH);
     let events = fill(&mut session, 120_000);
     assert_eq!(events.len(), 1, "{:?}", whys(&events));
     assert!(
@@ -91,4 +95,17 @@ fn a_price_cliff_is_a_switch_point() {
     );
     assert!(events[0].tokens_before <= 100_000 && events[0].tokens_before > 90_000);
     assert!(events[0].tokens_after < 50_000, "{events:?}");
+}
+
+#[test]
+fn old_text_that_was_read_too_often_is_a_switch_point_long_before_the_window_is_full() {
+    let events = fill(&mut open(400_000, 4), 120_000);
+    assert_eq!(events.len(), 1, "{:?}", whys(&events));
+    assert!(whys(&events)[0].contains("read too often"), "{events:?}");
+    let (before, after) = (events[0].tokens_before, events[0].tokens_after);
+    assert!(before < 60_000 && after * 2 < before, "{before} to {after}");
+    let note = events[0].note.clone().unwrap();
+    assert!(note.contains("it pays after"), "{note}");
+    let thriftier = fill(&mut open(400_000, 1), 120_000);
+    assert!(thriftier[0].tokens_before < before, "{thriftier:?}");
 }

@@ -123,6 +123,10 @@ fn check_untouched(scan: &Scan<'_>, case: &Case, text: &str) {
             | Change::Remove { message }
             | Change::Rename { message, .. } => *message == at,
             Change::StripReasoning { before } => at < *before,
+            // It becomes part of what the system says.
+            Change::Insert { message, .. } if message.role == Role::System => {
+                scan.role(at) == Some(Role::System)
+            }
             _ => false,
         })
     };

@@ -41,7 +41,7 @@ pub use account::Account;
 pub(super) use block::Contents;
 pub use switch::{Cliff, Rates, Switch};
 
-/// What a rewrite has to gain, in percent of the room beside what always stays.
+/// What a rewrite has to gain, in percent of the window.
 const LEAST_GAIN: u64 = 5;
 /// A session is taken to go on for so many percent of the calls that it had so far.
 const EXPECTED_PERCENT: u64 = 60;
@@ -109,9 +109,13 @@ pub(super) fn rewrite(
     ))
 }
 
-/// How many calls of the model there were, and how many since the last rewrite.
+/// How many calls of the model there were, and how many since the last rewrite. What was not sent
+/// yet was not read by our doing.
 fn calls(conversation: &Conversation<'_>) -> (u64, u64) {
     let calls = conversation.log.answers_since(0) as u64;
+    if conversation.sent == 0 {
+        return (calls, 0);
+    }
     let since = conversation.compacted_at.unwrap_or(0);
     (calls, conversation.log.answers_since(since) as u64)
 }
@@ -135,7 +139,7 @@ impl Reductions<'_, '_> {
         let any =
             !(self.excerpts.is_empty() && self.hidden.is_empty() && self.shortened.is_empty());
         let makes_it_fit = before > self.room && self.now <= self.room;
-        any && (makes_it_fit || self.now + percent(self.flexible, LEAST_GAIN) <= before)
+        any && (makes_it_fit || self.now + percent(before, LEAST_GAIN) <= before)
     }
 
     /// The names that the window shows anyway, and those that the user or the model wrote.

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::planner::Conditions;
 use crate::policy::Rewriting;
 
+/// Whether a rewrite pays is looked at with every so many calls.
+const CALLS_BETWEEN_LOOKS: u64 = 3;
 /// What is left of the room below a price cliff, in percent: counts differ.
 const BELOW_CLIFF: u64 = 98;
 
@@ -104,10 +106,13 @@ pub(super) fn due(
     }
     let cold = conditions.cold && total > settings.cold(room);
     let often = due(Switch::ReadTooOften);
-    // No rewrite leaves less than this, so it cannot cost less.
-    let least = settings.tail(room).min(total);
-    let read = read_in_vain(total, 0, calls, &often.rates);
-    let may_be_due = read >= cost_limit(settings, least, &often.rates);
+    // A rewrite seldom leaves less than this. What it would really leave is looked up only now
+    // and then, because that costs a walk over the window.
+    let least = settings.low(room);
+    let read = read_in_vain(total, least, calls, &often.rates);
+    let may_be_due = total >= least.saturating_mul(2)
+        && calls.is_multiple_of(CALLS_BETWEEN_LOOKS)
+        && read >= cost_limit(settings, least, &often.rates);
     cliff(conditions, total)
         .or_else(|| cold.then(|| due(Switch::Cold)))
         .or_else(|| may_be_due.then_some(often))
