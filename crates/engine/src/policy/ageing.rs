@@ -157,10 +157,10 @@ const BLOCK_TOKENS: u64 = 1_200;
 /// And at most so many.
 const MOST_BLOCK_TOKENS: u64 = 6_000;
 /// The most of the room for messages that each part may take, in percent.
-const TAIL_PERCENT: u64 = 20;
-const WHOLE_PERCENT: u64 = 12;
-const KEEP_PERCENT: u64 = 10;
-const BLOCK_PERCENT: u64 = 15;
+const TAIL_PERCENT: u64 = 12;
+const WHOLE_PERCENT: u64 = 6;
+const KEEP_PERCENT: u64 = 4;
+const BLOCK_PERCENT: u64 = 12;
 /// What is kept of an output that was not asked for to be read: in percent, and in bytes.
 const RUN_PERCENT: usize = 5;
 const RUN_BYTES: usize = 400;

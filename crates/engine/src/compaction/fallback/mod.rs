@@ -35,9 +35,9 @@ const SHARES: [(Title, u64); 8] = [
     (Title::UserMessages, 15),
     (Title::Words, 25),
     (Title::OpenWork, 5),
-    (Title::Errors, 7),
-    (Title::Files, 7),
-    (Title::Runs, 7),
+    (Title::Errors, 5),
+    (Title::Files, 6),
+    (Title::Runs, 11),
     (Title::Earlier, 7),
 ];
 
