@@ -156,11 +156,13 @@ impl Default for Rewriting {
 const BLOCK_TOKENS: u64 = 1_200;
 /// And at most so many.
 const MOST_BLOCK_TOKENS: u64 = 6_000;
-/// The most of the room for messages that each part may take, in percent.
-const TAIL_PERCENT: u64 = 12;
-const WHOLE_PERCENT: u64 = 6;
-const KEEP_PERCENT: u64 = 4;
+/// The most of the room for messages that a block may take, in percent.
 const BLOCK_PERCENT: u64 = 12;
+/// The most that the other parts may take of it: so many percent, and so many tenths of a percent
+/// for each step of the economy.
+const TAIL_PERCENT: (u64, u64) = (6, 15);
+const WHOLE_PERCENT: (u64, u64) = (3, 8);
+const KEEP_PERCENT: (u64, u64) = (2, 5);
 /// What is kept of an output that was not asked for to be read: in percent, and in bytes.
 const RUN_PERCENT: usize = 5;
 const RUN_BYTES: usize = 400;
@@ -202,9 +204,10 @@ impl Rewriting {
             .min(percent(room, BLOCK_PERCENT))
     }
 
-    fn share(&self, tokens: u64, room: u64, most_percent: u64) -> u64 {
+    fn share(&self, tokens: u64, room: u64, (most_percent, tenths): (u64, u64)) -> u64 {
+        let most_percent = most_percent + tenths.saturating_mul(self.economy) / 10;
         let tokens = tokens.saturating_mul(self.economy);
-        tokens.min(percent(room, most_percent))
+        tokens.min(percent(room, most_percent.min(100)))
     }
 
     /// Bytes that are kept of a file or a search of so many bytes.

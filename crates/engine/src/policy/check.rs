@@ -84,7 +84,7 @@ impl Policy {
         }
         let cards = &self.ageing.cards;
         if cards.enabled {
-            found.within("ageing.cards.economy", cards.economy, 1..=100);
+            found.within("ageing.cards.economy", cards.economy, 1..=20);
             found.within("ageing.cards.high_percent", cards.high_percent, 1..=100);
         }
         if self.ageing.archive.enabled {

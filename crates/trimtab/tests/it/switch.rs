@@ -66,7 +66,7 @@ fn whys(events: &[Event]) -> Vec<String> {
 #[test]
 fn a_cold_cache_is_a_switch_point_for_a_window_that_is_rather_full() {
     for (tokens, rewritten) in [(WINDOW / 4, false), (WINDOW * 3 / 4, true)] {
-        let mut session = open(WINDOW, RICH);
+        let mut session = open(WINDOW, RICH / 2);
         assert_eq!(whys(&fill(&mut session, tokens)), Vec::<String>::new());
         session.cache_is_cold();
         session.check(Moment::BeforeCall).unwrap();
