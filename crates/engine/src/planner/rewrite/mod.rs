@@ -18,6 +18,7 @@ mod words;
 
 use std::collections::HashSet;
 
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Role};
 
 use super::draft::Draft;
@@ -34,7 +35,7 @@ use crate::view::policy::Views;
 use excerpt::{Interest, excerpt};
 use reductions::Reductions;
 use segments::{Seen, Segment, Survey};
-use switch::{Due, due, was_read_too_often};
+use switch::{Due, due, may_be_due, was_read_too_often};
 use words::Words;
 
 pub use account::Account;
@@ -70,9 +71,22 @@ pub(super) fn rewrite(
     if !settings.enabled {
         return None;
     }
-    let total = conditions.weigh(&conversation.window.measures().total());
+    let total = conversation.window.measures().total();
     let (calls, since) = calls(conversation);
-    let due = due(settings, conditions, total, since)?;
+    // Two processes that serve one session learn different corrections. What nothing forces is
+    // decided without them, so that both decide alike.
+    let uncorrected = |measure: &Measure| measure.tokens();
+    let plain = Conditions {
+        tokens: &uncorrected,
+        ..*conditions
+    };
+    let forced = due(settings, conditions, conditions.weigh(&total));
+    let (due, conditions) = if let Some(due) = forced {
+        (due, conditions)
+    } else {
+        let due = may_be_due(settings, &plain, plain.weigh(&total), since)?;
+        (due, &plain)
+    };
     let survey = Survey::new(conversation, conditions);
     let views = Views::new(&policy.views).unwrap_or_default();
     let reductions = Reductions::of(settings, &survey, conditions, &views, due.room);

@@ -80,22 +80,10 @@ pub(super) struct Due {
     pub(super) rates: Rates,
 }
 
-/// The switch point that this is for a window of `total` tokens; none if it is none. Whether
-/// something was read too often is only known once it is known what a rewrite would take out:
-/// see [`was_read_too_often`].
-pub(super) fn due(
-    settings: &Rewriting,
-    conditions: &Conditions<'_>,
-    total: u64,
-    calls: u64,
-) -> Option<Due> {
-    let known = conditions.window.is_some();
-    // Where nobody knows the window, money is still a reason.
-    let room = if known {
-        conditions.messages_room()
-    } else {
-        u64::MAX
-    };
+/// The switch point that this is for a window of `total` tokens; none if it is none.
+pub(super) fn due(settings: &Rewriting, conditions: &Conditions<'_>, total: u64) -> Option<Due> {
+    conditions.window?;
+    let room = conditions.messages_room();
     let due = |switch| Due {
         switch,
         room,
@@ -105,17 +93,33 @@ pub(super) fn due(
         return Some(due(Switch::HighWater));
     }
     let cold = conditions.cold && total > settings.cold(room);
-    let often = due(Switch::ReadTooOften);
+    cliff(conditions, total).or_else(|| cold.then(|| due(Switch::Cold)))
+}
+
+/// The switch point that old text makes which may have been read too often in `calls` calls. Whether
+/// it was is only known once it is known what a rewrite would take out: see
+/// [`was_read_too_often`].
+pub(super) fn may_be_due(
+    settings: &Rewriting,
+    conditions: &Conditions<'_>,
+    total: u64,
+    calls: u64,
+) -> Option<Due> {
+    // Where nobody knows the window, money is still a reason.
+    let known = conditions.window.map(|_| conditions.messages_room());
+    let due = Due {
+        switch: Switch::ReadTooOften,
+        room: known.unwrap_or(u64::MAX),
+        rates: conditions.rates,
+    };
     // A rewrite seldom leaves less than this. What it would really leave is looked up only now
     // and then, because that costs a walk over the window.
-    let least = settings.low(room);
-    let read = read_in_vain(total, least, calls, &often.rates);
-    let may_be_due = total >= least.saturating_mul(2)
+    let least = settings.low(due.room);
+    let read = read_in_vain(total, least, calls, &due.rates);
+    let may_be = total >= least.saturating_mul(2)
         && calls.is_multiple_of(CALLS_BETWEEN_LOOKS)
-        && read >= cost_limit(settings, least, &often.rates);
-    cliff(conditions, total)
-        .or_else(|| cold.then(|| due(Switch::Cold)))
-        .or_else(|| may_be_due.then_some(often))
+        && read >= cost_limit(settings, least, &due.rates);
+    may_be.then_some(due)
 }
 
 /// True if reading what a rewrite would take out has cost as much as writing the rest again, in
