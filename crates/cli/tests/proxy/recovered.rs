@@ -86,7 +86,11 @@ impl ShrinkingSession {
         let upstream = Upstream::start(Options::new(Source::with(answers)));
         let upstream = upstream.await.unwrap();
         let (url, preset) = (upstream.url(), self.preset);
-        let args = ["--upstream", &url, "--window", "120000", "--preset", preset];
+        let mut args = vec!["--upstream", &url, "--window", "120000", "--preset", preset];
+        if preset == "steady" {
+            // So rich that nothing is rewritten before the overflow.
+            args.extend(["--set", "ageing.cards.economy=20"]);
+        }
         let served = Served::start(&args);
         let mut body = self.first_body();
         for number in 1..=self.rounds {

@@ -342,7 +342,7 @@ async fn a_retry_after_an_overflow_is_counted_once() {
 async fn what_was_sent_as_it_came_saves_nothing() {
     for dialect in Dialect::ALL {
         let play = Play {
-            rounds: 15,
+            rounds: 6,
             lines: 40,
             spare_tools: 20,
             distinct: true,
