@@ -40,7 +40,6 @@
 //! |---|---|
 //! | [`session`] | admit, check, ready, record, recover, compact, undo: what agents and the proxy use |
 //! | [`config`] | settings from flags, environment and files, over a preset |
-//! | [`admission`] | what an output is shown as when it comes in |
 //! | [`retrieval`] | the two tools with which a model gets an output back |
 //! | [`request`] | what changes in a provider's request body for a window |
 //! | [`replay`] | recorded sessions through a policy, measured |

@@ -174,7 +174,7 @@ fn cut(
         spill: arriving.spill,
         ..Given::default()
     };
-    let mut shape = match views.shape(arriving.tool) {
+    let shape = match views.shape(arriving.tool) {
         Shape::Structure(shape) if shape.room_percent > 0 => *shape,
         shape => {
             let cut = view(text, shape, &given);
@@ -184,8 +184,7 @@ fn cut(
     let mut cap = room.cap(&shape);
     if arriving.observed {
         // Not every agent that tells of its tools in messages can ask for what was left out, so
-        // twice as much is shown of it, and text instead of names.
-        shape.names_percent = 0;
+        // twice as much is shown of it.
         cap = cap.saturating_mul(2).min(room.between() / 2).max(cap);
     }
     let given = if room.known {

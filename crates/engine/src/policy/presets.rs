@@ -38,7 +38,7 @@ macro_rules! presets {
 presets![
     (
         "steady",
-        "ours: cut once when an output comes in, rewrite rarely and in one batch"
+        "ours: show outputs whole, keep old text short, rewrite when that is cheapest"
     ),
     (
         "refs",

@@ -6,9 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use trimtab_model::Ref;
 
-use super::names::{self, Known};
 use super::{HeadLines, Limits, Middle, Prefix, Size, Spill, structure};
-use crate::budget::percent;
 
 /// How an output is shortened, with all its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,8 +38,6 @@ pub struct Structure {
     pub room_percent: u64,
     /// The same where the window is full. In between it falls with the room that is left.
     pub near_percent: u64,
-    /// What the names in the part that is left out may take of a view, in percent.
-    pub names_percent: u64,
 }
 
 impl Default for Structure {
@@ -50,7 +46,6 @@ impl Default for Structure {
             cap: 24_000,
             room_percent: 0,
             near_percent: 0,
-            names_percent: 0,
         }
     }
 }
@@ -58,49 +53,14 @@ impl Default for Structure {
 impl Structure {
     fn view<'a>(&self, text: &'a str, given: &Given<'_>) -> View<'a> {
         let cap = given.room.map_or(self.cap, |room| room.min(self.cap));
-        let whole = structure::Cut {
+        let how = structure::Cut {
             cap,
             measure: given.measure,
             stored: given.stored,
         };
-        let share = percent(cap, self.names_percent);
-        if share == 0
-            || (given.measure)(text) <= cap
-            || structure::detect(text) == structure::Kind::Json
-        {
-            return structure::cut(text, &whole);
-        }
-        let found = names::ranked(text, &Known::default());
-        let sample = names::listed(found.iter().copied(), SAMPLE);
-        let header = (given.measure)(names::NAMES) + 1;
-        // A text with few names needs less than their share.
-        let wanted = match found.iter().map(|name| name.len() + 1).sum::<usize>() {
-            all if all <= SAMPLE => (given.measure)(&sample) + header,
-            _ => share,
-        };
-        let cut = structure::Cut {
-            cap: cap.saturating_sub(wanted.min(share)),
-            ..whole
-        };
-        let mut view = structure::cut(text, &cut);
-        let mut known = Known::default();
-        known.add(&view.text);
-        let left = cap.saturating_sub((given.measure)(&view.text) + header);
-        // As many bytes of names as the sample says that there is room for.
-        let units = (given.measure)(&sample).max(1);
-        let bytes = u128::from(left) * sample.len() as u128 / u128::from(units);
-        let new = found.into_iter().filter(|name| !known.has(name));
-        let listed = names::listed(new, usize::try_from(bytes).unwrap_or(usize::MAX));
-        let both = format!("{}{}{listed}", view.text, names::NAMES);
-        if !listed.is_empty() && (given.measure)(&both) <= cap {
-            view.text = Cow::Owned(both);
-        }
-        view
+        structure::cut(text, &how)
     }
 }
-
-/// Bytes of names by which it is told how many there is room for.
-const SAMPLE: usize = 4_096;
 
 /// What is known of an output beyond its text and its shape.
 #[derive(Clone, Copy)]

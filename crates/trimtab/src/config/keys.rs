@@ -180,18 +180,6 @@ pub const KEYS: &[Key] = &[
     key("network.proxy", Kind::Text, "the egress proxy, as http://host:port; HTTPS_PROXY, HTTP_PROXY and ALL_PROXY where unset; NO_PROXY names what needs none"),
 ];
 
-/// Settings that have another name now: the old one and the new one.
-const RENAMED: [(&str, &str); 2] = [
-    ("ageing.cards.cap_percent", "views.default.room_percent"),
-    ("ageing.cards.near_percent", "views.default.near_percent"),
-];
-
-/// The name that a setting has now.
-pub(super) fn current_name(name: &str) -> &str {
-    let renamed = RENAMED.iter().find(|(old, _)| *old == name);
-    renamed.map_or(name, |(_, new)| new)
-}
-
 impl Kind {
     /// What a value of this kind may be, in words.
     pub fn allowed(self) -> String {

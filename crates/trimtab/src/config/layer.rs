@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::keys::{InProject, Key, Kind, current_name};
+use super::keys::{InProject, Key, Kind};
 use super::nearest::nearest_name;
 use super::shown::shown;
 use super::{ConfigError, Source};
@@ -63,7 +63,6 @@ impl<'k> Known<'k> {
             } else {
                 format!("{section}.{name}")
             };
-            let name = current_name(&name).to_owned();
             match (self.find(&name), value) {
                 (Some(key), value) => {
                     check(key, &name, value, source)?;
@@ -90,7 +89,6 @@ impl<'k> Known<'k> {
         text: &str,
         source: &Source,
     ) -> Result<Set, ConfigError> {
-        let name = current_name(name);
         let key = self.find(name).ok_or_else(|| self.unknown(name, source))?;
         let kind = if key.name == name {
             key.kind

@@ -35,7 +35,6 @@ fn shape() -> impl Strategy<Value = Shape> {
             cap: 600,
             room_percent: 10,
             near_percent: 1,
-            names_percent: 40,
         })),
     ]
 }

@@ -109,3 +109,28 @@ fn old_text_that_was_read_too_often_is_a_switch_point_long_before_the_window_is_
     let thriftier = fill(&mut open(400_000, 1), 120_000);
     assert!(thriftier[0].tokens_before < before, "{thriftier:?}");
 }
+
+#[test]
+fn output_of_a_protected_tool_stays_whole_in_a_rewrite() {
+    let mut policy = Policy::preset("steady").unwrap();
+    policy.views.protected = vec!["pin".to_owned()];
+    let setup = Setup {
+        limits: Limits {
+            window: Some(400_000),
+            ..Limits::default()
+        },
+        ..Setup::new(policy)
+    };
+    let id = SessionId::new("protected").unwrap();
+    let mut session = Session::open(Arc::new(MemoryStore::new()), id, setup).unwrap();
+    session.admit(Message::user("read it all")).unwrap();
+    let call = Message::assistant("").with_call(Call::new("pin", "pin", "{}"));
+    session.admit(call).unwrap();
+    let pinned = "a line that must not go\n".repeat(120);
+    session.admit(Message::output("pin", &pinned)).unwrap();
+    let events = fill(&mut session, 120_000);
+    assert!(whys(&events)[0].contains("read too often"), "{events:?}");
+    let window = session.window().unwrap();
+    let mut outputs = window.messages().flat_map(|message| message.outputs());
+    assert!(outputs.any(|output| output.text() == pinned));
+}

@@ -105,7 +105,7 @@ Examples:
   trimtab replay runs/*.jsonl --window 40k --compare refs,archive,steady,none
   trimtab replay runs/*.jsonl --model claude-opus-5-5 --html out.html
   trimtab replay session.jsonl --window 40k --windows out.jsonl what is sent at each call
-  trimtab replay session.jsonl --window 40k --set ageing.cards.low_percent=30
+  trimtab replay session.jsonl --window 40k --set ageing.cards.economy=8
   trimtab replay runs/*.jsonl --window 40k --json | jq .effective_ratio
 
 Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.

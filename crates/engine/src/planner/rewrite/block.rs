@@ -215,3 +215,54 @@ fn ending(text: &str, bytes: usize) -> String {
     let end = from.and_then(|from| flat.get(from..)).unwrap_or_default();
     format!("{CUT}{end}")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::normalise::Source;
+
+    fn stored(id: &str) -> Ref {
+        serde_json::from_str(&format!(r#"{{"id":"{id}"}}"#)).unwrap()
+    }
+
+    #[test]
+    fn refs_and_words_of_a_block_are_read_by_the_next_one() {
+        let said = Message::assistant("I chose the second way.");
+        let contents = Contents {
+            earlier: vec!["first".to_owned()],
+            words: Words::of(&said).into_iter().collect(),
+            outputs: vec!["third read a.rs: fn main".to_owned()],
+            bytes: 1_000,
+            words_bytes: 500,
+        };
+        let text = contents.text(Some(&stored("second")));
+        assert!(text.contains("third read a.rs: fn main"), "{text}");
+        let block = Message::user(text).with_kind(Kind::Summary);
+        assert!(is_block(&block));
+        let slot = Slot {
+            message: Arc::new(block),
+            source: Source::Inserted(1),
+        };
+        let (refs, words) = read(&[slot]);
+        assert_eq!(refs, ["first", "second"]);
+        assert_eq!(words, contents.words);
+    }
+
+    #[test]
+    fn newest_outputs_have_their_place_first() {
+        let contents = Contents {
+            earlier: Vec::new(),
+            words: Vec::new(),
+            outputs: vec!["old ".repeat(30), "new ".repeat(30)],
+            bytes: 300,
+            words_bytes: 0,
+        };
+        let text = contents.text(Some(&stored("r")));
+        assert!(
+            text.contains("new new") && !text.contains("old old"),
+            "{text}"
+        );
+    }
+}

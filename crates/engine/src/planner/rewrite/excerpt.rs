@@ -245,3 +245,71 @@ fn worth(line: &str, by_place: u64, interest: &Interest) -> f64 {
     let length = (said.len().min(LONGEST_LINE) + 20) as f64;
     worth as f64 / length.powf(0.7)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interest(known: &str, used: &str) -> Interest {
+        let mut interest = Interest {
+            known: Known::default(),
+            used: Known::default(),
+        };
+        interest.known.add(known);
+        interest.used.add(used);
+        interest
+    }
+
+    fn source() -> String {
+        let mut text = String::from("use std::fs;\n");
+        for at in 0..200 {
+            text += "    plain words of line ";
+            text += &at.to_string();
+            text += " and nothing more\n";
+        }
+        text.push_str("fn read_settings(path: &Path) -> Settings {\n");
+        text.push_str("error: cannot open settings.toml\n}\n");
+        text
+    }
+
+    #[test]
+    fn definitions_and_errors_stay_in_their_order_and_braces_go() {
+        let allowed = Allowance {
+            bytes: 300,
+            names_percent: 0,
+        };
+        let kept = kept(&source(), allowed, &interest("", ""));
+        let lines: Vec<&str> = kept.lines().filter(|line| *line != GAP).collect();
+        assert_eq!(lines.first(), Some(&"use std::fs;"));
+        assert!(
+            lines.contains(&"fn read_settings(path: &Path) -> Settings {"),
+            "{kept}"
+        );
+        assert_eq!(lines.last(), Some(&"error: cannot open settings.toml"));
+        assert!(kept.len() <= 300, "{}", kept.len());
+    }
+
+    #[test]
+    fn lines_with_names_that_the_agent_used_come_first() {
+        let line = |at: usize| format!("let value_{at} = table.column_{at};\n");
+        let text: String = (0..100).map(line).collect();
+        let allowed = Allowance {
+            bytes: 120,
+            names_percent: 0,
+        };
+        let used = kept(&text, allowed, &interest("", "table.column_57"));
+        assert!(used.contains("let value_57 = table.column_57;"), "{used}");
+    }
+
+    #[test]
+    fn names_that_the_window_shows_are_not_listed_again() {
+        let allowed = Allowance {
+            bytes: 200,
+            names_percent: 100,
+        };
+        let text = "src/first_file.rs src/second_file.rs";
+        let kept = kept(text, allowed, &interest("src/first_file.rs", ""));
+        assert!(kept.contains("src/second_file.rs"), "{kept}");
+        assert!(!kept.contains("src/first_file.rs"), "{kept}");
+    }
+}

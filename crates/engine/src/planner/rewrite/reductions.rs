@@ -38,7 +38,7 @@ pub(super) struct Reductions<'s, 'a> {
     /// Tokens of the window as it would be.
     pub(super) now: u64,
     /// The room beside what always stays.
-    pub(super) flexible: u64,
+    flexible: u64,
     /// What the block may take.
     pub(super) block: u64,
     /// The first segment that stays as it is.
