@@ -9,9 +9,6 @@ use trimtab_wire::{chat, messages, responses};
 
 use crate::answer::events::{Events, LONGEST_ANSWER};
 
-/// The most bytes of one answer that are kept to look into it, as a document or as a stream.
-///
-
 /// Puts an answer together from its stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Assembler {

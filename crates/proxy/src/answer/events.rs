@@ -1,5 +1,7 @@
 //! The data of server-sent events, put together from pieces of any size.
 
+/// The most bytes of one answer that are kept to look into it, as a document or as a stream.
+///
 /// A longer one passes to the client unread, and no calls of ours in it are served. The longest
 /// answers of models are some hundred kilobytes; what is kept takes a few times its size.
 pub(crate) const LONGEST_ANSWER: usize = 8 << 20;
