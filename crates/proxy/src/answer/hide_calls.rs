@@ -1,16 +1,16 @@
 //! A whole answer in which calls of ours are hidden.
 
 use serde_json::{Value, json};
-use trimtab_engine::view::tools;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::Dialect;
 
 /// Takes the calls of ours out of an answer; true if there were any.
-pub(crate) fn hide(dialect: Dialect, answer: &mut Value) -> bool {
+pub(crate) fn hide(dialect: Dialect, names: ToolNames, answer: &mut Value) -> bool {
     let Some(list) = parts(dialect, answer) else {
         return false;
     };
     let before = list.len();
-    list.retain(|part| !is_ours(dialect, part));
+    list.retain(|part| !is_ours(dialect, names, part));
     let (left, hid) = (list.len(), list.len() < before);
     if hid && dialect == Dialect::Chat && left == 0 {
         if let Some(message) = message(answer).and_then(Value::as_object_mut) {
@@ -109,14 +109,14 @@ fn parts(dialect: Dialect, answer: &mut Value) -> Option<&mut Vec<Value>> {
     list?.as_array_mut()
 }
 
-fn is_ours(dialect: Dialect, part: &Value) -> bool {
+fn is_ours(dialect: Dialect, names: ToolNames, part: &Value) -> bool {
     let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
     let name = match dialect {
         Dialect::Chat => text("/function/name"),
         Dialect::Messages => text("/name").filter(|_| text("/type") == Some("tool_use")),
         Dialect::Responses => text("/name").filter(|_| text("/type") == Some("function_call")),
     };
-    name.is_some_and(tools::is_retrieval)
+    name.is_some_and(|name| names.serves(name))
 }
 
 #[cfg(test)]
@@ -131,10 +131,11 @@ mod tests {
         };
         let call = |name: &str| json!({"id": "c", "function": {"name": name}});
         let mut first = chat("Let me see. ", json!([call("tool_output_cache")]));
-        assert!(hide(Dialect::Chat, &mut first));
+        let names = ToolNames::default();
+        assert!(hide(Dialect::Chat, names, &mut first));
         assert_eq!(first["choices"][0]["finish_reason"], "stop");
         let mut last = chat("Done.", json!([call("read")]));
-        assert!(!hide(Dialect::Chat, &mut last));
+        assert!(!hide(Dialect::Chat, names, &mut last));
         put_before(Dialect::Chat, &[first], &mut last);
         assert_eq!(
             last["choices"][0]["message"]["content"],
@@ -144,7 +145,7 @@ mod tests {
         let mut mixed = json!({"content": [{"type": "text", "text": "a"},
             {"type": "tool_use", "name": "tool_output_cache_grep"},
             {"type": "tool_use", "name": "read"}]});
-        assert!(hide(Dialect::Messages, &mut mixed));
+        assert!(hide(Dialect::Messages, names, &mut mixed));
         assert_eq!(mixed["content"].as_array().unwrap().len(), 2);
         let earlier = json!({"content": [{"type": "text", "text": "b"}]});
         put_before(Dialect::Messages, &[earlier], &mut mixed);

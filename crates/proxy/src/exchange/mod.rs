@@ -362,7 +362,7 @@ impl Exchange {
 
     /// Gives the answer to the client.
     async fn give(self, asked: Asked, answer: Response<Body>) -> Response<Body> {
-        let serves = self.is_ours() && self.outgoing.offered;
+        let serves = self.is_ours() && self.outgoing.offered.is_some();
         let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
         if serves && is_plain && answer.status() == StatusCode::OK {
             return retrieval::give(self, asked, answer).await;

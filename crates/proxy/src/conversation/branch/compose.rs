@@ -12,7 +12,7 @@ use trimtab_engine::journal::Journal;
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::{Entry, Source};
 use trimtab_engine::observation::observed;
-use trimtab_engine::view::tools;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
 use trimtab_wire::scan::Scan;
@@ -37,8 +37,8 @@ pub(crate) struct Outgoing {
     pub(crate) tokens: u64,
     /// How long an answer it asks for, in tokens, where it says so.
     pub(crate) answer: Option<u64>,
-    /// True if the retrieval tools are offered in it.
-    pub(crate) offered: bool,
+    /// What the retrieval tools are called that are offered in it; none if they are not.
+    pub(crate) offered: Option<ToolNames>,
     /// Which window of its session it is.
     pub(crate) window: u64,
     /// What was repaired in it because the provider would have refused it.
@@ -60,6 +60,11 @@ pub(crate) struct Ways {
 pub(crate) const LEAST_ANSWER: u64 = 1_024;
 
 impl Ways {
+    /// What the tools of ours are called beside those of a body, where they may be offered.
+    fn names(self, scan: &Scan<'_>) -> Option<ToolNames> {
+        self.offer.then(|| retrieval_tools::names(scan)).flatten()
+    }
+
     /// The limit of the answer, if it has to be another one than the client asked for.
     fn limit(self, scan: &Scan<'_>, tokens: u64, window: Option<u64>) -> Option<u64> {
         if self.lowered.is_some() {
@@ -126,7 +131,9 @@ impl Branch {
     ) -> Result<Outgoing, Trouble> {
         let offers = self.count_ours(scan, ways)?;
         let ready = self.session.ready();
-        let offered = offers && self.shows_a_ref()?;
+        let shows_a_ref = offers.is_some() && self.shows_a_ref()?;
+        let offered = offers.filter(|_| shows_a_ref);
+        let ours = offered.map(|names| retrieval_tools::of(scan.dialect(), names));
         // What cannot be made to fit is sent as small as it is: the provider has the last word.
         let tokens = match &ready {
             Ok(ready) => ready.tokens,
@@ -137,7 +144,7 @@ impl Branch {
             }
             Err(_) => self.estimate()?,
         };
-        if offered {
+        if offered.is_some() {
             // Tools stand before everything that reasoning is bound to.
             self.session.front_changes()?;
         }
@@ -147,15 +154,14 @@ impl Branch {
             .map(|tokens| Change::SetLimit { tokens })
             .into_iter()
             .collect();
-        if offered {
+        if let Some(ours) = &ours {
             whole.push(Change::AddTools {
-                tools: retrieval_tools::of(scan.dialect()).definitions.clone(),
+                tools: ours.definitions.clone(),
             });
         }
         let body = self.carry_out(scan, whole, prints)?;
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
-        let ours = offered.then(|| retrieval_tools::of(scan.dialect()).measure);
-        let sizes = self.sizes(body.is_some(), ours)?;
+        let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
         Ok(Outgoing {
             body,
             repairs,
@@ -195,29 +201,35 @@ impl Branch {
     }
 
     /// Counts the tools of ours where they will be offered: beside refs, and what does not fit
-    /// will show some. True if they may be.
-    pub(crate) fn count_ours(&mut self, scan: &Scan<'_>, ways: &Ways) -> Result<bool, Trouble> {
-        let offers = ways.offer && !defines_ours(scan);
-        let shows = offers && self.shows_a_ref()?;
-        self.count(scan, shows);
-        if offers && !shows && !self.session.fits()? {
-            self.count(scan, true);
+    /// will show some. Gives their names if they may be.
+    pub(crate) fn count_ours(
+        &mut self,
+        scan: &Scan<'_>,
+        ways: &Ways,
+    ) -> Result<Option<ToolNames>, Trouble> {
+        let offers = ways.names(scan);
+        let shows = offers.is_some() && self.shows_a_ref()?;
+        self.count(scan, offers.filter(|_| shows));
+        if offers.is_some() && !shows && !self.session.fits()? {
+            self.count(scan, offers);
         }
         Ok(offers)
     }
 
-    /// Tells the session what its first ref brings along, before anything is let in.
+    /// Tells the session what its first ref brings along, and what reads it, before anything is
+    /// let in.
     pub(crate) fn count_first_ref(&mut self, scan: &Scan<'_>, ways: &Ways) {
-        let offers = ways.offer && !defines_ours(scan);
-        let tools = offers.then(|| retrieval_tools::of(scan.dialect()).measure);
+        let offers = ways.names(scan);
+        let tools = offers.map(|names| retrieval_tools::of(scan.dialect(), names).measure);
         self.session.set_first_ref(tools.unwrap_or_default());
+        self.session.set_retrieval(offers);
     }
 
-    fn count(&mut self, scan: &Scan<'_>, ours: bool) {
-        self.ours = if ours {
+    fn count(&mut self, scan: &Scan<'_>, ours: Option<ToolNames>) {
+        self.ours = if let Some(names) = ours {
             // They are counted as tools now.
             self.session.set_first_ref(Measure::default());
-            retrieval_tools::of(scan.dialect()).measure
+            retrieval_tools::of(scan.dialect(), names).measure
         } else {
             Measure::default()
         };
@@ -315,15 +327,6 @@ impl Branch {
 fn shows_ref(output: &Output) -> bool {
     let stored = output.stored.as_ref().filter(|_| output.trimmed);
     stored.is_some_and(|stored| output.text().contains(stored.id()))
-}
-
-/// True if the client has the retrieval tools itself.
-fn defines_ours(scan: &Scan<'_>) -> bool {
-    let mut tools = scan.request().tool_list.iter();
-    tools.any(|tool| {
-        scan.string(tool.name)
-            .is_some_and(|name| tools::is_retrieval(&name))
-    })
 }
 
 /// The body after the changes, if a provider would accept it.

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use trimtab_engine::view::tools;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::Dialect;
 use trimtab_wire::scan::{PartKind, Scan};
 use trimtab_wire::splice::{Change, splice};
@@ -20,15 +20,16 @@ const LONGEST: usize = 256 << 10;
 /// The same request without the tools of ours; as it is if that is not possible.
 pub(super) async fn without_ours(dialect: Dialect, mut outgoing: Outgoing) -> Outgoing {
     if let Some(body) = outgoing.body.clone() {
-        let withdrawing = tokio::task::spawn_blocking(move || withdraw(dialect, &body));
+        let names = outgoing.offered.unwrap_or_default();
+        let withdrawing = tokio::task::spawn_blocking(move || withdraw(dialect, names, &body));
         outgoing.body = withdrawing.await.ok().flatten().or(outgoing.body);
     }
     outgoing
 }
 
-fn withdraw(dialect: Dialect, body: &[u8]) -> Option<Bytes> {
+fn withdraw(dialect: Dialect, names: ToolNames, body: &[u8]) -> Option<Bytes> {
     let scan = Scan::new(body, dialect).ok()?;
-    let names = [tools::READ, tools::GREP].map(str::to_owned).to_vec();
+    let names = [names.read, names.grep].map(str::to_owned).to_vec();
     let mut changes = vec![Change::RemoveTools { names }];
     let sealed = PartKind::Reasoning { sealed: true };
     let mut parts = (0..scan.len()).flat_map(|at| scan.parts(at));
@@ -111,7 +112,7 @@ mod tests {
             {"type":"thinking","thinking":"hm","signature":"s"},
             {"type":"tool_use","id":"a","name":"read","input":{}}]},{"role":"user","content":[
             {"type":"tool_result","tool_use_id":"a","content":"b"}]}]}"#;
-        let left = withdraw(Dialect::Messages, body.as_bytes()).unwrap();
+        let left = withdraw(Dialect::Messages, ToolNames::default(), body.as_bytes()).unwrap();
         let left: Value = serde_json::from_slice(&left).unwrap();
         assert_eq!(left["tools"], json!([{"name": "read"}]));
         assert_eq!(left["thinking"]["type"], "disabled");

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, StreamBody};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use trimtab_engine::view::tools;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Message, Part};
 use trimtab_wire::sse::{Event, Filter, Watcher};
 
@@ -53,9 +53,9 @@ pub(crate) async fn give(
 }
 
 /// True if an answer asks for nothing but stored outputs.
-fn asks_only_us(said: &Message) -> bool {
+fn asks_only_us(said: &Message, names: ToolNames) -> bool {
     let mut calls = said.parts.iter().filter_map(Part::as_call).peekable();
-    calls.peek().is_some() && calls.all(|call| tools::is_retrieval(&call.name))
+    calls.peek().is_some() && calls.all(|call| names.serves(&call.name))
 }
 
 type Pieces = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
@@ -75,7 +75,7 @@ fn stream(exchange: Exchange, asked: Asked, answer: Response<Body>) -> Response<
 /// Passes streams to the client, one after the other.
 async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
     let dialect = server.exchange.managed.work.dialect;
-    let mut filter = Filter::new(dialect, [tools::READ, tools::GREP]);
+    let mut filter = Filter::new(dialect, [server.names.read, server.names.grep]);
     let mut spoken = false;
     while let Some((said, spoke)) = pass(&mut server, body, &mut filter, &pieces).await {
         if !filter.is_waiting() {
@@ -230,13 +230,15 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
             }
         };
         let (shown, said, learning) = server.look(&bytes, earlier.is_empty());
-        let asks = said.as_ref().is_some_and(asks_only_us);
+        let asks = said
+            .as_ref()
+            .is_some_and(|said| asks_only_us(said, server.names));
         if asks {
             // The figures are those of this call, not of the next one.
             learning.await.ok();
         }
         if asks && let (Some(said), Some(mut shown)) = (said.clone(), shown.clone()) {
-            hide_calls::hide(dialect, &mut shown);
+            hide_calls::hide(dialect, server.names, &mut shown);
             earlier.push(shown);
             match server.serve(said).await {
                 Ok(next) => {
@@ -265,7 +267,7 @@ impl Server {
     fn look(&self, bytes: &[u8], first: bool) -> (Option<Value>, Option<Message>, JoinHandle<()>) {
         let dialect = self.exchange.managed.work.dialect;
         let usage = usage_in(dialect, bytes).unwrap_or_default();
-        if first && !assemble::may_name(bytes, &[tools::READ, tools::GREP]) {
+        if first && !assemble::may_name(bytes, &[self.names.read, self.names.grep]) {
             let called = assemble::calls_a_tool(dialect, bytes);
             return (None, None, self.learn(usage, called));
         }
@@ -285,7 +287,7 @@ impl Server {
     ) -> Option<Bytes> {
         let dialect = self.exchange.managed.work.dialect;
         let mut shown = shown?;
-        let hid = hide_calls::hide(dialect, &mut shown);
+        let hid = hide_calls::hide(dialect, self.names, &mut shown);
         if !hid && earlier.is_empty() {
             return None;
         }

@@ -8,7 +8,7 @@ use http::Response;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use trimtab::retrieval::Retrieval;
-use trimtab_engine::view::tools;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Call, Message, Output, Usage};
 
 use super::alone;
@@ -110,6 +110,8 @@ pub(super) enum Failure {
 /// A task that serves one answer.
 pub(super) struct Server {
     pub(super) exchange: Exchange,
+    /// What the tools of ours are called.
+    pub(super) names: ToolNames,
     outcome: Outcome,
     rounds: usize,
     /// True once the model was asked without the tools of ours.
@@ -121,6 +123,7 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(exchange: Exchange, outcome: Outcome) -> Self {
         Self {
+            names: exchange.outgoing.offered.unwrap_or_default(),
             exchange,
             outcome,
             rounds: 0,
@@ -171,8 +174,9 @@ impl Server {
         self.rounds += 1;
         let enough = self.rounds > limits.retrieval_rounds;
         let answered = self.exchange.outgoing.clone();
+        let names = self.names;
         let served = self.exchange.again(move |branch| {
-            let outputs = outputs(branch, &said, enough);
+            let outputs = outputs(branch, &said, names, enough);
             let count = outputs.len();
             branch.admit_hidden(said, outputs)?;
             Ok(count)
@@ -221,7 +225,7 @@ impl Server {
             return;
         }
         let said = so_far.clone().finish();
-        if let Some(said) = said.filter(|said| !our_calls(said).is_empty()) {
+        if let Some(said) = said.filter(|said| !our_calls(said, self.names).is_empty()) {
             self.serve_mixed(said).await;
         }
     }
@@ -230,12 +234,13 @@ impl Server {
     pub(super) async fn serve_mixed(&mut self, said: Message) {
         let managed = Arc::clone(&self.exchange.managed);
         let limit = managed.work.settings.config.limits.plan_time();
+        let names = self.names;
         let served = deadline::within(limit, move || {
             managed.on_branch(|branch| {
-                let outputs = outputs(branch, &said, false);
+                let outputs = outputs(branch, &said, names, false);
                 let count = outputs.len();
                 if count > 0 {
-                    branch.keep_mixed(mixed(&said, outputs))?;
+                    branch.keep_mixed(mixed(&said, names, outputs))?;
                 }
                 Ok::<_, Trouble>(count)
             })
@@ -257,27 +262,27 @@ fn given(answer: Result<Response<Body>, Failed>) -> Result<Response<Body>, Failu
 }
 
 /// The calls of ours in an answer, each with its index among the parts.
-fn our_calls(said: &Message) -> Vec<(usize, Call)> {
+fn our_calls(said: &Message, names: ToolNames) -> Vec<(usize, Call)> {
     let parts = said.parts.iter().enumerate();
     parts
         .filter_map(|(at, part)| Some((at, part.as_call()?.clone())))
-        .filter(|(_, call)| tools::is_retrieval(&call.name))
+        .filter(|(_, call)| names.serves(&call.name))
         .collect()
 }
 
 /// The calls of ours in an answer that also has calls of the client's.
-fn mixed(said: &Message, outputs: Vec<Output>) -> Mixed {
-    let theirs = said.calls().filter(|call| !tools::is_retrieval(&call.name));
+fn mixed(said: &Message, names: ToolNames, outputs: Vec<Output>) -> Mixed {
+    let theirs = said.calls().filter(|call| !names.serves(&call.name));
     Mixed {
         at: 0,
-        calls: our_calls(said),
+        calls: our_calls(said, names),
         outputs,
         theirs: theirs.map(|call| call.id.clone()).collect(),
     }
 }
 
 /// What the calls of ours are answered with.
-fn outputs(branch: &mut Branch, said: &Message, enough: bool) -> Vec<Output> {
+fn outputs(branch: &mut Branch, said: &Message, names: ToolNames, enough: bool) -> Vec<Output> {
     let store = Arc::clone(branch.session().store());
     let retrieval = Retrieval::new(store.as_ref(), branch.id().clone());
     let output = |(_, call): (usize, Call)| {
@@ -290,5 +295,5 @@ fn outputs(branch: &mut Branch, said: &Message, enough: bool) -> Vec<Output> {
             ..Output::new(call.id, answer.text)
         }
     };
-    our_calls(said).into_iter().map(output).collect()
+    our_calls(said, names).into_iter().map(output).collect()
 }

@@ -226,7 +226,7 @@ impl Work {
                 sizes: PromptSizes::default(),
                 tokens: 0,
                 answer: None,
-                offered: false,
+                offered: None,
                 window: 0,
                 repairs: Vec::new(),
             },
