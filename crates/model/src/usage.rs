@@ -5,6 +5,8 @@ use std::ops::Add;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Dialect;
+
 /// Tokens of one call, with every provider's way of counting brought to one:
 /// the four figures do not overlap.
 ///
@@ -64,6 +66,15 @@ impl Usage {
             cache_creation: count(usage, "/cache_creation_input_tokens"),
             cache_read: count(usage, "/cache_read_input_tokens"),
             output: count(usage, "/output_tokens"),
+        }
+    }
+
+    /// Reads the `usage` object of an answer of `dialect`.
+    pub fn read(dialect: Dialect, usage: &Value) -> Self {
+        match dialect {
+            Dialect::Chat => Self::from_chat(usage),
+            Dialect::Messages => Self::from_messages(usage),
+            Dialect::Responses => Self::from_responses(usage),
         }
     }
 

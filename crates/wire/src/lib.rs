@@ -4,12 +4,16 @@
 //! - [`scan`]: a request body as spans.
 //! - [`splice`]: a body changed by splicing its bytes.
 //! - [`sse`]: streamed answers, watched and rewritten.
+//! - [`answer`]: an answer as a message, from its stream or in one piece.
+//! - [`auth`]: the headers that carry a key.
 //! - [`validate`]: the strict judge of a body.
 //! - [`transcript`]: recorded conversations in any of the forms that agents write.
 //! - [`catalogue`]: windows, prices and rules of the models.
 //! - [`overflow`]: which error says that the window was too large, and what helps.
 //! - [`script`]: what a scripted model answers.
 
+pub mod answer;
+pub mod auth;
 pub mod catalogue;
 pub mod chat;
 mod json;

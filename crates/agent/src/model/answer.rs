@@ -1,6 +1,8 @@
-//! An answer, put together from the pieces that it came in.
+//! What a model answered, and how its answer ended.
 
-use trimtab_model::{Call, Dialect, Message, Part, RawJson, Reasoning, Usage};
+use trimtab_model::{Dialect, Message, Metadata, Part, RawJson, Usage};
+use trimtab_wire::answer::is_cut_off;
+use trimtab_wire::responses;
 
 /// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,26 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The answer of a provider, with what only we know of it noted.
+    pub(super) fn received(
+        mut message: Message,
+        dialect: Dialect,
+        usage: Option<Usage>,
+        stop: Option<String>,
+    ) -> Self {
+        if dialect == Dialect::Responses {
+            // An id binds a call to the reasoning before it, which may leave the window first.
+            message = responses::without_ids(&message);
+        }
+        message.meta = Metadata::default();
+        message.meta.usage = usage;
+        message.meta.stop_reason = stop;
+        message.parts.retain(|part| !part.is_blank());
+        note_dialect(&mut message, dialect);
+        name_calls(&mut message);
+        Self::new(message)
+    }
+
     /// An answer that is `message`, which says itself why it stopped.
     pub fn new(message: Message) -> Self {
         let stop = message.meta.stop_reason.as_deref().unwrap_or_default();
@@ -59,76 +81,8 @@ pub(super) fn came_in(message: &Message) -> Option<Dialect> {
     serde_json::from_str(noted.as_str()).ok()
 }
 
-/// The words of all dialects for an answer that was not finished.
-fn is_cut_off(stop: &str) -> bool {
-    matches!(
-        stop,
-        "length"
-            | "max_tokens"
-            | "max_output_tokens"
-            | "incomplete"
-            | "model_context_window_exceeded"
-    )
-}
-
-/// Puts a streamed answer together.
-#[derive(Debug, Default)]
-pub(super) struct Draft {
-    dialect: Dialect,
-    parts: Vec<Part>,
-    pub(super) usage: Option<Usage>,
-    pub(super) stop: Option<String>,
-}
-
-impl Draft {
-    pub(super) fn new(dialect: Dialect) -> Self {
-        Self {
-            dialect,
-            ..Self::default()
-        }
-    }
-
-    pub(super) fn text(&mut self, more: &str) {
-        match self.parts.last_mut() {
-            Some(Part::Text(text)) => text.text.push_str(more),
-            _ => self.parts.push(Part::text(more)),
-        }
-    }
-
-    /// More of a thought. The dialects that seal their thoughts give them whole later.
-    pub(super) fn thinking(&mut self, more: &str) {
-        if self.dialect != Dialect::Chat {
-            return;
-        }
-        match self.parts.last_mut() {
-            Some(Part::Reasoning(thought)) => thought.text.push_str(more),
-            _ => self.parts.push(Part::reasoning(more)),
-        }
-    }
-
-    pub(super) fn thought(&mut self, thought: Reasoning) {
-        self.parts.push(Part::Reasoning(thought));
-    }
-
-    pub(super) fn call(&mut self, call: Call) {
-        self.parts.push(Part::Call(call));
-    }
-
-    /// The answer, now that it has ended.
-    pub(super) fn finish(self) -> Answer {
-        let mut message = Message::assistant("");
-        message.parts = self.parts;
-        message.parts.retain(|part| !part.is_blank());
-        message.meta.usage = self.usage;
-        message.meta.stop_reason = self.stop;
-        note_dialect(&mut message, self.dialect);
-        name_calls(&mut message);
-        Answer::new(message)
-    }
-}
-
 /// Gives a call that came without an id one: its output could not name it otherwise.
-pub(super) fn name_calls(message: &mut Message) {
+fn name_calls(message: &mut Message) {
     for (at, part) in message.parts.iter_mut().enumerate() {
         if let Part::Call(call) = part
             && call.id.is_empty()
@@ -141,33 +95,17 @@ pub(super) fn name_calls(message: &mut Message) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trimtab_model::Call;
 
     #[test]
-    fn pieces_become_one_message() {
-        let mut draft = Draft::new(Dialect::Chat);
-        draft.thinking("let me ");
-        draft.thinking("see");
-        draft.text("he");
-        draft.text("re");
-        draft.call(Call::new("", "look", "{}"));
-        draft.stop = Some("tool_calls".to_owned());
-        let answer = draft.finish();
+    fn call_without_an_id_gets_one_and_blank_parts_go() {
+        let mut message = Message::assistant("");
+        message.parts.push(Part::text("here"));
+        message.parts.push(Part::Call(Call::new("", "look", "{}")));
+        let stop = Some("tool_calls".to_owned());
+        let answer = Answer::received(message, Dialect::Chat, None, stop);
         assert_eq!(answer.ending, Ending::Calls);
-        assert_eq!(answer.message.text(), "here");
-        assert_eq!(answer.message.parts.len(), 3);
-        assert_eq!(answer.message.calls().next().unwrap().id, "call_2");
-    }
-
-    #[test]
-    fn a_sealed_thought_is_taken_once() {
-        let mut draft = Draft::new(Dialect::Messages);
-        draft.thinking("hm");
-        draft.thought(Reasoning {
-            text: "hm".to_owned(),
-            seal: Some("x".to_owned()),
-            ..Reasoning::default()
-        });
-        draft.text("ok");
-        assert_eq!(draft.finish().message.parts.len(), 2);
+        assert_eq!(answer.message.parts.len(), 2);
+        assert_eq!(answer.message.calls().next().unwrap().id, "call_1");
     }
 }

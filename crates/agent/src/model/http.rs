@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, PROXY_AUTHORIZATION};
-use http::{HeaderName, HeaderValue, Method, Response};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, PROXY_AUTHORIZATION};
+use http::{HeaderValue, Method, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
@@ -13,6 +13,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{sleep, timeout};
 use trimtab::network::{Connector, Outgoing, Versions, innermost};
 use trimtab_model::{Dialect, RawJson};
+use trimtab_wire::answer::is_event_stream;
+use trimtab_wire::auth::key_headers;
 
 use super::body::Writer;
 use super::failure::{Failed, Place};
@@ -218,17 +220,8 @@ impl Shared {
             .uri(url)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream, application/json");
-        if self.dialect == Dialect::Messages {
-            request = request.header("anthropic-version", "2023-06-01");
-        }
-        if let Some(key) = self.endpoint.secret() {
-            let (name, value) = match self.dialect {
-                Dialect::Messages => (
-                    HeaderName::from_static("x-api-key"),
-                    key.secret().to_owned(),
-                ),
-                _ => (AUTHORIZATION, format!("Bearer {}", key.secret())),
-            };
+        let key = self.endpoint.secret().map(|key| key.secret());
+        for (name, value) in key_headers(self.dialect, key) {
             let mut value = HeaderValue::try_from(value)?;
             value.set_sensitive(true);
             request = request.header(name, value);
@@ -274,7 +267,7 @@ impl Call<'_> {
             incoming: body,
             unpacker: Unpacker::new(header(CONTENT_ENCODING)),
         };
-        if parts.status.is_success() && media.is_some_and(|media| media.contains("event-stream")) {
+        if parts.status.is_success() && media.is_some_and(|media| is_event_stream(media)) {
             return self.streamed(body).await;
         }
         let bytes = self.collect(body).await?;

@@ -1,19 +1,25 @@
 //! From the bytes of an answer to its pieces.
 
-use serde_json::Value;
-use serde_json::value::RawValue;
 use trimtab_model::{Dialect, Message, Part, Usage};
+use trimtab_wire::answer::{Assembler, WholeAnswer};
 use trimtab_wire::overflow::{Response, Verdict, classify};
 use trimtab_wire::sse::{Event, StreamError, Watcher};
-use trimtab_wire::{chat, messages, responses};
 
-use super::answer::{Draft, name_calls, note_dialect};
 use super::{Answer, Piece};
 
-/// Reads a streamed answer.
+/// Reads a streamed answer: its pieces as they come, and the message at the end.
 pub(super) struct Reader {
+    dialect: Dialect,
     watcher: Watcher,
-    draft: Draft,
+    assembler: Assembler,
+    said: Said,
+}
+
+/// What a stream said about its answer.
+#[derive(Default)]
+struct Said {
+    usage: Option<Usage>,
+    stop: Option<String>,
     ended: bool,
 }
 
@@ -26,38 +32,42 @@ pub(super) struct Reported {
 impl Reader {
     pub(super) fn new(dialect: Dialect) -> Self {
         Self {
+            dialect,
             watcher: Watcher::new(dialect),
-            draft: Draft::new(dialect),
-            ended: false,
+            assembler: Assembler::new(dialect),
+            said: Said::default(),
         }
     }
 
     /// Takes the next bytes and gives the pieces in them.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Piece>, Reported> {
-        let (draft, ended) = (&mut self.draft, &mut self.ended);
+        self.assembler.push(bytes);
+        let said = &mut self.said;
         let mut taken = Taken::default();
-        self.watcher
-            .push(bytes, |event| taken.take(draft, ended, event));
+        self.watcher.push(bytes, |event| taken.take(said, event));
         taken.end()
     }
 
     /// Ends the stream.
     pub(super) fn finish(&mut self) -> Result<Vec<Piece>, Reported> {
-        let (draft, ended) = (&mut self.draft, &mut self.ended);
+        let said = &mut self.said;
         let mut taken = Taken::default();
-        self.watcher.finish(|event| taken.take(draft, ended, event));
+        self.watcher.finish(|event| taken.take(said, event));
         taken.end()
     }
 
     /// True once the provider has said that the answer is complete.
     pub(super) fn is_ended(&self) -> bool {
-        self.ended
+        self.said.ended
     }
 
     /// The answer; none if the stream stopped before its end. Some servers say why the model
     /// stopped and then nothing more.
     pub(super) fn answer(self) -> Option<Answer> {
-        (self.ended || self.draft.stop.is_some()).then(|| self.draft.finish())
+        let Said { usage, stop, ended } = self.said;
+        let message = self.assembler.finish();
+        let message = message.unwrap_or_else(|| Message::assistant(""));
+        (ended || stop.is_some()).then(|| Answer::received(message, self.dialect, usage, stop))
     }
 }
 
@@ -69,30 +79,21 @@ struct Taken {
 }
 
 impl Taken {
-    fn take(&mut self, draft: &mut Draft, ended: &mut bool, event: Event<'_>) {
+    fn take(&mut self, said: &mut Said, event: Event<'_>) {
         match event {
-            Event::Text(delta) => {
-                let text = delta.text().into_owned();
-                draft.text(&text);
-                self.pieces.push(Piece::Text(text));
-            }
+            Event::Text(delta) => self.pieces.push(Piece::Text(delta.text().into_owned())),
             Event::Reasoning(delta) => {
                 let text = delta.text().into_owned();
-                draft.thinking(&text);
                 self.pieces.push(Piece::Reasoning(text));
             }
-            Event::Thought(thought) => draft.thought(thought),
-            Event::Call(call) => {
-                draft.call(call.clone());
-                self.pieces.push(Piece::Call(call));
-            }
+            Event::Call(call) => self.pieces.push(Piece::Call(call)),
             Event::Usage(usage) => {
-                draft.usage = Some(usage);
+                said.usage = Some(usage);
                 self.pieces.push(Piece::Usage(usage));
             }
-            Event::Stop(stop) => draft.stop = Some(stop),
+            Event::Stop(stop) => said.stop = Some(stop),
             Event::Error(error) => self.error = Some(error),
-            Event::End => *ended = true,
+            Event::End => said.ended = true,
             _ => {}
         }
     }
@@ -113,72 +114,13 @@ impl Taken {
 
 /// Reads an answer that came in one piece; none if it is none of this dialect.
 pub(super) fn whole(dialect: Dialect, body: &str) -> Option<Answer> {
-    let value: Value = serde_json::from_str(body).ok()?;
-    let mut message = match dialect {
-        Dialect::Chat => chat_answer(body)?,
-        Dialect::Messages => messages_answer(body)?,
-        Dialect::Responses => responses_answer(body)?,
-    };
-    message.meta = trimtab_model::Metadata::default();
-    let usage = value.get("usage").filter(|usage| usage.is_object());
-    message.meta.usage = usage.map(|usage| match dialect {
-        Dialect::Chat => Usage::from_chat(usage),
-        Dialect::Messages => Usage::from_messages(usage),
-        Dialect::Responses => Usage::from_responses(usage),
-    });
-    let stop = match dialect {
-        Dialect::Chat => value.pointer("/choices/0/finish_reason"),
-        Dialect::Messages => value.get("stop_reason"),
-        Dialect::Responses => value
-            .pointer("/incomplete_details/reason")
-            .or_else(|| value.get("status")),
-    };
-    message.meta.stop_reason = stop.and_then(Value::as_str).map(str::to_owned);
-    message.parts.retain(|part| !part.is_blank());
-    note_dialect(&mut message, dialect);
-    name_calls(&mut message);
-    Some(Answer::new(message))
-}
-
-fn chat_answer(body: &str) -> Option<Message> {
-    #[derive(serde::Deserialize)]
-    struct Body<'a> {
-        #[serde(borrow)]
-        choices: Vec<Choice<'a>>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Choice<'a> {
-        #[serde(borrow)]
-        message: &'a RawValue,
-    }
-    let body: Body<'_> = serde_json::from_str(body).ok()?;
-    chat::read_message(body.choices.first()?.message.get()).ok()
-}
-
-fn messages_answer(body: &str) -> Option<Message> {
-    #[derive(serde::Deserialize)]
-    struct Body<'a> {
-        #[serde(borrow)]
-        content: &'a RawValue,
-    }
-    let body: Body<'_> = serde_json::from_str(body).ok()?;
-    let message = format!(r#"{{"role":"assistant","content":{}}}"#, body.content.get());
-    let mut read = messages::read_message(&message).ok()?;
-    (read.len() == 1).then(|| read.pop()).flatten()
-}
-
-fn responses_answer(body: &str) -> Option<Message> {
-    #[derive(serde::Deserialize)]
-    struct Body<'a> {
-        #[serde(borrow)]
-        output: &'a RawValue,
-    }
-    let body: Body<'_> = serde_json::from_str(body).ok()?;
-    let read = responses::read_input(body.output.get()).ok()?;
-    let parts: Vec<Part> = read.into_iter().flat_map(|message| message.parts).collect();
-    let mut message = Message::assistant("");
-    message.parts = parts;
-    Some(message)
+    let answer = WholeAnswer::read(dialect, serde_json::from_str(body).ok()?)?;
+    let WholeAnswer {
+        message,
+        usage,
+        stop,
+    } = answer;
+    Some(Answer::received(message, dialect, usage, stop))
 }
 
 /// The pieces of an answer that came whole.

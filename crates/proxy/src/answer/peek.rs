@@ -11,12 +11,14 @@ use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use trimtab_wire::overflow::{self, Action, Certainty, Kind, Verdict};
 
-use crate::answer::events::Events;
 use crate::config::Limits;
 use crate::transport::body::{self, Body, Collected, collect, rejoined};
 use crate::transport::decompress::decode_error;
+use trimtab_wire::answer::is_event_stream;
+use trimtab_wire::sse::{EventFrame, EventFrames};
 
 /// The longest error that is read: none is longer than a page.
 const LONGEST_ERROR: usize = 256 << 10;
@@ -50,7 +52,7 @@ pub(crate) async fn look(answer: Response<Body>, sent: Sent, limits: &Limits) ->
     }
     let kind = answer.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if kind.starts_with("text/event-stream") {
+    if is_event_stream(kind) {
         stream(answer, sent, limits).await
     } else if kind.starts_with("application/json") {
         whole(answer, sent, limits).await
@@ -86,7 +88,7 @@ async fn failed(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
 async fn stream(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
     let (parts, mut body) = answer.into_parts();
     let mut held = BytesMut::new();
-    let mut first = First::default();
+    let mut first = First::new();
     let deadline = tokio::time::Instant::now() + limits.peek_time();
     while first.undecided() && held.len() < SHORT_ANSWER {
         let Ok(frame) = tokio::time::timeout_at(deadline, body.frame()).await else {
@@ -170,28 +172,39 @@ fn judged(verdict: Verdict, answer: Response<Body>) -> Looked {
 }
 
 /// The beginning of a stream.
-#[derive(Default)]
 struct First {
-    events: Events,
+    frames: EventFrames,
     decided: bool,
     error: Option<String>,
 }
 
 impl First {
+    fn new() -> Self {
+        Self {
+            frames: EventFrames::new(SHORT_ANSWER),
+            decided: false,
+            error: None,
+        }
+    }
+
     fn undecided(&self) -> bool {
         !self.decided
     }
 
     fn push(&mut self, bytes: &[u8]) {
         let (decided, error) = (&mut self.decided, &mut self.error);
-        self.events.push(bytes, |data| {
+        self.frames.push(bytes, |frame| {
             if *decided {
                 return;
             }
-            match kind_of(data) {
+            let data = match &frame {
+                EventFrame::Data(data) => String::from_utf8_lossy(data),
+                EventFrame::Overlong => Cow::Borrowed(""),
+            };
+            match kind_of(&data) {
                 Seen::Greeting => {}
                 Seen::Error => {
-                    *error = Some(data.to_owned());
+                    *error = Some(data.into_owned());
                     *decided = true;
                 }
                 Seen::Content => *decided = true,

@@ -8,10 +8,10 @@ use serde_json::Value;
 use trimtab_model::{Dialect, Usage};
 use trimtab_wire::sse::{Event, Watcher};
 
-use crate::answer::assemble;
-use crate::answer::events::LONGEST_ANSWER;
 use crate::records::observed_body::Watch;
 use crate::records::record::Record;
+use trimtab_wire::answer;
+use trimtab_wire::answer::LONGEST_ANSWER;
 
 /// Reads usage and calls from an answer.
 pub(crate) struct UsageWatch {
@@ -54,7 +54,7 @@ impl Seen {
     pub(crate) fn called(&self) -> bool {
         match &self.calls {
             Calls::Known(called) => *called,
-            Calls::In(dialect, body) => assemble::calls_a_tool(*dialect, body),
+            Calls::In(dialect, body) => answer::calls_a_tool(*dialect, body),
         }
     }
 }
@@ -89,7 +89,7 @@ impl UsageWatch {
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         self.form = if headers.contains_key(CONTENT_ENCODING) {
             Form::None
-        } else if kind.starts_with("text/event-stream") {
+        } else if answer::is_event_stream(kind) {
             Form::Stream(Box::new(Watcher::new(self.dialect)))
         } else if kind.starts_with("application/json") {
             Form::Whole(Vec::new())
@@ -164,16 +164,9 @@ pub(crate) fn usage_in(dialect: Dialect, body: &[u8]) -> Option<Usage> {
     }
     let usage = serde_json::from_slice::<Outline>(body).ok();
     let usage = usage.and_then(|outline| outline.usage);
-    usage.map(|usage| usage_of(dialect, &usage)).and_then(some)
-}
-
-/// A usage object of `dialect`.
-pub(crate) fn usage_of(dialect: Dialect, usage: &Value) -> Usage {
-    match dialect {
-        Dialect::Chat => Usage::from_chat(usage),
-        Dialect::Messages => Usage::from_messages(usage),
-        Dialect::Responses => Usage::from_responses(usage),
-    }
+    usage
+        .map(|usage| Usage::read(dialect, &usage))
+        .and_then(some)
 }
 
 /// True if the provider read far less than was sent, or filled the window to its brim.

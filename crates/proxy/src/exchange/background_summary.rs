@@ -3,17 +3,16 @@
 
 use std::sync::Arc;
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Request, Version};
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 use trimtab::session::{Answered, Pending, SummaryRequest};
 use trimtab_engine::compaction::answer::Ending;
-use trimtab_model::{Dialect, Message, RawJson, Role};
+use trimtab_model::{Dialect, Message, RawJson};
 use trimtab_wire::scan::{LimitName, Scan};
 use trimtab_wire::{chat, messages, responses};
 
-use crate::answer::usage_watch::usage_of;
 use crate::config::{Compaction, Mode, Summariser, address};
 use crate::conversation::branch::Trouble;
 use crate::conversation::message_map;
@@ -22,6 +21,8 @@ use crate::request::plan::Managed;
 use crate::resources::deadline;
 use crate::transport::body::{self, Body, Collected, collect};
 use crate::transport::headers;
+use trimtab_wire::answer::{WholeAnswer, is_cut_off};
+use trimtab_wire::auth::key_headers;
 
 /// The most that is read of a summary.
 const LONGEST: usize = 4 << 20;
@@ -181,20 +182,8 @@ fn by_settings(summariser: &Summariser, wanted: &SummaryRequest) -> Option<Write
 fn credentials(summariser: &Summariser) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let messages = summariser.dialect == Dialect::Messages;
-    if messages {
-        let name = HeaderName::from_static("anthropic-version");
-        headers.insert(name, HeaderValue::from_static("2023-06-01"));
-    }
-    if let Some(key) = &summariser.key {
-        let (name, value) = if messages {
-            (
-                HeaderName::from_static("x-api-key"),
-                key.reveal().to_owned(),
-            )
-        } else {
-            (AUTHORIZATION, format!("Bearer {}", key.reveal()))
-        };
+    let key = summariser.key.as_ref().map(|key| key.reveal());
+    for (name, value) in key_headers(summariser.dialect, key) {
         let mut value = HeaderValue::from_str(&value).ok()?;
         value.set_sensitive(true);
         headers.insert(name, value);
@@ -288,33 +277,23 @@ fn values(list: &[RawJson]) -> Option<Vec<Value>> {
 
 /// What the summariser said.
 fn read(dialect: Dialect, body: &[u8]) -> Option<Answered> {
-    let outline: Value = serde_json::from_slice(body).ok()?;
-    let said = crate::answer::assemble::of_whole(dialect, outline.clone())?;
-    let text = |pointer: &str| outline.pointer(pointer).and_then(Value::as_str);
-    let stop = match dialect {
-        Dialect::Chat => text("/choices/0/finish_reason"),
-        Dialect::Messages => text("/stop_reason"),
-        Dialect::Responses => text("/incomplete_details/reason"),
-    };
-    let ending = match stop {
-        _ if said.has_calls() => Ending::ToolCall,
-        Some("length" | "max_tokens" | "max_output_tokens" | "model_context_window_exceeded") => {
-            Ending::CutOff
-        }
+    let answer = WholeAnswer::read(dialect, serde_json::from_slice(body).ok()?)?;
+    let ending = match answer.stop.as_deref() {
+        _ if answer.message.has_calls() => Ending::ToolCall,
+        Some(stop) if is_cut_off(stop) => Ending::CutOff,
         _ => Ending::Whole,
     };
-    debug_assert_eq!(said.role, Role::Assistant);
     Some(Answered::Text {
-        text: said.text().into_owned(),
+        text: answer.message.text().into_owned(),
         ending,
-        usage: outline.get("usage").map(|usage| usage_of(dialect, usage)),
+        usage: answer.usage,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab_model::{Call, Media, MediaKind, Part};
+    use trimtab_model::{Call, Media, MediaKind, Part, Role};
 
     fn wanted() -> SummaryRequest {
         SummaryRequest {

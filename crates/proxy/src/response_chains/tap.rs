@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Chains, NextLink};
-use crate::answer::events::Events;
-use crate::answer::events::LONGEST_ANSWER;
 use crate::transport::body::Body;
 use crate::transport::decompress::decode_error;
 use crate::transport::watched_body::{FrameWatch, PolledFrame, watched};
+use trimtab_wire::answer::{LONGEST_ANSWER, is_event_stream, may_name};
+use trimtab_wire::sse::{EventFrame, EventFrames};
 
 /// Remembers an answer. It does so before the client has the end of it: the next request may
 /// come at once.
@@ -37,14 +37,25 @@ impl AnswerTap {
         let kind = headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_packed = headers.contains_key(CONTENT_ENCODING);
-        let form = if kind.starts_with("text/event-stream") && !is_packed {
-            Form::Stream(Box::default())
+        let form = if is_event_stream(kind) && !is_packed {
+            Form::Stream(Box::new(EventFrames::new(LONGEST_ANSWER)))
         } else if kind.starts_with("application/json") {
             Form::Whole(headers.clone(), Vec::new())
         } else {
             return body;
         };
         watched(body, Tapped { tap: self, form })
+    }
+
+    fn take(&mut self, frame: &EventFrame<'_>) {
+        // Most events are not looked into.
+        if let EventFrame::Data(event) = frame
+            && may_name(event, &["response.completed"])
+            && let Ok(ended) = serde_json::from_slice::<Ended<'_>>(event)
+            && ended.kind == "response.completed"
+        {
+            self.remember(ended.response.get());
+        }
     }
 
     fn remember(&mut self, response: &str) {
@@ -55,7 +66,7 @@ impl AnswerTap {
 }
 
 enum Form {
-    Stream(Box<Events>),
+    Stream(Box<EventFrames>),
     Whole(HeaderMap, Vec<u8>),
     /// Too long to be remembered.
     Unread,
@@ -80,15 +91,7 @@ impl Tapped {
         let tap = &mut self.tap;
         match &mut self.form {
             Form::Unread => {}
-            Form::Stream(events) => events.push(data, |event| {
-                // Most events are not looked into.
-                if event.contains("\"response.completed\"")
-                    && let Ok(ended) = serde_json::from_str::<Ended<'_>>(event)
-                    && ended.kind == "response.completed"
-                {
-                    tap.remember(ended.response.get());
-                }
-            }),
+            Form::Stream(frames) => frames.push(data, |frame| tap.take(&frame)),
             Form::Whole(_, body) if body.len() + data.len() <= LONGEST_ANSWER => {
                 body.extend_from_slice(data);
             }
@@ -97,8 +100,13 @@ impl Tapped {
     }
 
     fn end(&mut self) {
-        let Form::Whole(headers, body) = std::mem::replace(&mut self.form, Form::Unread) else {
-            return;
+        let (headers, body) = match std::mem::replace(&mut self.form, Form::Unread) {
+            Form::Whole(headers, body) => (headers, body),
+            Form::Stream(mut frames) => {
+                let tap = &mut self.tap;
+                return frames.finish(|frame| tap.take(&frame));
+            }
+            Form::Unread => return,
         };
         let body = Bytes::from(body);
         let body = decode_error(&headers, &body).unwrap_or(body);

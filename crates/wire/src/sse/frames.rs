@@ -8,7 +8,7 @@ pub(super) const MAX_EVENT: usize = 8 << 20;
 
 /// Puts events together from pieces of any size.
 #[derive(Clone, Debug)]
-pub(super) struct Frames {
+pub struct EventFrames {
     limit: usize,
     /// A line that has not ended yet.
     line: Vec<u8>,
@@ -25,15 +25,16 @@ pub(super) struct Frames {
 }
 
 /// What a frame turned out to be.
-pub(super) enum Frame<'a> {
+pub enum EventFrame<'a> {
     /// The data of an event.
     Data(&'a [u8]),
     /// An event that was too long to be kept.
     Overlong,
 }
 
-impl Frames {
-    pub(super) fn new(limit: usize) -> Self {
+impl EventFrames {
+    /// For events of at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
         Self {
             limit,
             line: Vec::new(),
@@ -46,7 +47,7 @@ impl Frames {
     }
 
     /// Takes the next bytes, and gives each event that they end.
-    pub(super) fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(Frame<'_>)) {
+    pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(EventFrame<'_>)) {
         if self.after_return && !bytes.is_empty() {
             self.after_return = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -65,7 +66,7 @@ impl Frames {
     }
 
     /// Ends the stream: an event without its blank line counts too.
-    pub(super) fn finish(&mut self, mut each: impl FnMut(Frame<'_>)) {
+    pub fn finish(&mut self, mut each: impl FnMut(EventFrame<'_>)) {
         if !self.line.is_empty() {
             self.end_line(b"", &mut each);
         }
@@ -91,7 +92,7 @@ impl Frames {
         self.line.shrink_to_fit();
     }
 
-    fn end_line(&mut self, line: &[u8], each: &mut impl FnMut(Frame<'_>)) {
+    fn end_line(&mut self, line: &[u8], each: &mut impl FnMut(EventFrame<'_>)) {
         if self.line.is_empty() {
             return self.whole_line(line, each);
         }
@@ -102,7 +103,7 @@ impl Frames {
         self.line = kept;
     }
 
-    fn whole_line(&mut self, line: &[u8], each: &mut impl FnMut(Frame<'_>)) {
+    fn whole_line(&mut self, line: &[u8], each: &mut impl FnMut(EventFrame<'_>)) {
         let mut line = line;
         if std::mem::replace(&mut self.at_start, false) {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
@@ -133,11 +134,11 @@ impl Frames {
         self.data.extend_from_slice(data);
     }
 
-    fn end_event(&mut self, each: &mut impl FnMut(Frame<'_>)) {
+    fn end_event(&mut self, each: &mut impl FnMut(EventFrame<'_>)) {
         if std::mem::replace(&mut self.overlong, false) {
-            each(Frame::Overlong);
+            each(EventFrame::Overlong);
         } else if self.lines > 0 {
-            each(Frame::Data(&self.data));
+            each(EventFrame::Data(&self.data));
         }
         self.lines = 0;
         self.data.clear();

@@ -39,4 +39,5 @@ mod tests;
 
 pub use event::{Delta, Event, StreamError};
 pub use filter::Filter;
+pub use frames::{EventFrame, EventFrames};
 pub use watcher::Watcher;

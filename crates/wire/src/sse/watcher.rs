@@ -3,7 +3,7 @@
 use trimtab_model::{Call, Dialect, Reasoning, Usage, work};
 
 use super::event::{Event, StreamError};
-use super::frames::{Frame, Frames, MAX_EVENT};
+use super::frames::{EventFrame, EventFrames, MAX_EVENT};
 use super::open_parts::OpenParts;
 use super::{chat, messages, responses};
 use crate::json::pick;
@@ -15,7 +15,7 @@ const MAX_KEPT: usize = 8 << 20;
 /// Watches a stream.
 #[derive(Clone, Debug)]
 pub struct Watcher {
-    frames: Frames,
+    frames: EventFrames,
     state: State,
 }
 
@@ -43,7 +43,7 @@ impl Watcher {
     /// The same, keeping at most `limit` bytes of an event.
     pub fn with_limit(dialect: Dialect, limit: usize) -> Self {
         Self {
-            frames: Frames::new(limit),
+            frames: EventFrames::new(limit),
             state: State {
                 dialect,
                 calls: OpenParts::default(),
@@ -83,11 +83,11 @@ impl Watcher {
 }
 
 impl State {
-    fn frame(&mut self, frame: &Frame<'_>, each: &mut impl FnMut(Event<'_>)) {
+    fn frame(&mut self, frame: &EventFrame<'_>, each: &mut impl FnMut(Event<'_>)) {
         work::step(1);
         let data = match frame {
-            Frame::Overlong => return each(Event::Overlong),
-            Frame::Data(data) => data,
+            EventFrame::Overlong => return each(Event::Overlong),
+            EventFrame::Data(data) => data,
         };
         if data.trim_ascii() == b"[DONE]" {
             return self.end(each);

@@ -7,6 +7,7 @@ use serde_json::Value;
 use trimtab::provider::Provider;
 use trimtab_model::Dialect;
 use trimtab_proxy::Upstream;
+use trimtab_wire::auth::key_headers;
 
 use super::check::Check;
 use crate::proxy::http::{Answer, Http};
@@ -15,8 +16,6 @@ use crate::proxy::http::{Answer, Http};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Clocks that differ by more make signatures, tokens and cache lifetimes go wrong.
 const SKEW: Duration = Duration::from_mins(1);
-/// The version of its interface that one provider wants to hear.
-const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 /// Asks `upstream` for its models; `key` gives the keys of the environment.
 pub(super) async fn check(
@@ -70,16 +69,12 @@ fn may_see(upstream: &Upstream, key: &str) -> bool {
 
 fn headers(upstream: &Upstream, key: Option<&str>) -> Vec<(&'static str, String)> {
     let is_messages = upstream.dialects.contains(&Dialect::Messages);
-    let mut headers = Vec::new();
-    if is_messages {
-        headers.push((VERSION.0, VERSION.1.to_owned()));
-    }
-    match key {
-        Some(key) if is_messages => headers.push(("x-api-key", key.to_owned())),
-        Some(key) => headers.push(("authorization", format!("Bearer {key}"))),
-        None => {}
-    }
-    headers
+    let dialect = if is_messages {
+        Dialect::Messages
+    } else {
+        Dialect::Chat
+    };
+    key_headers(dialect, key)
 }
 
 /// What the answer says about reach and key; `key` is the name of the variable that was sent.

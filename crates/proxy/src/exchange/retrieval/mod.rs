@@ -17,13 +17,13 @@ use trimtab_model::{Message, Part};
 use trimtab_wire::sse::{Event, Filter, Watcher};
 
 use self::rounds::{Failure, Outcome, Server};
-use crate::answer::assemble::{self, Assembler};
-use crate::answer::events::LONGEST_ANSWER;
 use crate::answer::hide_calls;
 use crate::answer::usage_watch::usage_in;
 use crate::exchange::Exchange;
 use crate::request::context::Asked;
 use crate::transport::body::{self, Body, BoxError, Collected, Idle, collect_reserved, rejoined};
+use trimtab_wire::answer::LONGEST_ANSWER;
+use trimtab_wire::answer::{self, Assembler, WholeAnswer};
 
 /// How many pieces of a stream wait for a slow client.
 const QUEUE: usize = 16;
@@ -42,7 +42,7 @@ pub(crate) async fn give(
 ) -> Response<Body> {
     let kind = answer.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if kind.starts_with("text/event-stream") {
+    if answer::is_event_stream(kind) {
         return stream(exchange, asked, answer);
     }
     if kind.starts_with("application/json") {
@@ -267,13 +267,13 @@ impl Server {
     fn look(&self, bytes: &[u8], first: bool) -> (Option<Value>, Option<Message>, JoinHandle<()>) {
         let dialect = self.exchange.managed.work.dialect;
         let usage = usage_in(dialect, bytes).unwrap_or_default();
-        if first && !assemble::may_name(bytes, &[self.names.read, self.names.grep]) {
-            let called = assemble::calls_a_tool(dialect, bytes);
+        if first && !answer::may_name(bytes, &[self.names.read, self.names.grep]) {
+            let called = answer::calls_a_tool(dialect, bytes);
             return (None, None, self.learn(usage, called));
         }
         let shown: Option<Value> = serde_json::from_slice(bytes).ok();
         let said = shown.clone();
-        let said = said.and_then(|shown| assemble::of_whole(dialect, shown));
+        let said = said.and_then(|shown| Some(WholeAnswer::read(dialect, shown)?.message));
         let called = said.as_ref().is_some_and(Message::has_calls);
         (shown, said, self.learn(usage, called))
     }

@@ -12,7 +12,6 @@ use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Call, Message, Output, Usage};
 
 use super::alone;
-use crate::answer::assemble::Assembler;
 use crate::answer::usage_watch::Seen;
 use crate::conversation::branch::{Branch, Outgoing, Trouble};
 use crate::conversation::hidden_rounds::Mixed;
@@ -23,6 +22,7 @@ use crate::records::record::Record;
 use crate::resources::deadline;
 use crate::transport::body::Body;
 use crate::transport::upstream_client::Failed;
+use trimtab_wire::answer::Assembler;
 
 /// What the model reads instead of more lines when it has asked often enough.
 const ENOUGH: &str = "no more of these calls are carried out in this answer; \

@@ -1,19 +1,18 @@
-//! An answer of the model, put together from what passes.
+//! A streamed answer, put together from what passes.
 
 use std::collections::HashMap;
 
-use memchr::memmem;
 use serde_json::{Map, Value, json};
-use trimtab_model::{Dialect, Message, Role, work};
-use trimtab_wire::{chat, messages, responses};
+use trimtab_model::{Dialect, Message, work};
 
-use crate::answer::events::{Events, LONGEST_ANSWER};
+use super::{LONGEST_ANSWER, read_message};
+use crate::sse::{EventFrame, EventFrames};
 
 /// Puts an answer together from its stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Assembler {
+pub struct Assembler {
     dialect: Dialect,
-    events: Events,
+    frames: EventFrames,
     parts: Parts,
     /// Bytes of the stream that came; none once it was too long.
     bytes: Option<usize>,
@@ -34,107 +33,64 @@ struct Parts {
 
 impl Assembler {
     /// For an answer of `dialect`.
-    pub(crate) fn new(dialect: Dialect) -> Self {
+    pub fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            events: Events::default(),
+            frames: EventFrames::new(LONGEST_ANSWER),
             parts: Parts::default(),
             bytes: Some(0),
         }
     }
 
     /// True if the answer is too long to be kept.
-    pub(crate) fn gave_up(&self) -> bool {
+    pub fn gave_up(&self) -> bool {
         self.bytes.is_none()
     }
 
     /// Takes the next bytes of the stream.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         let Some(came) = self.bytes else { return };
         work::step_bytes(bytes.len());
         self.bytes = Some(came + bytes.len()).filter(|came| *came <= LONGEST_ANSWER);
         if self.gave_up() {
-            self.events = Events::default();
+            self.frames = EventFrames::new(LONGEST_ANSWER);
             self.parts = Parts::default();
             return;
         }
         let (parts, dialect) = (&mut self.parts, self.dialect);
-        self.events.push(bytes, |data| {
-            work::step(1);
-            let Ok(event) = serde_json::from_str::<Value>(data) else {
-                return;
-            };
-            match dialect {
-                Dialect::Chat => parts.chat(&event),
-                Dialect::Messages => parts.messages(&event),
-                Dialect::Responses => parts.responses(event),
-            }
-        });
+        self.frames.push(bytes, |frame| parts.take(dialect, &frame));
     }
 
     /// What the model said, if it said anything and not too much.
-    pub(crate) fn finish(self) -> Option<Message> {
-        let parts = self.parts;
+    pub fn finish(mut self) -> Option<Message> {
+        let (mut parts, dialect) = (self.parts, self.dialect);
+        // An event without the blank line behind it counts.
+        self.frames.finish(|frame| parts.take(dialect, &frame));
         let said = match self.dialect {
             Dialect::Chat => Value::Object(parts.chat_message()),
             Dialect::Messages => json!({"role": "assistant", "content": parts.blocks()}),
             Dialect::Responses => Value::Array(parts.entries),
         };
-        read(self.dialect, &said)
+        read_message(self.dialect, &said)
     }
-}
-
-/// True if a whole answer calls a tool. Most are not read for that.
-pub(crate) fn calls_a_tool(dialect: Dialect, body: &[u8]) -> bool {
-    let names: &[&str] = match dialect {
-        Dialect::Chat => &["tool_calls", "function_call"],
-        Dialect::Messages => &["tool_use"],
-        Dialect::Responses => &["function_call", "custom_tool_call"],
-    };
-    may_name(body, names) && {
-        let body = serde_json::from_slice(body).ok();
-        let said = body.and_then(|body| of_whole(dialect, body));
-        said.is_some_and(|said| said.has_calls())
-    }
-}
-
-/// False if a JSON text has none of the names in it.
-pub(crate) fn may_name(json: &[u8], names: &[&str]) -> bool {
-    let escaped = || memmem::find(json, b"\\u00").is_some();
-    let is_named = |name: &&str| memmem::find(json, name.as_bytes()).is_some();
-    names.iter().any(is_named) || escaped()
-}
-
-/// What the model said in a whole answer.
-pub(crate) fn of_whole(dialect: Dialect, mut body: Value) -> Option<Message> {
-    let said = match dialect {
-        Dialect::Chat => body.pointer_mut("/choices/0/message")?.take(),
-        Dialect::Messages => {
-            let content = body.get_mut("content")?.take();
-            json!({"role": "assistant", "content": content})
-        }
-        Dialect::Responses => body.get_mut("output")?.take(),
-    };
-    read(dialect, &said)
-}
-
-/// The message in the dialect's own form, as the model has it.
-fn read(dialect: Dialect, said: &Value) -> Option<Message> {
-    let json = said.to_string();
-    let read = match dialect {
-        Dialect::Chat => vec![chat::read_message(&json).ok()?],
-        Dialect::Messages => messages::read_message(&json).ok()?,
-        Dialect::Responses => responses::read_input(&json).ok()?,
-    };
-    let mut spoken = read.into_iter().filter(|said| said.role == Role::Assistant);
-    let first = spoken.next()?;
-    Some(spoken.fold(first, |mut whole, more| {
-        whole.parts.extend(more.parts);
-        whole
-    }))
 }
 
 impl Parts {
+    fn take(&mut self, dialect: Dialect, frame: &EventFrame<'_>) {
+        work::step(1);
+        let EventFrame::Data(data) = frame else {
+            return;
+        };
+        let Ok(event) = serde_json::from_slice::<Value>(data) else {
+            return;
+        };
+        match dialect {
+            Dialect::Chat => self.chat(&event),
+            Dialect::Messages => self.messages(&event),
+            Dialect::Responses => self.responses(event),
+        }
+    }
+
     fn chat(&mut self, event: &Value) {
         let choices = event.get("choices").and_then(Value::as_array);
         let first = choices
@@ -237,9 +193,18 @@ impl Parts {
     }
 
     fn responses(&mut self, mut event: Value) {
-        let done = event.get("type").and_then(Value::as_str) == Some("response.output_item.done");
-        if let Some(item) = event.get_mut("item").filter(|_| done) {
-            self.entries.push(item.take());
+        match event.get("type").and_then(Value::as_str) {
+            Some("response.output_item.done") => {
+                self.entries.extend(event.get_mut("item").map(Value::take));
+            }
+            // Some servers send their entries only here.
+            Some("response.completed" | "response.incomplete") if self.entries.is_empty() => {
+                let output = event.pointer_mut("/response/output");
+                if let Some(Value::Array(output)) = output.map(Value::take) {
+                    self.entries = output;
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -411,22 +376,5 @@ mod tests {
         assert!(!assembler.gave_up());
         assembler.push(event.as_bytes());
         assert!(assembler.gave_up() && assembler.finish().is_none_or(|said| said.is_empty()));
-    }
-
-    #[test]
-    fn whole_answers() {
-        let chat = br#"{"choices": [{"message": {"role": "assistant", "content": "hi"}}]}"#;
-        let of_whole =
-            |dialect, body: &[u8]| of_whole(dialect, serde_json::from_slice(body).unwrap());
-        assert_eq!(of_whole(Dialect::Chat, chat).unwrap().text(), "hi");
-        let messages = br#"{"content": [{"type": "text", "text": "hi"}]}"#;
-        assert_eq!(of_whole(Dialect::Messages, messages).unwrap().text(), "hi");
-        let responses = br#"{"output": [{"type": "message", "role": "assistant",
-            "content": [{"type": "output_text", "text": "hi"}]}]}"#;
-        assert_eq!(
-            of_whole(Dialect::Responses, responses).unwrap().text(),
-            "hi"
-        );
-        assert!(of_whole(Dialect::Chat, b"{}").is_none());
     }
 }
