@@ -11,14 +11,14 @@ use crate::run::{Served, user_file};
 use crate::talk::log;
 
 /// True for what the proxy asks on its own.
-fn is_own(received: &Received) -> bool {
+pub(crate) fn is_own(received: &Received) -> bool {
     let last = &received.last;
-    last.contains("<summary>") || last.contains("Summarise this tool output")
+    last.contains("Summary instructions:") || last.contains("Summarise this tool output")
 }
 
-fn reply(received: &Received) -> Reply {
+pub(crate) fn reply(received: &Received) -> Reply {
     if is_own(received) {
-        return Reply::text("<summary>logs were read, nothing was found</summary>");
+        return Reply::text("logs were read, nothing was found");
     }
     Reply::text("go on")
 }
