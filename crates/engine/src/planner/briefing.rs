@@ -8,6 +8,7 @@ use super::draft::Draft;
 use super::is_ours;
 use crate::compaction::request::escaped;
 use crate::compaction::text::head_and_tail;
+use crate::normalise::Slot;
 use crate::policy::Form;
 
 /// Characters of the system part that a summariser is told.
@@ -16,8 +17,15 @@ const SYSTEM_CHARS: usize = 4_000;
 const USER_CHARS: usize = 8_000;
 /// One part in so many of these is told: the first that fits.
 const SHARES: [usize; 4] = [1, 4, 16, 64];
+/// So many messages of the system part are read at most where the messages themselves are sent.
+const FRONT_MESSAGES: usize = 4;
 /// What the summariser is told of all that.
 const KEPT: &str = "This stays as it is, and is here so that you know the task.";
+
+/// True for a message of the client's system part.
+fn is_system(slot: &Slot) -> bool {
+    slot.message.role == Role::System && !is_ours(&slot.message)
+}
 
 impl Draft {
     /// The messages that the summariser reads, in their order: those that are replaced, and what
@@ -27,14 +35,15 @@ impl Draft {
     pub(super) fn read_by_summariser(&self) -> Vec<&Message> {
         let survivors = &self.survivors;
         let form = self.policy.compaction.form;
+        let system = |slot: &&Slot| is_system(slot);
+        let front = survivors.slots.iter().take_while(system).count();
         let mut replaced = survivors.replaced.iter().peekable();
         let mut read = Vec::new();
         for (at, slot) in survivors.slots.iter().enumerate() {
             let goes = replaced.next_if_eq(&&at).is_some();
-            let is_system = slot.message.role == Role::System && !is_ours(&slot.message);
-            let stays_before = survivors.kept.before.contains(&at) && !is_system;
+            let stays_before = survivors.kept.before.contains(&at) && !is_system(slot);
             let reads = match form {
-                Form::Messages => goes || stays_before || is_system,
+                Form::Messages => goes || stays_before || at < front.min(FRONT_MESSAGES),
                 Form::Text => goes || stays_before,
                 Form::Turns => goes,
             };
@@ -77,7 +86,7 @@ impl Draft {
         for (at, slot) in survivors.slots.iter().enumerate() {
             let message = &slot.message;
             let is_before = survivors.kept.before.contains(&at) && form == Form::Turns;
-            if message.role == Role::System && !is_ours(message) && form != Form::Messages {
+            if is_system(slot) && form != Form::Messages {
                 system.push_str(&message.text());
                 system.push('\n');
             } else if message.is_real_user() && is_before {
