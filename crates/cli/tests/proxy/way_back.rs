@@ -9,7 +9,8 @@ use trimtab_model::Dialect;
 use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
-use crate::retained::{add_round, answered, asks_for_summary, begun, send};
+use crate::own_calls::{is_own, reply};
+use crate::retained::{add_round, begun, send};
 use crate::run::{PATIENCE, Served};
 use crate::talk::{log, path, post};
 
@@ -78,13 +79,6 @@ async fn readable(served: &Served, window: &str) -> String {
     all
 }
 
-fn reply(received: &Received) -> Reply {
-    if asks_for_summary(received) {
-        return Reply::text("<summary>logs were read, nothing was found</summary>");
-    }
-    Reply::text("go on")
-}
-
 /// A long session under a preset: at its end every output is in the window, or behind its refs.
 async fn nothing_is_out_of_reach(preset: &str, dialect: Dialect) {
     let upstream = Upstream::start(Options::new(Source::with(reply)))
@@ -106,7 +100,8 @@ async fn nothing_is_out_of_reach(preset: &str, dialect: Dialect) {
     }
     let broken = upstream.violations();
     assert!(broken.is_empty(), "{preset} {dialect}: {broken:?}");
-    let last = answered(&upstream).pop().unwrap();
+    let requests = upstream.requests().clone();
+    let last = requests.iter().rfind(|one| !is_own(one)).unwrap();
     let window = String::from_utf8_lossy(&last.body).replace("\\\"", "\"");
     let missing = |text: &str| -> Vec<String> {
         let all = (0..ROUNDS).map(needle);
