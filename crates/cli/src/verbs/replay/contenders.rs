@@ -8,7 +8,7 @@ use trimtab::replay::{DropOldest, Manager, SendAll, Settings};
 
 use super::Args;
 use super::read::Recorded;
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::settings;
 
