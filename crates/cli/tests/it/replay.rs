@@ -96,6 +96,60 @@ fn presets_are_compared_and_steady_loses_nothing() {
 }
 
 #[test]
+fn oracle_leaves_every_call_ready_and_tells_the_distance() {
+    let file = file(&folder("oracle"));
+    let args = ["replay", &file, "--window", "12k", "--compare"];
+    let presets = "steady,drop-oldest,oracle";
+    let outcome = trimtab(&[&args[..], &[presets, "--json"]].concat());
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let sums = sums(&outcome);
+    let of = |name: &str| sums.iter().find(|sum| sum["preset"] == name).unwrap();
+    let oracle = of("oracle");
+    assert_eq!(oracle["ready_share"], 1.0, "{oracle}");
+    assert_eq!(of("drop-oldest")["ready_share"], 0.0, "the path is gone");
+    for other in ["steady", "drop-oldest"] {
+        let effective = |sum: &Value| sum["effective_ratio"].as_f64().unwrap();
+        assert!(effective(oracle) < effective(of(other)), "{oracle}");
+    }
+    for sum in [oracle, of("drop-oldest")] {
+        let report = &sum["report"];
+        assert_eq!((&report["faults"], &report["over"]), (&json!(0), &json!(0)));
+    }
+    let told = trimtab(&[&args[..], &[presets]].concat()).stdout;
+    assert!(told.contains("steady: the oracle leaves "), "{told}");
+}
+
+#[test]
+fn oracle_is_no_preset_elsewhere() {
+    for verb in [&["serve"][..], &["compact", "no-such-file.jsonl"]] {
+        let outcome = trimtab(&[verb, &["--preset", "oracle"]].concat());
+        assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("oracle"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn economies_are_a_curve_of_the_page() {
+    let folder = folder("curve");
+    let (file, out) = (file(&folder), folder.join("out.html").display().to_string());
+    let args = ["replay", &file, "--window", "12k", "--curve", "1,4,16"];
+    let outcome = trimtab(&[&args[..], &["--compare", "turns", "--html", &out]].concat());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let rows = ["steady, economy 1 ", "steady, economy 16", "turns"];
+    assert!(
+        rows.iter().all(|row| outcome.stdout.contains(row)),
+        "{}",
+        outcome.stdout
+    );
+    let page = fs::read_to_string(&out).unwrap();
+    let (_, plot) = page.split_once("what it costs</h2>").unwrap();
+    let (plot, _) = plot.split_once("</svg>").unwrap();
+    let (_, curve) = plot.split_once("points=\"").unwrap();
+    let (curve, _) = curve.split_once('"').unwrap();
+    assert_eq!(curve.split_whitespace().count(), 3, "{curve}");
+}
+
+#[test]
 fn every_break_is_declared_with_its_arithmetic() {
     let file = file(&folder("breaks"));
     let args = ["replay", &file, "--window", "12k", "--json"];

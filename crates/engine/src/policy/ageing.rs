@@ -89,8 +89,9 @@ impl Default for Archiving {
 
 /// What a rewrite at a switch point leaves.
 ///
-/// Figures in tokens that are told for each step of the economy are multiplied by it, and are
-/// never more than a share of the room for messages, so that small windows work like large ones.
+/// Figures in tokens are told for each step of the economy and for a room for messages of 40,000
+/// tokens. They are multiplied by the economy, grow with the room up to 100,000 tokens (a larger
+/// window is not used only because it is there), and are never more than a share of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rewriting {
@@ -112,7 +113,8 @@ pub struct Rewriting {
     /// What the newest of the shortened rounds may take, for each step of the economy. The others
     /// are hidden.
     pub keep_tokens: u64,
-    /// What the block about hidden rounds may take, for each step of the economy, beside 1,200.
+    /// What the block about hidden rounds may take, for each step of the economy, beside 1,200
+    /// tokens.
     pub block_tokens: u64,
     /// What the model's own words may take of that block, in percent.
     pub words_percent: u64,
@@ -138,13 +140,13 @@ impl Default for Rewriting {
             high_percent: 97,
             cold_percent: 60,
             tail_tokens: 300,
-            whole_tokens: 400,
+            whole_tokens: 450,
             keep_tokens: 100,
-            block_tokens: 250,
-            words_percent: 20,
+            block_tokens: 400,
+            words_percent: 10,
             excerpt_percent: 45,
             excerpt_bytes: 4_800,
-            names_percent: 30,
+            names_percent: 80,
             small_bytes: 1_200,
             user_percent: 10,
             user_tokens: 8_000,
@@ -152,17 +154,18 @@ impl Default for Rewriting {
     }
 }
 
+/// The room for messages that figures in tokens are told for.
+const TOLD_FOR: u64 = 40_000;
+/// They follow the room up to this one.
+const MOST_ROOM: u64 = 100_000;
 /// A block has so many tokens, and so many more for each step of the economy.
 const BLOCK_TOKENS: u64 = 1_200;
 /// And at most so many.
 const MOST_BLOCK_TOKENS: u64 = 6_000;
 /// The most of the room for messages that a block may take, in percent.
-const BLOCK_PERCENT: u64 = 12;
-/// The most that the other parts may take of it: so many percent, and so many tenths of a percent
-/// for each step of the economy.
-const TAIL_PERCENT: (u64, u64) = (6, 15);
-const WHOLE_PERCENT: (u64, u64) = (3, 8);
-const KEEP_PERCENT: (u64, u64) = (2, 5);
+const BLOCK_PERCENT: u64 = 18;
+/// The most that each of the other parts may take of it.
+const PART_PERCENT: u64 = 25;
 /// What is kept of an output that was not asked for to be read: in percent, and in bytes.
 const RUN_PERCENT: usize = 5;
 const RUN_BYTES: usize = 400;
@@ -186,35 +189,40 @@ impl Rewriting {
     }
 
     pub(crate) fn tail(&self, room: u64) -> u64 {
-        self.share(self.tail_tokens, room, TAIL_PERCENT)
+        self.part(self.tail_tokens, room)
     }
 
     pub(crate) fn whole(&self, room: u64) -> u64 {
-        self.share(self.whole_tokens, room, WHOLE_PERCENT)
+        self.part(self.whole_tokens, room)
     }
 
     pub(crate) fn keep(&self, room: u64) -> u64 {
-        self.share(self.keep_tokens, room, KEEP_PERCENT)
+        self.part(self.keep_tokens, room)
     }
 
     pub(crate) fn block(&self, room: u64) -> u64 {
         let tokens = BLOCK_TOKENS + self.block_tokens.saturating_mul(self.economy);
-        tokens
-            .min(MOST_BLOCK_TOKENS)
-            .min(percent(room, BLOCK_PERCENT))
+        let tokens = following(tokens.min(MOST_BLOCK_TOKENS), room);
+        tokens.min(percent(room, BLOCK_PERCENT))
     }
 
-    fn share(&self, tokens: u64, room: u64, (most_percent, tenths): (u64, u64)) -> u64 {
-        let most_percent = most_percent + tenths.saturating_mul(self.economy) / 10;
-        let tokens = tokens.saturating_mul(self.economy);
-        tokens.min(percent(room, most_percent.min(100)))
+    fn part(&self, tokens: u64, room: u64) -> u64 {
+        let tokens = following(tokens.saturating_mul(self.economy), room);
+        tokens.min(percent(room, PART_PERCENT))
     }
 
-    /// Bytes that are kept of a file or a search of so many bytes.
-    pub(crate) fn excerpt(&self, bytes: usize) -> usize {
+    /// How often the cost of a rewrite may be spent on reading old text before it is rewritten, in
+    /// thousandths.
+    pub(crate) fn patience(&self, room: u64) -> u64 {
+        following(self.economy.saturating_mul(1_000), room)
+    }
+
+    /// Bytes that are kept of a file or a search of so many bytes, in such a room.
+    pub(crate) fn excerpt(&self, bytes: usize, room: u64) -> usize {
         let share = percent(bytes as u64, self.excerpt_percent);
-        let share = usize::try_from(share).unwrap_or(usize::MAX);
-        share.min(self.excerpt_bytes).max(LEAST_EXCERPT)
+        let most = following(self.excerpt_bytes as u64, room);
+        let bytes = usize::try_from(share.min(most)).unwrap_or(usize::MAX);
+        bytes.max(LEAST_EXCERPT)
     }
 
     /// The same of the output of something that was run.
@@ -225,4 +233,9 @@ impl Rewriting {
     pub(crate) fn user(&self, room: u64) -> u64 {
         percent(room, self.user_percent).min(self.user_tokens)
     }
+}
+
+/// A figure that is told for a room of 40,000 tokens, for a larger one.
+pub(crate) fn following(figure: u64, room: u64) -> u64 {
+    figure.saturating_mul(room.clamp(TOLD_FOR, MOST_ROOM)) / TOLD_FOR
 }

@@ -19,6 +19,7 @@ use crate::compaction::recovery::{RecoveryPolicy, Rung};
 use crate::normalise::Habit;
 use crate::view::policy::ViewPolicy;
 
+pub(crate) use ageing::following;
 pub use ageing::{Ageing, Archiving, Placeholders, Prefixes, Rewriting};
 pub use check::BadSetting;
 pub use compaction::{

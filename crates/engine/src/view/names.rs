@@ -30,6 +30,9 @@ enum Kind {
     Number,
 }
 
+/// A name is worth so much more each time that it stands in a text, up to so many times.
+const TIMES_SCORE: i64 = 5;
+const MOST_TIMES: i64 = 6;
 /// A number names something only if it has so many digits.
 const DIGITS: usize = 4;
 
@@ -62,6 +65,12 @@ pub(crate) fn names_in(text: &str) -> impl Iterator<Item = &str> {
     runs(text)
         .map(without_place)
         .filter(|run| kind(run).is_some())
+}
+
+/// True for a name that says something without the line that it stood in: a path, a qualified
+/// name, an id.
+pub(crate) fn stands_alone(name: &str) -> bool {
+    kind(name).is_some_and(|kind| kind != Kind::Mixed)
 }
 
 /// A set of names.
@@ -103,14 +112,18 @@ pub(crate) fn listed<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize)
 
 /// The names of `text` that `known` does not have, most useful first.
 pub(crate) fn ranked<'a>(text: &'a str, known: &Known) -> Vec<&'a str> {
-    let mut seen: HashMap<&str, usize> = HashMap::new();
+    // Where each name stands first, and how often.
+    let mut seen: HashMap<&str, (usize, i64)> = HashMap::new();
     for (at, run) in runs(text).map(without_place).enumerate() {
-        seen.entry(run).or_insert(at);
+        seen.entry(run).or_insert((at, 0)).1 += 1;
     }
     let mut found: Vec<(i64, usize, &str)> = seen
         .into_iter()
         .filter(|(run, _)| run.len() >= LENGTH && !known.has(run))
-        .filter_map(|(run, at)| Some((score(run, kind(run)?), at, run)))
+        .filter_map(|(run, (at, times))| {
+            let often = TIMES_SCORE * times.min(MOST_TIMES);
+            Some((score(run, kind(run)?) + often, at, run))
+        })
         .collect();
     found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     found.into_iter().map(|(_, _, run)| run).collect()
@@ -164,6 +177,7 @@ fn score(run: &str, kind: Kind) -> i64 {
     };
     let length = match run.len() {
         10..=60 => 10,
+        61.. if kind == Kind::Path => 10,
         _ => 0,
     };
     base + length

@@ -278,14 +278,14 @@ async fn tools_are_offered_when_and_only_when_there_is_a_ref() {
             .len()
     };
     assert_eq!((tools(0), tools(1)), (1, 3));
-    // A client that has the tools itself keeps them to itself.
+    // A client that has our MCP server needs no second pair.
     let mut own = Talk::new(dialect, "own");
     own.round("c1", &lines(5_000));
     let mut value: Value = serde_json::from_str(&own.body()).unwrap();
     value["tools"]
         .as_array_mut()
         .unwrap()
-        .push(json!({"name": "mcp__t__tool_output_cache", "input_schema": {"type": "object"}}));
+        .push(json!({"name": "mcp__trimtab__tool_output_cache", "input_schema": {"type": "object"}}));
     post(&base, path(dialect), &[], value.to_string()).await;
     assert_eq!(tools(2), 2);
     running

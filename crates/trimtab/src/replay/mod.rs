@@ -4,8 +4,8 @@
 //! policy, it tells what the policy would have sent at each call of the model, what that would
 //! have cost, and whether the agent's next step could still have been made from it.
 //!
-//! - [`Manager`]: whatever decides what is sent; [`managed`] has the presets, [`SendAll`] is
-//!   there to compare with.
+//! - [`Manager`]: whatever decides what is sent; [`managed`] has the presets; [`SendAll`],
+//!   [`DropOldest`] and the [`oracle`] are there to compare with.
 //! - [`needs`]: what each call of the real agent took from an old output.
 //! - [`bill`]: what the windows cost with a prompt cache.
 //! - [`replay`]: all of it together, for one conversation.
@@ -34,6 +34,7 @@ mod judge;
 pub mod managed;
 pub mod manager;
 pub mod needs;
+pub mod oracle;
 mod plain;
 mod report;
 mod run;
@@ -43,6 +44,6 @@ mod sizes;
 mod tests;
 
 pub use manager::{Manager, Sent, ShownRef};
-pub use plain::SendAll;
+pub use plain::{DropOldest, SendAll};
 pub use report::{Break, Found, Recall, Report};
 pub use run::{Settings, Step, replay, replay_needing};

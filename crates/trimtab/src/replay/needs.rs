@@ -6,7 +6,7 @@
 //! whole lines; the two newest outputs are fresh, the others are old.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use memchr::memmem;
@@ -19,7 +19,7 @@ const SHORTEST_NAME: usize = 6;
 /// A line has at least so many characters without the white space around it.
 const SHORTEST_LINE: usize = 24;
 /// So many of the newest outputs are fresh.
-const FRESH_OUTPUTS: usize = 2;
+pub(super) const FRESH_OUTPUTS: usize = 2;
 
 /// What kind of text a call needs, and how old the output is that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -132,6 +132,8 @@ struct Before {
     outputs: Vec<(usize, String)>,
     /// Everything else that was said.
     said: String,
+    /// The calls that were made.
+    calls: HashSet<String>,
 }
 
 impl Before {
@@ -186,10 +188,13 @@ impl Before {
     fn add(&mut self, at: usize, message: &Message) {
         for part in &message.parts {
             match part {
+                // No provider takes an output without its call, so no window can show it.
+                Part::Output(output) if !self.calls.contains(&output.call_id) => {}
                 Part::Output(output) => self.outputs.push((at, Output::text(output).into_owned())),
                 Part::Text(text) => self.say(&text.text),
                 Part::Reasoning(reasoning) => self.say(&reasoning.text),
                 Part::Call(call) => {
+                    self.calls.insert(call.id.clone());
                     self.say(&call.arguments);
                     self.say(&strings(&call.arguments));
                 }

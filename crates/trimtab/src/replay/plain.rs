@@ -1,11 +1,16 @@
-//! Sending everything, to compare with.
+//! Plain rules, to compare with: sending everything, and dropping the oldest rounds.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use trimtab_engine::normalise::{Options, normalise};
-use trimtab_model::Message;
+use trimtab_model::{Message, Role};
 
 use super::manager::{Failed, Manager, Sent};
+use super::sizes::{Size, Sizer};
+
+/// Dropping leaves so many percent of the window.
+const LEFT_PERCENT: u64 = 50;
 
 /// Sends everything, with what a provider would refuse repaired.
 #[derive(Debug, Default)]
@@ -20,9 +25,111 @@ impl Manager for SendAll {
     }
 
     fn send(&mut self) -> Result<Sent, Failed> {
-        Ok(Sent {
-            messages: normalise(&self.log, Options::default()).messages(),
-            refs: Vec::new(),
-        })
+        Ok(sent(self.log.clone()))
+    }
+}
+
+/// Drops the oldest rounds when the window is full, down to half of it. Nothing tells that they
+/// were there.
+pub struct DropOldest {
+    rounds: Rounds,
+    window: u64,
+    drops: u64,
+}
+
+impl DropOldest {
+    /// For a model with a window of so many tokens.
+    pub fn new(window: u64) -> Self {
+        Self {
+            rounds: Rounds::default(),
+            window,
+            drops: 0,
+        }
+    }
+}
+
+impl Manager for DropOldest {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed> {
+        self.rounds.push(Arc::clone(message));
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<Sent, Failed> {
+        if self.rounds.tokens() > self.window {
+            self.drops += 1;
+            let room = self.window * LEFT_PERCENT / 100;
+            self.rounds.drop_oldest(room, &HashSet::new());
+        }
+        Ok(sent(self.rounds.all()))
+    }
+
+    fn compactions(&self) -> u64 {
+        self.drops
+    }
+}
+
+/// These messages as a window, with what a provider would refuse repaired.
+pub(super) fn sent(messages: Vec<Arc<Message>>) -> Sent {
+    Sent {
+        messages: normalise(&messages, Options::default()).messages(),
+        refs: Vec::new(),
+    }
+}
+
+/// The messages of a conversation that are still shown, with their positions.
+#[derive(Default)]
+pub(super) struct Rounds {
+    pub(super) messages: Vec<(usize, Arc<Message>)>,
+    sizer: Sizer,
+    next: usize,
+}
+
+impl Rounds {
+    pub(super) fn push(&mut self, message: Arc<Message>) {
+        self.messages.push((self.next, message));
+        self.next += 1;
+    }
+
+    /// The position of the next message.
+    pub(super) fn next(&self) -> usize {
+        self.next
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Message>> {
+        let messages = self.messages.iter();
+        messages.map(|(_, message)| Arc::clone(message)).collect()
+    }
+
+    /// Tokens, by our estimate or by a quarter of the bytes.
+    pub(super) fn tokens(&mut self) -> u64 {
+        let mut all = Size::default();
+        for (_, message) in &self.messages {
+            all += self.sizer.size(message);
+        }
+        all.tokens().max(all.quarter())
+    }
+
+    /// Drops the oldest rounds until all is within so many tokens: an answer of the model with the
+    /// outputs behind it, but not the last one, and none with a message in `needed`.
+    pub(super) fn drop_oldest(&mut self, room: u64, needed: &HashSet<usize>) {
+        let mut left = self.tokens();
+        let messages = std::mem::take(&mut self.messages);
+        let begins = |message: &Arc<Message>| message.role != Role::Tool;
+        let rounds: Vec<_> = messages.chunk_by(|_, next| !begins(&next.1)).collect();
+        for (at, round) in rounds.iter().enumerate() {
+            let is_last = at + 1 == rounds.len();
+            let is_needed = || round.iter().any(|(at, _)| needed.contains(at));
+            let answer = round.first();
+            let is_said = answer.is_some_and(|(_, message)| message.role == Role::Assistant);
+            if left > room && is_said && !is_last && !is_needed() {
+                let mut size = Size::default();
+                for (_, message) in *round {
+                    size += self.sizer.size(message);
+                }
+                left = left.saturating_sub(size.tokens().max(size.quarter()));
+            } else {
+                self.messages.extend_from_slice(round);
+            }
+        }
     }
 }

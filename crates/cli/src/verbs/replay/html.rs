@@ -54,6 +54,15 @@ pub fn page(rows: &Rows, settings: &Settings) -> String {
     page.push_str(&faults(rows));
     page.push_str("<h2>What is still there, against what it costs</h2>");
     page.push_str(&trade(rows));
+    for distance in rows.distances() {
+        let _ = write!(
+            page,
+            "<p>{}: the oracle leaves {:.1} points more calls ready, for {:.3} less of the bill.</p>",
+            escaped(distance.name),
+            distance.ready * 100.0,
+            distance.effective,
+        );
+    }
     page.push_str("<h2>Tokens sent at each call</h2>");
     page.push_str(&key(rows));
     page.push_str(&sizes(rows, settings));
@@ -126,14 +135,13 @@ fn faults(rows: &Rows) -> String {
 }
 
 fn trade(rows: &Rows) -> String {
-    let series: Vec<Series> = rows
-        .presets
-        .iter()
-        .map(|preset| Series {
-            name: preset.name.clone(),
-            points: point(&preset.sum).into_iter().collect(),
-        })
-        .collect();
+    let series = rows.presets.iter().map(|preset| Series {
+        name: preset.name.clone(),
+        points: point(&preset.sum).into_iter().collect(),
+    });
+    let series: Vec<Series> = series.collect();
+    let on_curve = rows.presets.iter().filter(|preset| preset.on_curve);
+    let curve: Vec<(f64, f64)> = on_curve.filter_map(|preset| point(&preset.sum)).collect();
     let axes = Axes {
         title: "calls that are ready against what they cost",
         x: "effective bill, 1 is sending everything",
@@ -141,7 +149,7 @@ fn trade(rows: &Rows) -> String {
         top: 110.0,
         mark: None,
     };
-    points(&series, &axes)
+    points(&series, &curve, &axes)
 }
 
 fn point(row: &Row) -> Option<(f64, f64)> {

@@ -1,25 +1,25 @@
-//! Every conversation under every preset, on several threads.
+//! Every conversation under everything that is compared, on several threads.
 
-use trimtab::engine::policy::Policy;
-use trimtab::replay::SendAll;
-use trimtab::replay::managed::Managed;
-use trimtab::replay::{Manager, Report, Settings, Step, each, replay_needing};
+use trimtab::replay::manager::Failed;
+use trimtab::replay::{Manager, Report, SendAll, Settings, Step, each, replay_needing};
 
+use super::contenders::Contender;
 use super::read::Recorded;
 use super::windows::{Windows, line};
 use crate::ui::progress::Progress;
 
-/// A conversation under a preset, or sent as it came.
+/// A conversation under what decides, or sent as it came.
 pub struct Job<'a> {
     /// The conversation.
     pub recorded: &'a Recorded,
-    /// The preset; none for sending everything.
-    pub policy: Option<&'a Policy>,
+    /// What decides; none for sending everything.
+    pub contender: Option<&'a Contender>,
     /// Its place among the windows that are written, where they are.
     pub place: usize,
 }
 
 /// What became of a job.
+#[derive(Default)]
 pub struct Done {
     /// The report.
     pub report: Report,
@@ -27,14 +27,14 @@ pub struct Done {
     pub sizes: Vec<u64>,
 }
 
-/// Every conversation sent as it came, then under each preset.
-pub fn jobs<'a>(conversations: &'a [Recorded], presets: &'a [Policy]) -> Vec<Job<'a>> {
-    let policies = std::iter::once(None).chain(presets.iter().map(Some));
-    let pairs = policies.flat_map(|policy| {
+/// Every conversation sent as it came, then under each contender.
+pub fn jobs<'a>(conversations: &'a [Recorded], contenders: &'a [Contender]) -> Vec<Job<'a>> {
+    let all = std::iter::once(None).chain(contenders.iter().map(Some));
+    let pairs = all.flat_map(|contender| {
         let recorded = conversations.iter().enumerate();
         recorded.map(move |(place, recorded)| Job {
             recorded,
-            policy,
+            contender,
             place,
         })
     });
@@ -57,33 +57,57 @@ pub fn run(
 
 fn one(job: &Job<'_>, settings: &Settings, windows: Option<&Windows>) -> Done {
     let recorded = job.recorded;
+    let managers = match job.contender {
+        None => Ok(vec![Box::<SendAll>::default() as Box<dyn Manager>]),
+        Some(contender) => contender.managers(recorded, settings),
+    };
+    let writes = windows.filter(|_| job.contender.is_some());
+    let tried = match managers {
+        Ok(managers) => managers
+            .into_iter()
+            .map(|mut manager| replayed(recorded, manager.as_mut(), settings, writes.is_some()))
+            .collect(),
+        Err(failed) => vec![refused(&failed)],
+    };
+    // Of several, the one that fits most windows, then the cheapest.
+    let best = |(done, _): &(Done, String)| (done.report.over, done.report.effective());
+    let best = tried.into_iter().min_by_key(best);
+    let (done, lines) = best.unwrap_or_default();
+    if let Some(windows) = writes {
+        windows.write(job.place, lines.into_bytes());
+    }
+    done
+}
+
+/// A conversation under a manager, and its windows where they are to be written.
+fn replayed(
+    recorded: &Recorded,
+    manager: &mut dyn Manager,
+    settings: &Settings,
+    writes: bool,
+) -> (Done, String) {
     let mut lines = String::new();
     let mut sizes = Vec::new();
-    let writes = windows.is_some() && job.policy.is_some();
     let mut see = |step: &Step<'_>| {
         sizes.push(step.tokens);
         if writes {
             lines.push_str(&line(&recorded.id, step));
         }
     };
-    let manager: Result<Box<dyn Manager>, _> = match job.policy {
-        None => Ok(Box::new(SendAll::default())),
-        Some(policy) => Managed::new(policy.clone(), settings, recorded.tools)
-            .map(|managed| Box::new(managed) as Box<dyn Manager>),
+    let report = replay_needing(&recorded.log, &recorded.needs, manager, settings, &mut see);
+    (Done { report, sizes }, lines)
+}
+
+/// There was no manager.
+fn refused(failed: &Failed) -> (Done, String) {
+    let report = Report {
+        faults: 1,
+        fault_texts: vec![failed.to_string()],
+        ..Report::default()
     };
-    let report = match manager {
-        Ok(mut manager) => {
-            let manager = manager.as_mut();
-            replay_needing(&recorded.log, &recorded.needs, manager, settings, &mut see)
-        }
-        Err(failed) => Report {
-            faults: 1,
-            fault_texts: vec![failed.to_string()],
-            ..Report::default()
-        },
+    let done = Done {
+        report,
+        sizes: Vec::new(),
     };
-    if let Some(windows) = windows.filter(|_| writes) {
-        windows.write(job.place, lines.into_bytes());
-    }
-    Done { report, sizes }
+    (done, String::new())
 }

@@ -1,5 +1,6 @@
 //! `trimtab replay`: recorded sessions through a preset.
 
+pub mod contenders;
 pub mod html;
 pub mod jobs;
 pub mod read;
@@ -12,17 +13,16 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use trimtab::engine::policy::Policy;
 use trimtab::replay::Settings;
 use trimtab::replay::bill::USUAL;
 use trimtab_model::Dialect;
 
 use self::windows::Windows;
+use crate::catalogue;
 use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::progress::Progress;
 use crate::ui::{Terminal, number};
-use crate::{catalogue, settings};
 
 /// What `trimtab replay` takes.
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,8 @@ pub struct Args {
     /// Transcripts to replay; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// The preset that decides; without it the one of the settings, else steady
+    /// The preset that decides, or oracle or drop-oldest; without it the one of the settings, else
+    /// steady
     #[arg(long, short, value_name = "PRESET")]
     pub preset: Option<String>,
     /// Several presets, side by side
@@ -41,6 +42,14 @@ pub struct Args {
         conflicts_with = "windows"
     )]
     pub compare: Vec<String>,
+    /// Add steady at each of these economies, as a curve of the plot (2,4,8,16)
+    #[arg(
+        long,
+        value_name = "ECONOMIES",
+        value_delimiter = ',',
+        conflicts_with = "windows"
+    )]
+    pub curve: Vec<u64>,
     /// The model's window in tokens (40000, 40k, 1M)
     #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub window: Option<u64>,
@@ -100,9 +109,14 @@ and that are in the window
   lost         texts that are neither in the window nor behind a ref that it shows
   fetches      outputs that had to be fetched
 
+Beside the presets there are, for comparison only:
+  oracle       knows what later calls need: no policy can be better, the report tells the distance
+  drop-oldest  drops the oldest rounds when the window is full
+
 Examples:
   trimtab replay session.jsonl --window 40k                     one preset, in a few lines
   trimtab replay runs/*.jsonl --window 40k --compare refs,archive,steady,none
+  trimtab replay runs/*.jsonl --window 40k --curve 2,4,8,16 --compare turns,refs,oracle --html out.html
   trimtab replay runs/*.jsonl --model claude-opus-5-5 --html out.html
   trimtab replay session.jsonl --window 40k --windows out.jsonl what is sent at each call
   trimtab replay session.jsonl --window 40k --set ageing.cards.economy=8
@@ -122,7 +136,7 @@ const WINDOW: u64 = 128_000;
 
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let presets = presets(args, common)?;
+    let contenders = contenders::contenders(args, common)?;
     let settings = conditions(args)?;
     if let Some(path) = &args.html {
         check_writable(path)?;
@@ -132,7 +146,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         let hint = "give other files, or wider --min and --max";
         return Err(Failure::input("there is no conversation to replay", hint));
     }
-    let jobs = jobs::jobs(&read.conversations, &presets);
+    let jobs = jobs::jobs(&read.conversations, &contenders);
     let windows = args.windows.as_deref().map(create).transpose()?;
     let windows = windows.map(Windows::new);
     let progress = Progress::steps("replaying", jobs.len() as u64, terminal);
@@ -141,7 +155,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     if let Some(windows) = windows {
         windows.finish()?;
     }
-    let rows = rows::rows(&read.conversations, &presets, done);
+    let rows = rows::rows(&read.conversations, &contenders, done);
     if common.json {
         for line in rows.json(&settings) {
             terminal.json(&line)?;
@@ -182,24 +196,6 @@ fn check_writable(path: &Path) -> Result<(), Failure> {
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     let hint = "give a path in a folder that you may write to";
     Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
-}
-
-/// The presets that are asked for, each with what is set beside it.
-fn presets(args: &Args, common: &Common) -> Result<Vec<Policy>, Failure> {
-    let load = |name: Option<&String>| {
-        let flag = if args.compare.is_empty() {
-            "--preset"
-        } else {
-            "--compare"
-        };
-        let named = name.map(|name| ("preset", name.trim().to_owned(), flag));
-        let named: Vec<_> = named.into_iter().collect();
-        Ok(settings::load(common, &named)?.policy)
-    };
-    if args.compare.is_empty() {
-        return Ok(vec![load(args.preset.as_ref())?]);
-    }
-    args.compare.iter().map(|name| load(Some(name))).collect()
 }
 
 fn conditions(args: &Args) -> Result<Settings, Failure> {

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use trimtab::engine::policy::Policy;
 use trimtab::replay::{Report, Settings};
 
+use super::contenders::{Contender, ORACLE};
 use super::jobs::Done;
 use super::read::Recorded;
 
@@ -20,10 +20,12 @@ pub struct Row {
     pub all: Report,
 }
 
-/// One preset.
+/// One preset, or what it is compared with.
 pub struct Preset {
     /// Its name.
     pub name: String,
+    /// True for a point of the curve.
+    pub on_curve: bool,
     /// Each conversation.
     pub rows: Vec<Row>,
     /// All of them together.
@@ -39,11 +41,11 @@ pub struct Rows {
 }
 
 /// Puts together what the jobs gave, in the order of [`jobs`](super::jobs::jobs).
-pub fn rows(conversations: &[Recorded], presets: &[Policy], done: Vec<Done>) -> Rows {
+pub fn rows(conversations: &[Recorded], contenders: &[Contender], done: Vec<Done>) -> Rows {
     let mut done = done.into_iter();
     let all: Vec<Done> = done.by_ref().take(conversations.len()).collect();
     let mut found = Vec::new();
-    for policy in presets {
+    for contender in contenders {
         let mine = done.by_ref().take(conversations.len());
         let rows: Vec<Row> = mine
             .zip(&all)
@@ -56,7 +58,8 @@ pub fn rows(conversations: &[Recorded], presets: &[Policy], done: Vec<Done>) -> 
             })
             .collect();
         found.push(Preset {
-            name: policy.preset.clone(),
+            name: contender.name.clone(),
+            on_curve: contender.on_curve,
             sum: sum(&rows),
             rows,
         });
@@ -137,7 +140,32 @@ struct Line<'a> {
     extended_share: f64,
 }
 
+/// How far a preset is from the oracle.
+pub struct Distance<'a> {
+    /// The preset.
+    pub name: &'a str,
+    /// The share of calls that the oracle leaves ready beyond it.
+    pub ready: f64,
+    /// What it costs beyond the oracle, as a share of sending everything.
+    pub effective: f64,
+}
+
 impl Rows {
+    /// How far every preset is from the oracle, where that was asked for.
+    pub fn distances(&self) -> Vec<Distance<'_>> {
+        let Some(oracle) = self.presets.iter().find(|preset| preset.name == ORACLE) else {
+            return Vec::new();
+        };
+        let others = self.presets.iter().filter(|preset| preset.name != ORACLE);
+        let ready = |preset: &Preset| preset.sum.ready_share().unwrap_or(1.0);
+        let distances = others.map(|preset| Distance {
+            name: &preset.name,
+            ready: ready(oracle) - ready(preset),
+            effective: preset.sum.effective_ratio() - oracle.sum.effective_ratio(),
+        });
+        distances.collect()
+    }
+
     /// A line of JSON for each conversation and preset, and for each sum.
     pub fn json(&self, settings: &Settings) -> Vec<Value> {
         let mut lines = Vec::new();

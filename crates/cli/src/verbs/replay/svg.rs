@@ -83,10 +83,19 @@ pub fn lines(series: &[Series], axes: &Axes<'_>) -> String {
     svg
 }
 
-/// A named point for each series.
-pub fn points(series: &[Series], axes: &Axes<'_>) -> String {
+/// A named point for each series, and a curve through some of them.
+pub fn points(series: &[Series], curve: &[(f64, f64)], axes: &Axes<'_>) -> String {
     let frame = Frame::new(series, axes.top);
     let mut svg = begin(&frame, axes);
+    let mut path = String::new();
+    for (x, y) in curve.iter().map(|point| frame.place(*point)) {
+        let _ = write!(path, "{x:.1},{y:.1} ");
+    }
+    let _ = write!(
+        svg,
+        "<polyline style=\"stroke:{}\" points=\"{path}\"/>",
+        colour(0)
+    );
     for (number, one) in series.iter().enumerate() {
         for (x, y) in one.points.iter().map(|point| frame.place(*point)) {
             // Above and below in turn, so that neighbours keep out of each other's way.
@@ -228,7 +237,7 @@ mod tests {
             top: 2.0,
             mark: Some((1.0, "<b>")),
         };
-        let svg = points(&[series], &axes);
+        let svg = points(&[series], &[], &axes);
         assert!(!svg.contains("<script") && !svg.contains("<b>"), "{svg}");
     }
 }

@@ -32,6 +32,7 @@ pub fn text(rows: &Rows, settings: &Settings, every: bool) -> String {
         grouped(settings.window),
     );
     text.push_str(&lines(rows, every));
+    text.push_str(&distances(rows));
     for preset in &rows.presets {
         for told in preset.sum.report.fault_texts.iter().take(3) {
             let _ = writeln!(text, "{}: {}", preset.name, visible(told));
@@ -39,6 +40,24 @@ pub fn text(rows: &Rows, settings: &Settings, every: bool) -> String {
     }
     if conversations == 1 && rows.presets.len() == 1 {
         text.push_str(&breaks(rows));
+    }
+    text
+}
+
+/// How far the presets are from the oracle.
+fn distances(rows: &Rows) -> String {
+    let mut text = String::new();
+    for distance in rows.distances() {
+        let _ = writeln!(
+            text,
+            "{}: the oracle leaves {:.1} points more calls ready, for {:.3} less of the bill",
+            distance.name,
+            distance.ready * 100.0,
+            distance.effective,
+        );
+    }
+    if !text.is_empty() {
+        text.push('\n');
     }
     text
 }

@@ -10,6 +10,7 @@
 mod account;
 mod block;
 mod excerpt;
+mod hidden;
 mod purpose;
 mod reductions;
 mod segments;
@@ -33,6 +34,7 @@ use crate::policy::{Policy, Rewriting};
 use crate::view::names::Known;
 use crate::view::policy::Views;
 use excerpt::{Interest, excerpt};
+use hidden::{Room, outputs};
 use reductions::Reductions;
 use segments::{Seen, Segment, Survey};
 use switch::{Due, due, may_be_due, was_read_too_often};
@@ -272,12 +274,11 @@ impl Reductions<'_, '_> {
         let words_bytes = in_bytes(words_bytes);
         // Words that take less than their share leave it to the outputs.
         let said = words::written(&words, words_bytes).len();
-        let outputs = block::outputs(
-            conversation.log,
-            &shown,
-            bytes.saturating_sub(said),
-            interest,
-        );
+        let room = Room {
+            bytes: bytes.saturating_sub(said),
+            messages: self.room,
+        };
+        let outputs = outputs(conversation.log, &shown, room, interest);
         Contents {
             earlier,
             words,

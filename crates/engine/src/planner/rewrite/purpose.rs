@@ -26,6 +26,12 @@ const READERS: [&str; 22] = [
     "cat", "sed", "head", "tail", "nl", "less", "more", "bat", "rg", "grep", "egrep", "ag", "ack",
     "find", "fd", "ls", "tree", "awk", "jq", "curl", "type", "cut",
 ];
+/// Programs that print what is there if one of their words says so.
+const QUERIED: [&str; 6] = ["git", "gh", "glab", "kubectl", "docker", "podman"];
+const QUERIES: [&str; 18] = [
+    "show", "diff", "status", "log", "blame", "grep", "ls-files", "branch", "view", "list", "api",
+    "search", "get", "describe", "logs", "ps", "inspect", "images",
+];
 
 /// What the output of a call was asked for.
 pub(super) fn purpose(call: Option<&Call>) -> Purpose {
@@ -49,13 +55,14 @@ pub(super) fn purpose(call: Option<&Call>) -> Purpose {
 /// True if one of the programs of a command line prints what is there.
 fn reads_only(arguments: &str) -> bool {
     let command = command(arguments);
-    let programs = command.split(['|', ';', '&', '\n']).filter_map(|part| {
-        let program = part.split_whitespace().next()?;
-        program.rsplit('/').next()
-    });
-    programs
-        .into_iter()
-        .any(|program| READERS.contains(&program))
+    let mut parts = command.split(['|', ';', '&', '\n']);
+    parts.any(|part| {
+        let mut words = part.split_whitespace();
+        let program = words.next().unwrap_or_default();
+        let program = program.rsplit('/').next().unwrap_or(program);
+        let is_query = |word: &str| QUERIES.contains(&word);
+        READERS.contains(&program) || (QUERIED.contains(&program) && words.any(is_query))
+    })
 }
 
 /// The command line in the arguments of a call: a string, or a list that ends with it.
@@ -105,6 +112,12 @@ mod tests {
                 r#"{"cmd":"/usr/bin/make"}"#,
                 Purpose::Running,
             ),
+            (
+                "bash",
+                r#"{"command":"git -C x diff --stat"}"#,
+                Purpose::Reading,
+            ),
+            ("bash", r#"{"command":"git commit -m x"}"#, Purpose::Running),
             ("write_stdin", r#"{"chars":"y"}"#, Purpose::Running),
         ] {
             let call = Call::new("c", name, arguments);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Call, Output, Part};
+use trimtab_model::{Output, Part};
 
 use super::BLOCK_BYTES_PER_TOKEN;
 use super::block;
@@ -13,7 +13,6 @@ use super::purpose::{Purpose, purpose};
 use super::segments::{Piece, Seen, Segment, Survey};
 use crate::planner::Conditions;
 use crate::policy::Rewriting;
-use crate::view::names::names_in;
 use crate::view::policy::Views;
 use crate::view::structure::{Cut, cut};
 
@@ -111,23 +110,14 @@ impl<'s, 'a> Reductions<'s, 'a> {
         outputs.map(|(index, _)| index).collect()
     }
 
-    /// Old outputs that stay whole: the protected ones, and files and searches that the agent
-    /// went back to last.
+    /// Old outputs that stay whole: the protected ones, and the newest files and searches.
     fn whole(&self, protected: &HashSet<usize>) -> HashSet<usize> {
-        let touched = touched(&self.survey.outputs);
-        let mut read: Vec<(usize, usize, u64)> = self
-            .old_outputs()
-            .filter(|(_, seen)| purpose(seen.call) == Purpose::Reading && !seen.output.trimmed)
-            .map(|(index, seen)| {
-                let last = seen.call.and_then(|call| last_touch(call, &touched));
-                (last.unwrap_or(index), index, seen.tokens)
-            })
-            .collect();
-        read.sort_unstable_by(|a, b| b.cmp(a));
+        let old: Vec<(usize, &Seen<'_>)> = self.old_outputs().collect();
         let mut left = self.settings.whole(self.flexible);
         let mut whole = protected.clone();
-        for (_, index, tokens) in read {
-            if let Some(rest) = left.checked_sub(tokens) {
+        for (index, seen) in old.into_iter().rev() {
+            let is_read = purpose(seen.call) == Purpose::Reading && !seen.output.trimmed;
+            if let Some(rest) = left.checked_sub(seen.tokens).filter(|_| is_read) {
                 left = rest;
                 whole.insert(index);
             }
@@ -157,7 +147,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let length = seen.whole.len();
         let bytes = match purpose(seen.call) {
             Purpose::Reading if length <= self.settings.small_bytes => return None,
-            Purpose::Reading => self.settings.excerpt(length),
+            Purpose::Reading => self.settings.excerpt(length, self.room),
             Purpose::Running => Rewriting::run_excerpt(length),
         };
         let takes = (bytes + around(stored)) as u64;
@@ -278,29 +268,6 @@ fn within(left: &mut u64, tokens: u64) -> bool {
     let rest = left.checked_sub(tokens);
     *left = rest.unwrap_or(0);
     rest.is_some()
-}
-
-/// The output whose call named a file last, by the name of the file.
-fn touched<'o>(outputs: &'o [Seen<'_>]) -> HashMap<&'o str, usize> {
-    let mut touched = HashMap::new();
-    for (index, seen) in outputs.iter().enumerate() {
-        let files = seen.call.into_iter().flat_map(files);
-        touched.extend(files.map(|file| (file, index)));
-    }
-    touched
-}
-
-fn last_touch(call: &Call, touched: &HashMap<&str, usize>) -> Option<usize> {
-    files(call)
-        .filter_map(|file| touched.get(file))
-        .max()
-        .copied()
-}
-
-/// The names of files, without their folders, in the arguments of a call.
-fn files(call: &Call) -> impl Iterator<Item = &str> {
-    let names = names_in(&call.arguments).map(|name| name.rsplit('/').next().unwrap_or(name));
-    names.filter(|name| name.contains('.'))
 }
 
 /// The first segment of the newest ones that take no more than `tokens`; the last round and the

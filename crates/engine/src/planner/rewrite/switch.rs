@@ -118,7 +118,7 @@ pub(super) fn may_be_due(
     let read = read_in_vain(total, least, calls, &due.rates);
     let may_be = total >= least.saturating_mul(2)
         && calls.is_multiple_of(CALLS_BETWEEN_LOOKS)
-        && read >= cost_limit(settings, least, &due.rates);
+        && read >= cost_limit(settings, least, &due);
     may_be.then_some(due)
 }
 
@@ -132,7 +132,7 @@ pub(super) fn was_read_too_often(
     calls: u64,
 ) -> bool {
     let read = read_in_vain(before, after, calls, &due.rates);
-    read >= cost_limit(settings, suffix, &due.rates)
+    read >= cost_limit(settings, suffix, due)
 }
 
 /// What it cost to read a window beyond `after` tokens that grew from there to `before`.
@@ -142,10 +142,10 @@ fn read_in_vain(before: u64, after: u64, calls: u64, rates: &Rates) -> u64 {
 }
 
 /// What writing `suffix` tokens again may have cost in vain before it is done.
-fn cost_limit(settings: &Rewriting, suffix: u64, rates: &Rates) -> u64 {
-    let extra = rates.write.saturating_sub(rates.read);
+fn cost_limit(settings: &Rewriting, suffix: u64, due: &Due) -> u64 {
+    let extra = due.rates.write.saturating_sub(due.rates.read);
     let cost = suffix.saturating_mul(extra);
-    cost.saturating_mul(settings.economy)
+    cost.saturating_mul(settings.patience(due.room)) / 1_000
 }
 
 /// The cliff that the next call would go over.

@@ -1,0 +1,106 @@
+//! What decides in a replay: presets, and what there is to compare them with.
+
+use trimtab::engine::policy::Policy;
+use trimtab::replay::managed::Managed;
+use trimtab::replay::manager::Failed;
+use trimtab::replay::oracle::{MARKS, Oracle};
+use trimtab::replay::{DropOldest, Manager, SendAll, Settings};
+
+use super::Args;
+use super::read::Recorded;
+use crate::common::Common;
+use crate::exit::Failure;
+use crate::settings;
+
+/// Knows what later calls need. It is no preset: nothing that runs can know that.
+pub const ORACLE: &str = "oracle";
+/// Drops the oldest rounds when the window is full.
+pub const DROP_OLDEST: &str = "drop-oldest";
+/// The preset whose economies make a curve.
+const CURVE: &str = "steady";
+
+/// Something that decides what is sent.
+pub struct Contender {
+    /// What it is called in the report.
+    pub name: String,
+    /// True for a point of the curve.
+    pub on_curve: bool,
+    rule: Rule,
+}
+
+enum Rule {
+    Preset(Box<Policy>),
+    DropOldest,
+    Oracle,
+}
+
+impl Contender {
+    /// The managers to try; the one whose bill is least counts. Only the oracle has several.
+    pub fn managers<'r>(
+        &self,
+        recorded: &'r Recorded,
+        settings: &Settings,
+    ) -> Result<Vec<Box<dyn Manager + 'r>>, Failed> {
+        let window = settings.window;
+        Ok(match &self.rule {
+            Rule::Preset(policy) => {
+                let policy = Policy::clone(policy);
+                vec![Box::new(Managed::new(policy, settings, recorded.tools)?)]
+            }
+            Rule::DropOldest => vec![Box::new(DropOldest::new(window))],
+            Rule::Oracle => {
+                let oracle = |mark| Oracle::new(&recorded.needs, window, mark);
+                let boxed = |mark| Box::new(oracle(mark)) as Box<dyn Manager>;
+                let all = std::iter::once(Box::<SendAll>::default() as Box<dyn Manager>);
+                // Where everything fits, sending it may be cheapest.
+                all.chain(MARKS.map(boxed)).collect()
+            }
+        })
+    }
+}
+
+/// What is asked for, each preset with what is set beside it.
+pub fn contenders(args: &Args, common: &Common) -> Result<Vec<Contender>, Failure> {
+    let mut found = Vec::new();
+    for economy in &args.curve {
+        let economy = economy.to_string();
+        let named = [
+            ("preset", CURVE.to_owned(), "--curve"),
+            ("ageing.cards.economy", economy.clone(), "--curve"),
+        ];
+        let policy = settings::load(common, &named)?.policy;
+        found.push(Contender {
+            name: format!("{CURVE}, economy {economy}"),
+            on_curve: true,
+            rule: Rule::Preset(Box::new(policy)),
+        });
+    }
+    if args.compare.is_empty() && (args.preset.is_some() || found.is_empty()) {
+        found.push(contender(args.preset.as_deref(), "--preset", common)?);
+    }
+    for name in &args.compare {
+        found.push(contender(Some(name.trim()), "--compare", common)?);
+    }
+    Ok(found)
+}
+
+fn contender(name: Option<&str>, flag: &str, common: &Common) -> Result<Contender, Failure> {
+    let rule = match name {
+        Some(ORACLE) => Rule::Oracle,
+        Some(DROP_OLDEST) => Rule::DropOldest,
+        _ => {
+            let named = name.map(|name| ("preset", name.to_owned(), flag));
+            let named: Vec<_> = named.into_iter().collect();
+            Rule::Preset(Box::new(settings::load(common, &named)?.policy))
+        }
+    };
+    let name = match &rule {
+        Rule::Preset(policy) => policy.preset.clone(),
+        _ => name.unwrap_or_default().to_owned(),
+    };
+    Ok(Contender {
+        name,
+        on_curve: false,
+        rule,
+    })
+}

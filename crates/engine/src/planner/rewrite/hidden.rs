@@ -1,0 +1,215 @@
+//! What a block says of the outputs in the rounds that it stands for: the names in each, under its
+//! own ref.
+//!
+//! Names alone take a tenth of the room that their lines take. In recorded sessions a call needs
+//! a name from an old output about as often as a line, and far fewer lines than names are kept in
+//! the same room. Lines are kept by outputs that stay whole.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+use trimtab_model::{Call, Output};
+
+use super::excerpt::Interest;
+use super::purpose::{Purpose, purpose};
+use crate::log::Log;
+use crate::policy::following;
+use crate::view::names;
+
+/// What the names of an output may take, in percent of it, and in bytes for a room of 40,000
+/// tokens; of one that was not read, a third.
+const NAMES_PERCENT: usize = 50;
+const NAMES_BYTES: u64 = 4_000;
+const RUN_SHARE: usize = 3;
+/// The names of an output may take at least so many bytes.
+const LEAST_NAMES: usize = 120;
+/// So many messages are looked at, the newest first.
+const LOOKED_AT: usize = 2_000;
+/// A call stands within so many messages before its output.
+const CALL_WITHIN: usize = 16;
+/// Bytes of a call's arguments.
+const ARGUMENTS: usize = 40;
+/// An argument is not shown in fewer bytes than this.
+const LEAST_ARGUMENT: usize = 8;
+/// Stands where something is missing.
+const CUT: &str = "\u{2026}";
+
+/// The room that there is.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    /// For what is said of the outputs, in bytes.
+    pub(super) bytes: usize,
+    /// For messages, in tokens.
+    pub(super) messages: u64,
+}
+
+/// A hidden output.
+struct Hidden<'l> {
+    at: usize,
+    output: &'l Output,
+    call: Option<&'l Call>,
+}
+
+/// The names in the outputs of `log` that are not at the positions in `shown`, a line for each
+/// output, oldest first. Where there is not room for all, files and searches come before what was
+/// run, and files that a call named last come first.
+pub(super) fn outputs(
+    log: &Log,
+    shown: &HashSet<usize>,
+    room: Room,
+    interest: &mut Interest,
+) -> Vec<String> {
+    let mut left = room.bytes;
+    let mut lines = Vec::new();
+    for hidden in ranked(log, shown) {
+        if left < LEAST_NAMES {
+            break;
+        }
+        if let Some(line) = hidden.line(left, room.messages, interest) {
+            left -= line.len() + 1;
+            lines.push((hidden.at, line));
+        }
+    }
+    lines.sort_by_key(|(at, _)| *at);
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// The hidden outputs, those first that are likely to be needed.
+fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<Hidden<'l>> {
+    // The newest call that names a file, by the name of the file.
+    let mut named: HashMap<&str, usize> = HashMap::new();
+    let mut calls = HashSet::new();
+    let mut found = Vec::new();
+    for at in (0..log.len()).rev().take(LOOKED_AT) {
+        let Some(message) = log.get(at) else {
+            continue;
+        };
+        for file in message.calls().flat_map(files) {
+            named.entry(file).or_insert(at);
+        }
+        for output in message.outputs().filter(|_| !shown.contains(&at)) {
+            let call = call_of(log, at, &output.call_id);
+            // Of a call that was made again, the newest output is what holds.
+            if call.is_none_or(|call| calls.insert((&call.name, &call.arguments))) {
+                found.push(Hidden { at, output, call });
+            }
+        }
+    }
+    found.sort_by_cached_key(|hidden| {
+        let files = hidden.call.into_iter().flat_map(files);
+        let last = files.filter_map(|file| named.get(file)).max().copied();
+        let was_run = purpose(hidden.call) == Purpose::Running;
+        (was_run, Reverse(last.unwrap_or(hidden.at).max(hidden.at)))
+    });
+    found
+}
+
+/// The names of files, without their folders, in the arguments of a call.
+fn files(call: &Call) -> impl Iterator<Item = &str> {
+    let names =
+        names::names_in(&call.arguments).map(|name| name.rsplit('/').next().unwrap_or(name));
+    names.filter(|name| name.contains('.'))
+}
+
+fn call_of<'l>(log: &'l Log, output: usize, id: &str) -> Option<&'l Call> {
+    let before = (output.saturating_sub(CALL_WITHIN)..output).rev();
+    let mut calls = before
+        .filter_map(|at| log.get(at))
+        .flat_map(|message| message.calls());
+    calls.find(|call| call.id == id)
+}
+
+impl Hidden<'_> {
+    /// Its names within so many bytes, behind its ref and its call; none where there are none. What
+    /// is listed is known from then on.
+    fn line(&self, left: usize, room: u64, interest: &mut Interest) -> Option<String> {
+        let stored = self.output.stored.as_ref()?;
+        let text = self.output.text();
+        let of_call = self.call.map_or_else(
+            || "output".to_owned(),
+            |call| format!("{} {}", call.name, brief(&call.arguments)),
+        );
+        let head = format!("{stored} {of_call}: ");
+        let most = usize::try_from(following(NAMES_BYTES, room)).unwrap_or(usize::MAX);
+        let share = (text.len() * NAMES_PERCENT / 100).min(most);
+        let share = match purpose(self.call) {
+            Purpose::Reading => share,
+            Purpose::Running => share / RUN_SHARE,
+        };
+        let share = share
+            .max(LEAST_NAMES)
+            .min(left.saturating_sub(head.len() + 1));
+        let found = names::ranked(&text, &interest.known);
+        let found = found.into_iter().filter(|name| names::stands_alone(name));
+        let (used, others): (Vec<&str>, Vec<&str>) =
+            found.partition(|name| interest.used.has(name));
+        let listed = names::listed(used.into_iter().chain(others), share);
+        if listed.is_empty() {
+            return None;
+        }
+        interest.known.add(&listed);
+        Some(head + &listed)
+    }
+}
+
+/// What a call was given, on one line: the first of its values, of long ones the end.
+fn brief(arguments: &str) -> String {
+    let mut values = Vec::new();
+    match serde_json::from_str(arguments) {
+        Ok(value) => collect(&value, &mut values),
+        Err(_) => values.push(arguments.to_owned()),
+    }
+    let mut text = String::new();
+    for value in values {
+        let left = ARGUMENTS.saturating_sub(text.len());
+        if left < LEAST_ARGUMENT {
+            break;
+        }
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(&ending(&value, left));
+    }
+    text
+}
+
+fn collect(value: &Value, values: &mut Vec<String>) {
+    match value {
+        Value::String(text) => values.push(text.clone()),
+        Value::Number(number) => values.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, values)),
+        Value::Object(members) => members.values().for_each(|member| collect(member, values)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// The last `bytes` of a text, without line breaks; a mark says that something is missing.
+fn ending(text: &str, bytes: usize) -> String {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let least = flat.len().saturating_sub(bytes);
+    if least == 0 {
+        return flat;
+    }
+    let from = (least..=flat.len()).find(|at| flat.is_char_boundary(*at));
+    let end = from.and_then(|from| flat.get(from..)).unwrap_or_default();
+    format!("{CUT}{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_told_by_their_ends_in_few_bytes() {
+        let long = format!(r#"{{"path":"src/{}/main.rs","limit":20}}"#, "x".repeat(90));
+        let told = brief(&long);
+        assert!(
+            told.starts_with(CUT) && told.ends_with("/main.rs"),
+            "{told}"
+        );
+        assert!(told.len() <= ARGUMENTS + CUT.len(), "{told}");
+        assert_eq!(brief(r#"{"path":"a.rs","limit":20}"#), "a.rs 20");
+        assert_eq!(brief("no JSON\nat all"), "no JSON at all");
+    }
+}

@@ -1,0 +1,151 @@
+//! An upper bound: a manager that knows what later calls will take from outputs.
+//!
+//! Outputs are shown whole when they come in. When the window passes a mark, old outputs keep the
+//! lines that later calls need and nothing else, and rounds that no call needs go. No policy can
+//! know that. What is between a policy and this is the price of not knowing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use trimtab_model::{Message, Output, Part};
+
+use super::manager::{Failed, Manager, Sent};
+use super::needs::{FRESH_OUTPUTS, Need};
+use super::plain::{Rounds, sent};
+
+/// A single output may take so many percent of the window.
+const OUTPUT_PERCENT: u64 = 30;
+/// A token has at least so many bytes, where an output is cut.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// A window that is rewritten above `above` percent of the model's, down to `to` percent of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    above: u64,
+    to: u64,
+}
+
+/// The marks that are tried: which one is cheapest depends on the conversation.
+pub const MARKS: [Mark; 5] = [
+    Mark { above: 95, to: 30 },
+    Mark { above: 70, to: 20 },
+    Mark { above: 50, to: 15 },
+    Mark { above: 35, to: 10 },
+    Mark { above: 20, to: 5 },
+];
+
+/// Knows what later calls need.
+pub struct Oracle<'n> {
+    rounds: Rounds,
+    /// The needs of each output, by the position of its message.
+    needs: HashMap<usize, Vec<&'n Need>>,
+    window: u64,
+    mark: Mark,
+    rewrites: u64,
+}
+
+impl<'n> Oracle<'n> {
+    /// For a conversation whose calls need `needs`, and a model with a window of so many tokens.
+    pub fn new(needs: &'n [Need], window: u64, mark: Mark) -> Self {
+        let mut by_source: HashMap<usize, Vec<&Need>> = HashMap::new();
+        for need in needs {
+            by_source.entry(need.source).or_default().push(need);
+        }
+        Self {
+            rounds: Rounds::default(),
+            needs: by_source,
+            window,
+            mark,
+            rewrites: 0,
+        }
+    }
+
+    /// What calls from now on need of the outputs of a message.
+    fn wanted(&self, position: usize) -> Vec<&'n str> {
+        let needs = self.needs.get(&position).into_iter().flatten();
+        let later = needs.filter(|need| need.call >= self.rounds.next());
+        later.map(|need| need.text.as_str()).collect()
+    }
+
+    /// A message whose outputs are cut to so many bytes and the lines that later calls need.
+    fn cut(&self, position: usize, message: &Arc<Message>, bytes: usize) -> Arc<Message> {
+        let is_long = |output: &Output| output.text().len() > bytes;
+        if !message.outputs().any(is_long) {
+            return Arc::clone(message);
+        }
+        let wanted = self.wanted(position);
+        let mut message = Message::clone(message);
+        for part in &mut message.parts {
+            if let Part::Output(output) = part
+                && is_long(output)
+            {
+                let shown = shown(&output.text(), bytes, &wanted);
+                output.content = vec![Part::text(shown)];
+                output.trimmed = true;
+            }
+        }
+        Arc::new(message)
+    }
+
+    /// All but the newest `fresh` outputs keep what is needed, and rounds that nobody needs go.
+    fn rewrite(&mut self, fresh: usize) {
+        self.rewrites += 1;
+        let mut newer = 0;
+        let messages = std::mem::take(&mut self.rounds.messages);
+        let mut rewritten: Vec<(usize, Arc<Message>)> = Vec::with_capacity(messages.len());
+        for (position, message) in messages.into_iter().rev() {
+            let is_fresh = newer < fresh;
+            newer += message.outputs().count();
+            let message = if is_fresh {
+                message
+            } else {
+                self.cut(position, &message, 0)
+            };
+            rewritten.push((position, message));
+        }
+        rewritten.reverse();
+        self.rounds.messages = rewritten;
+        let needed: Vec<usize> = self.needs.keys().copied().collect();
+        let needed = needed.into_iter().filter(|at| !self.wanted(*at).is_empty());
+        let needed = needed.collect();
+        let room = self.window * self.mark.to / 100;
+        self.rounds.drop_oldest(room, &needed);
+    }
+}
+
+/// The first bytes of a text, and the lines of the rest that have one of the wanted texts.
+fn shown(text: &str, bytes: usize, wanted: &[&str]) -> String {
+    let mut shown = String::new();
+    for line in text.lines() {
+        let is_wanted = || wanted.iter().any(|wanted| line.contains(wanted));
+        if shown.len() + line.len() < bytes || is_wanted() {
+            shown.push_str(line);
+            shown.push('\n');
+        }
+    }
+    shown
+}
+
+impl Manager for Oracle<'_> {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed> {
+        let most = self.window * OUTPUT_PERCENT / 100 * BYTES_PER_TOKEN;
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let message = self.cut(self.rounds.next(), message, most);
+        self.rounds.push(message);
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<Sent, Failed> {
+        if self.rounds.tokens() > self.window * self.mark.above / 100 {
+            self.rewrite(FRESH_OUTPUTS);
+        }
+        if self.rounds.tokens() > self.window {
+            self.rewrite(0);
+        }
+        Ok(sent(self.rounds.all()))
+    }
+
+    fn compactions(&self) -> u64 {
+        self.rewrites
+    }
+}
