@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_model::Ref;
 
 use super::figures::first_chars;
+use super::placeholder::with_reader;
 use super::shape::bytes;
 use super::{Size, View, structure};
 
@@ -76,7 +77,10 @@ impl HeadLines {
 fn note(stored: Option<&Ref>) -> String {
     stored.map_or_else(
         || "\n\n[tool output truncated]".to_owned(),
-        |stored| format!("\n\n[tool output truncated; ref={stored}]"),
+        |stored| {
+            let note = format!("\n\n[tool output truncated; ref={stored}]");
+            with_reader(note, stored)
+        },
     )
 }
 

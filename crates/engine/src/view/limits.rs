@@ -69,29 +69,36 @@ impl Limits {
         over(self.spill_chars, text.len()) && over(self.spill_chars, text.chars().count())
     }
 
-    /// The view of `text`: the same bytes if it is within every limit.
-    pub(super) fn view<'a>(&self, text: &'a str, spill: Option<Spill<'_>>) -> View<'a> {
+    /// The view of `text`: the same bytes if it is within every limit. `line` is the last line
+    /// of a spill's notice, and stands before the notice of a cut.
+    pub(super) fn view<'a>(
+        &self,
+        text: &'a str,
+        spill: Option<Spill<'_>>,
+        line: Option<&str>,
+    ) -> View<'a> {
         match spill.filter(|_| self.spills(text)) {
             Some(Spill::Saved { path, sha256 }) => {
                 let chars = text.chars().count();
+                let line = line.map_or_else(String::new, |line| format!("\n{line}"));
                 let notice = format!(
-                    "[tool output too large: {chars} chars]\nSaved to: {path}\nSHA256: {sha256}"
+                    "[tool output too large: {chars} chars]\nSaved to: {path}\nSHA256: {sha256}{line}"
                 );
                 View::cut(text, notice, Size::default())
             }
             Some(Spill::Failed(reason)) => {
-                let shown = self.within(text);
+                let shown = self.within(text, line);
                 let notice = format!("[tool output spill failed: {reason}]\n\n{}", shown.text);
                 View {
                     text: Cow::Owned(notice),
                     ..shown
                 }
             }
-            None => self.within(text),
+            None => self.within(text, line),
         }
     }
 
-    fn within<'a>(&self, text: &'a str) -> View<'a> {
+    fn within<'a>(&self, text: &'a str, line: Option<&str>) -> View<'a> {
         let total = counted(text);
         let fits = !over(self.max_lines, total.lines)
             && !over(self.max_chars, total.chars)
@@ -103,8 +110,9 @@ impl Limits {
         let by_chars = first_chars(&by_lines, unless_off(self.max_chars));
         let by_bytes = first_bytes(by_chars, unless_off(self.max_bytes));
         let left = counted(by_bytes);
+        let line = line.map_or_else(String::new, |line| format!("\n{line}"));
         let notice = format!(
-            "{by_bytes}\n\n[tool output truncated: showing {}/{} lines, {}/{} bytes, {}/{} chars]",
+            "{by_bytes}{line}\n\n[tool output truncated: showing {}/{} lines, {}/{} bytes, {}/{} chars]",
             left.lines,
             total.lines,
             compact(left.bytes),
@@ -167,7 +175,7 @@ mod tests {
             path: "outputs/1",
             sha256: "00ff",
         };
-        let view = limits.view("abcd", Some(saved));
+        let view = limits.view("abcd", Some(saved), None);
         assert_eq!(
             view.text,
             "[tool output too large: 4 chars]\nSaved to: outputs/1\nSHA256: 00ff"
@@ -182,7 +190,7 @@ mod tests {
             max_chars: 2,
             ..Limits::default()
         };
-        let view = limits.view("abcd", Some(Spill::Failed("disk full")));
+        let view = limits.view("abcd", Some(Spill::Failed("disk full")), None);
         assert_eq!(
             view.text,
             "[tool output spill failed: disk full]\n\nab\n\n\

@@ -106,8 +106,9 @@ impl Middle {
         Some(max.saturating_mul(self.buffer_percent).div_ceil(100))
     }
 
-    /// The view of `text`: the same bytes if it measures no more than the cap.
-    pub(super) fn view<'a>(&self, text: &'a str) -> View<'a> {
+    /// The view of `text`: the same bytes if it measures no more than the cap. `line` stands
+    /// behind the marker.
+    pub(super) fn view<'a>(&self, text: &'a str, line: Option<&str>) -> View<'a> {
         let measured = self.measure(text);
         let Some(cap) = self.cap().filter(|cap| measured > *cap) else {
             return View::whole(text);
@@ -120,9 +121,10 @@ impl Middle {
             bytes: left.len() + right.len(),
             chars: left.chars().count() + right.chars().count(),
         };
+        let line = line.map_or_else(String::new, |line| format!("\n{line}\n"));
         View::cut(
             text,
-            format!("{header}{left}…{missing} truncated…{right}"),
+            format!("{header}{left}…{missing} truncated…{line}{right}"),
             shown,
         )
     }
@@ -193,9 +195,9 @@ mod tests {
     #[test]
     fn tokens_are_a_quarter_of_the_chars_and_the_buffer_is_a_fifth() {
         let fits = "q".repeat(24_000);
-        assert_eq!(tokens(5_000).view(&fits).text, fits);
+        assert_eq!(tokens(5_000).view(&fits, None).text, fits);
         let over = format!("{fits}\nq");
-        let cut = tokens(5_000).view(&over);
+        let cut = tokens(5_000).view(&over, None);
         let half = "q".repeat(12_000);
         let tail = "q".repeat(11_998);
         assert_eq!(
@@ -206,12 +208,15 @@ mod tests {
 
     #[test]
     fn no_budget_leaves_the_marker_alone() {
-        assert_eq!(tokens(0).view("abcdefgh").text, "…2 tokens truncated…");
+        assert_eq!(
+            tokens(0).view("abcdefgh", None).text,
+            "…2 tokens truncated…"
+        );
         let none = Middle {
             max: None,
             ..Middle::default()
         };
-        assert_eq!(none.view("abcdefgh").text, "abcdefgh");
+        assert_eq!(none.view("abcdefgh", None).text, "abcdefgh");
     }
 
     #[test]
@@ -221,7 +226,7 @@ mod tests {
             buffer_percent: 100,
             ..tokens(10)
         };
-        let cut = shape.view("aaaaabbbbbbbbbbbbbbbbbbbbccccc");
+        let cut = shape.view("aaaaabbbbbbbbbbbbbbbbbbbbccccc", None);
         assert_eq!(cut.text, "aaaaa…20 tokens truncated…ccccc");
     }
 
@@ -231,7 +236,7 @@ mod tests {
             unit: Unit::Bytes,
             ..Middle::codex_tokens(6)
         };
-        let cut = bytes.view("ééééé");
+        let cut = bytes.view("ééééé", None);
         assert_eq!(cut.text, "é…3 chars truncated…é");
     }
 }

@@ -23,13 +23,16 @@ impl Default for Prefix {
 const MARKER: &str = "[truncated for context management]";
 
 impl Prefix {
-    /// The view of `text`: the same bytes if it is short enough or was cut before.
-    pub(super) fn view(self, text: &str) -> View<'_> {
+    /// The view of `text`: the same bytes if it is short enough or was cut before. `line` stands
+    /// where the rest was.
+    pub(super) fn view<'a>(self, text: &'a str, line: Option<&str>) -> View<'a> {
         let kept = first_chars(text, self.chars);
         if kept.len() == text.len() || Self::was_cut(text) {
             return View::whole(text);
         }
-        View::cut(text, format!("{kept}\n\n{MARKER}"), Size::of(kept))
+        let line = line.map_or_else(String::new, |line| format!("\n{line}"));
+        let shown = format!("{kept}{line}\n\n{MARKER}");
+        View::cut(text, shown, Size::of(kept))
     }
 
     /// True for a text that was cut like this before.
@@ -45,9 +48,15 @@ mod tests {
     #[test]
     fn cutting_twice_is_cutting_once() {
         let shape = Prefix { chars: 3 };
-        let once = shape.view("éééé").text.into_owned();
+        let once = shape.view("éééé", None).text.into_owned();
         assert_eq!(once, "ééé\n\n[truncated for context management]");
-        assert_eq!(shape.view(&once).text, once);
-        assert!(!shape.view("ééé").trimmed);
+        assert_eq!(shape.view(&once, None).text, once);
+        assert!(!shape.view("ééé", None).trimmed);
+        let with_line = shape.view("éééé", Some("[line]")).text.into_owned();
+        assert_eq!(
+            with_line,
+            "ééé\n[line]\n\n[truncated for context management]"
+        );
+        assert_eq!(shape.view(&with_line, Some("[line]")).text, with_line);
     }
 }

@@ -8,7 +8,7 @@ use trimtab_model::{Message, Output, Part, Role};
 use super::figures::grouped;
 use super::output_index::OutputIndex;
 use super::trim::replaced;
-use super::{Change, Prefix, WindowOutputs};
+use super::{Change, Prefix, WindowOutputs, placeholder};
 
 /// Settings of retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,18 +62,17 @@ pub fn retain<M: Borrow<Message>>(
     input_tokens: u64,
 ) -> Retained {
     let index = OutputIndex::of(messages);
-    retain_in(
-        &WindowOutputs::indexed(messages, &index),
-        retention,
-        input_tokens,
-    )
+    let outputs = WindowOutputs::indexed(messages, &index);
+    retain_in(&outputs, retention, input_tokens, false)
 }
 
-/// What [`retain`] gives for all messages of a window.
+/// What [`retain`] gives for all messages of a window. With `way_back` each view names the call
+/// that gets the rest.
 pub fn retain_in<M: Borrow<Message>>(
     outputs: &WindowOutputs<'_, M>,
     retention: &Retention,
     input_tokens: u64,
+    way_back: bool,
 ) -> Retained {
     let Some(budget) = retention.input_budget.filter(|budget| *budget > 0) else {
         return Retained::default();
@@ -86,7 +85,10 @@ pub fn retain_in<M: Borrow<Message>>(
         .into_iter()
         .filter_map(|place| {
             let (message, output) = outputs.get(place)?;
-            let view = retention.keep.view(plain_text(message, &output)?);
+            let stored = output.stored.as_ref().filter(|_| way_back);
+            let line = stored.map(placeholder::way_back);
+            let text = plain_text(message, &output)?;
+            let view = retention.keep.view(text, line.as_deref());
             view.trimmed.then(|| Change {
                 message: place.message,
                 part: place.part,

@@ -190,7 +190,7 @@ proptest! {
             let protect = |tool: &str| tool.len() % 2 == 1;
             prop_assert_eq!(outputs.over_budget(budget, protect), trim_outputs(slots, budget, protect));
             let retention = Retention { input_budget: Some(1), keep: Prefix { chars } };
-            prop_assert_eq!(retain_in(&outputs, &retention, 2), retain(slots, &retention, 2));
+            prop_assert_eq!(retain_in(&outputs, &retention, 2, false), retain(slots, &retention, 2));
             let cutoff = chars / 3 + 1;
             prop_assert_eq!(archive::excess_in(&outputs, cutoff, 0), archive::excess(slots, cutoff));
         }
