@@ -9,7 +9,7 @@ use trimtab_testkit::upstream::{Outcome, Received};
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, lines, outputs};
+use crate::scripted::{all_text, lines, outputs, ref_in, without_way_back};
 use crate::talk::{TASK, log};
 
 async fn proxied(dialect: Dialect, args: &[&str]) -> Proxied {
@@ -67,7 +67,7 @@ async fn output_above_its_bytes_or_characters_is_cut() {
     for setting in ["MaxBytes=1000", "MaxChars=1000"] {
         let mut talk = proxied(Dialect::Chat, &["--set", setting]).await;
         let seen = talk.send_round(&[&log(200)]).await;
-        let shown = outputs(&seen).remove(0);
+        let shown = without_way_back(&outputs(&seen)[0]);
         let body = shown.split("\n\n[tool output truncated: ").next().unwrap();
         assert!(body.len() <= 1_000, "{setting}: {shown}");
     }
@@ -96,6 +96,14 @@ async fn huge_output_goes_to_a_file_that_is_named_with_its_digest() {
         .unwrap();
     let summed = String::from_utf8(summed.stdout).unwrap();
     assert!(summed.starts_with(&named("SHA256: ")), "{summed} {shown}");
+    let id = ref_in(&shown).unwrap();
+    talk.answers.say(Reply::call(
+        "tool_output_cache",
+        json!({"ref_id": id, "limit": 1}),
+    ));
+    let seen = talk.send().await;
+    let given = outputs(&seen).last().unwrap().clone();
+    assert!(given.contains("éééééé"), "{given}");
 }
 
 /// So many rounds, each sent, with outputs that are worth archiving; the last request.
@@ -373,22 +381,16 @@ async fn overflow_is_recovered_from_by_one_compaction() {
 async fn old_outputs_among_the_recent_messages_are_told_in_a_digest() {
     let args = [
         "--window",
-        "36k",
+        "28k",
         "--set",
-        "ToolCallCutoff=2",
+        "ToolCallCutoff=1",
         "--set",
         "ToolSummaryStrategy=off",
         "--set",
-        "KeepRecentTokens=9500",
+        "KeepRecentTokens=5500",
     ];
     let mut talk = proxied(Dialect::Chat, &args).await;
-    for number in 1..=9 {
-        talk.round(&[&format!("OUTPUT-{number:02}\n{}", log(260))]);
-    }
-    talk.turn("a1", "SECOND-QUESTION");
-    let seen = talk
-        .send_until_says("[Previous conversation summary]")
-        .await;
+    let seen = compacted(&mut talk).await;
     let text = all_text(&seen);
     assert!(text.contains("[Compaction tool digest]"), "{text}");
     let digest = text.rsplit("[Compaction tool digest]").next().unwrap();

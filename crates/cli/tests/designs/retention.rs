@@ -9,7 +9,7 @@ use trimtab_testkit::upstream::Received;
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, outputs};
+use crate::scripted::{all_text, outputs, ref_in, without_way_back};
 
 const MARKER: &str = "\n\n[truncated for context management]";
 
@@ -44,7 +44,7 @@ async fn old_outputs_are_cut_when_input_is_above_the_budget() {
         let seen = first_cut(&talk).await;
         let shown = outputs(&seen);
         assert_eq!(
-            shown[0],
+            without_way_back(&shown[0]),
             format!("{}{MARKER}", output("OLD", 500)),
             "{dialect}"
         );
@@ -82,7 +82,10 @@ async fn budget_and_kept_characters_can_be_set_by_their_names() {
     let mut talk = proxied(Dialect::Chat, &args).await;
     reported(&mut talk, 1_001);
     let seen = first_cut(&talk).await;
-    assert_eq!(outputs(&seen)[0], format!("{}{MARKER}", output("OLD", 20)));
+    assert_eq!(
+        without_way_back(&outputs(&seen)[0]),
+        format!("{}{MARKER}", output("OLD", 20))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,6 +150,21 @@ async fn short_conversation_reaches_the_provider_as_it_came() {
         let text = output("X", 5_000);
         let seen = talk.send_round(&[&text, &format!("{number}")]).await;
         assert_eq!(seen.json()["messages"], talk.body["messages"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cut_output_names_the_call_that_gives_it_back() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &[]).await;
+        reported(&mut talk, 40_001);
+        let seen = first_cut(&talk).await;
+        let id = ref_in(&outputs(&seen)[0]).unwrap();
+        talk.answers
+            .say(Reply::call("tool_output_cache", json!({"ref_id": id})));
+        let seen = talk.send().await;
+        let given = outputs(&seen).last().unwrap().clone();
+        assert!(given.contains(&output("OLD", 900)), "{dialect}: {given}");
     }
 }
 

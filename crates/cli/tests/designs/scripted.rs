@@ -1,6 +1,7 @@
 //! The model and the summariser behind a provider: what they answer, and what they were asked.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -108,7 +109,7 @@ pub(crate) fn lines(received: &Received) -> Vec<String> {
 fn line(message: &Message) -> String {
     let mut text = message.text().into_owned();
     for call in message.calls() {
-        text.push_str(&format!(" call {}", call.name));
+        let _ = write!(text, " call {}", call.name);
     }
     let role = format!("{:?}", message.role).to_lowercase();
     format!("{role}: {text}")
@@ -126,9 +127,18 @@ pub(crate) fn outputs(received: &Received) -> Vec<String> {
     outputs.map(|output| output.text().into_owned()).collect()
 }
 
-/// The ref that a text names.
+/// A text without the line of ours that says how the whole is had back.
+pub(crate) fn without_way_back(text: &str) -> String {
+    let lines = text.split('\n');
+    let others = lines.filter(|line| !line.starts_with("[trimtab: "));
+    others.collect::<Vec<_>>().join("\n")
+}
+
+/// The ref that a text names, in a marker of a design or in a call that gets it back.
 pub(crate) fn ref_in(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once("ref=")?;
+    let marks = ["ref=", "\"ref_id\":\""];
+    let rest = marks.iter().find_map(|mark| text.split_once(mark));
+    let (_, rest) = rest?;
     let end = rest.find(|found: char| !found.is_alphanumeric() && !"-_".contains(found));
     Some(rest[..end.unwrap_or(rest.len())].to_owned())
 }
