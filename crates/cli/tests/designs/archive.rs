@@ -378,6 +378,24 @@ async fn overflow_is_recovered_from_by_one_compaction() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn overflow_is_recovered_from_although_the_summariser_fails() {
+    let args = ["--preset", "archive", "--window", "100k"];
+    let mut talk = Proxied::in_front_of(Dialect::Chat, &args, Some(12_000)).await;
+    talk.answers
+        .summarise(Reply::text("x").with_fault(Fault::Status {
+            code: 400,
+            retry_after: None,
+        }));
+    for number in 1..=6 {
+        talk.round(&[&format!("OUTPUT-{number:02}\n{}", log(220))]);
+        talk.turn(&format!("ANSWER-{number}"), &format!("QUESTION-{number}"));
+    }
+    let seen = talk.send().await;
+    let text = all_text(&seen);
+    assert!(text.contains(TASK) && text.contains("QUESTION-6"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn old_outputs_among_the_recent_messages_are_told_in_a_digest() {
     let args = [
         "--window",

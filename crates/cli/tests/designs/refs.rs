@@ -53,6 +53,31 @@ async fn output_of_50_kib_is_shown_as_it_came() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn output_that_a_note_would_make_longer_is_shown_whole() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "400k"]).await;
+    let text = of_bytes(51_210);
+    let seen = talk.send_round(&[&text]).await;
+    assert_eq!(outputs(&seen), [text]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_document_on_one_line_is_cut_by_its_structure() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "400k"]).await;
+    let rows: Vec<_> = (0..3_000)
+        .map(|row| json!({"row": row, "name": format!("name of row {row}")}))
+        .collect();
+    let text = json!({"total": 3_000, "rows": rows}).to_string();
+    let seen = talk.send_round(&[&text]).await;
+    let shown = outputs(&seen).remove(0);
+    assert!((20_000..52_000).contains(&shown.len()), "{}", shown.len());
+    assert!(shown.contains("\"total\"") && shown.contains("name of row 9"));
+    assert!(
+        shown.contains("ref=") || shown.contains("ref_id"),
+        "{shown}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn line_is_cut_at_2000_characters() {
     let mut talk = proxied(Dialect::Chat, &[]).await;
     let fits = "é".repeat(2_000);

@@ -62,6 +62,18 @@ async fn input_at_the_budget_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn input_from_the_cache_counts() {
+    let mut talk = proxied(Dialect::Messages, &[]).await;
+    reported(&mut talk, 100);
+    talk.answers.report(Usage {
+        input: 100,
+        cache_read: 45_000,
+        ..Usage::default()
+    });
+    first_cut(&talk).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn budget_of_zero_disables_it() {
     for setting in ["InputTokenBudget=0", "ageing.prefix.input_budget=0"] {
         let mut talk = proxied(Dialect::Messages, &["--set", setting]).await;
@@ -100,6 +112,17 @@ async fn all_outputs_of_the_most_recent_message_stay() {
         .map(|text| text.ends_with(MARKER))
         .collect();
     assert_eq!(is_cut, [true, true, false, false]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn message_of_the_user_in_parts_is_no_output() {
+    let mut talk = proxied(Dialect::Messages, &[]).await;
+    reported(&mut talk, 50_000);
+    let messages = talk.body["messages"].as_array_mut().unwrap();
+    messages.push(json!({"role": "assistant", "content": "yes?"}));
+    messages.push(json!({"role": "user", "content": [{"type": "text", "text": "go on"}]}));
+    let seen = first_cut(&talk).await;
+    assert_eq!(outputs(&seen)[1], output("NEWER", 900));
 }
 
 #[tokio::test(flavor = "multi_thread")]

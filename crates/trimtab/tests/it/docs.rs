@@ -78,7 +78,7 @@ fn here(statement: &Statement) -> String {
     match (statement.ours.as_str(), statement.why.as_str()) {
         ("", "") => "works".to_owned(),
         ("", why) => format!("does not apply: {why}"),
-        (ours, why) => format!("differs: {ours}; {why}"),
+        (ours, why) => format!("differs: {ours}. Why: {why}."),
     }
 }
 
