@@ -60,7 +60,7 @@ impl Agent {
                 continue;
             }
             if moment == Moment::AfterTurn && self.settings.policy.compaction.background {
-                self.teller.tell(Event::Summarising { background: true });
+                self.tell_summarising(true)?;
                 self.background = Some(Background::start(pending, self.summariser()));
                 break;
             }
@@ -71,10 +71,20 @@ impl Agent {
         Ok(())
     }
 
+    fn tell_summarising(&mut self, background: bool) -> Result<(), AgentError> {
+        let (tokens, messages) = self.session.window_tokens()?;
+        self.teller.tell(Event::Summarising {
+            background,
+            tokens,
+            messages,
+        });
+        Ok(())
+    }
+
     /// Has a summary written and carries out the plan that wants it. False if that came to
     /// nothing.
     pub(crate) async fn summarise(&mut self, pending: Pending) -> Result<bool, AgentError> {
-        self.teller.tell(Event::Summarising { background: false });
+        self.tell_summarising(false)?;
         let summariser = self.summariser();
         let answered = tokio::select! {
             biased;
@@ -107,6 +117,11 @@ impl Agent {
         self.interrupt.clear();
         self.take_background().await?;
         Ok(())
+    }
+
+    /// True if a summary is being written in the background, or waits to be taken in.
+    pub fn is_summarising(&self) -> bool {
+        self.background.is_some()
     }
 
     /// True if the summary in the background is written.

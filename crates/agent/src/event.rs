@@ -45,6 +45,10 @@ pub enum Event {
     Summarising {
         /// True if the agent goes on meanwhile.
         background: bool,
+        /// Tokens of the window, by estimate.
+        tokens: u64,
+        /// Messages of the window.
+        messages: usize,
     },
     /// The session did something: it trimmed, compacted, gave a warning.
     Session(session::Event),

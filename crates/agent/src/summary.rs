@@ -23,7 +23,13 @@ impl Summariser {
     /// the plan has something to fall back on.
     pub async fn answer(&self, mut pending: Pending) -> Pending {
         while let Some(request) = pending.request() {
-            pending.answer(self.ask(request).await);
+            let answered = self.ask(request).await;
+            let failed = answered.is_failed();
+            pending.answer(answered);
+            if failed {
+                // It was tried often enough: whatever else is wanted would fail like it.
+                break;
+            }
         }
         pending
     }

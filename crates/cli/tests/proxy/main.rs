@@ -15,6 +15,7 @@ mod gemini;
 mod input_limit;
 mod installed;
 mod model;
+mod own_calls;
 mod recovered;
 mod resume;
 mod retained;

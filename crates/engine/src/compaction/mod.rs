@@ -16,4 +16,4 @@ pub mod rebuild;
 pub mod recovery;
 pub mod request;
 pub mod room;
-mod text;
+pub(crate) mod text;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use trimtab_model::{Kind, Message, Part, Role};
 
 use super::text::head_and_tail;
+use crate::view::{Given, Shape, Structure, view};
 
 /// Characters of an output that a summariser is given.
 pub const OUTPUT_LIMIT: usize = 1_800;
@@ -29,8 +30,8 @@ pub fn without_open_end<M: Borrow<Message>>(messages: &[M]) -> Vec<Cow<'_, Messa
     prepared
 }
 
-/// What the model sees of `messages`, with outputs of at most `limit` characters, one message
-/// after the other: a copy of a whole conversation takes much memory where its messages are many
+/// What the model sees of `messages`, with outputs of at most `limit` characters, cut by structure
+/// where that is more than [`OUTPUT_LIMIT`], one message after the other: a copy of a whole conversation takes much memory where its messages are many
 /// and short.
 pub fn project_to<M: Borrow<Message>>(
     messages: impl IntoIterator<Item = M>,
@@ -49,11 +50,23 @@ fn with_short_outputs(message: &Message, limit: usize) -> Message {
         let text = output.text();
         let short = match text.trim() {
             "" => "(empty output)".to_owned(),
+            // As it was sent, so that a provider may have it in its cache.
+            _ if limit > OUTPUT_LIMIT && text.len() <= limit => continue,
+            _ if limit > OUTPUT_LIMIT => by_structure(&text, limit),
             text => head_and_tail(text, limit),
         };
         output.content = vec![Part::text(short)];
     }
     message
+}
+
+/// At most `bytes` of a text, cut by what it is.
+fn by_structure(text: &str, bytes: usize) -> String {
+    let shape = Shape::Structure(Structure {
+        cap: bytes as u64,
+        ..Structure::default()
+    });
+    view(text, &shape, &Given::default()).text.into_owned()
 }
 
 /// A conversation between its tags.
@@ -81,7 +94,7 @@ pub(super) fn conversation<M: Borrow<Message>>(
 }
 
 /// `text` in which nothing closes a tag.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace("</", "&lt;/")
 }
 

@@ -7,7 +7,7 @@ const GAP: &str = "\n... (truncated) ...\n";
 
 /// At most `max` characters of `text`: two thirds from its head and the rest from its tail,
 /// with a gap between them that does not count.
-pub(super) fn head_and_tail(text: &str, max: usize) -> String {
+pub(crate) fn head_and_tail(text: &str, max: usize) -> String {
     let length = text.chars().count();
     if length <= max {
         return text.to_owned();

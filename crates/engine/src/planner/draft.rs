@@ -14,10 +14,11 @@ use crate::compaction::answer::{Answer, Ending, Refusal, judge};
 use crate::compaction::audit::{self, Coverage};
 use crate::compaction::chunks::{self, Requests, Summariser, SummaryRequest};
 use crate::compaction::rebuild::{Placement, Replacement, rebuild};
+use crate::compaction::request::OUTPUT_LIMIT;
 use crate::compaction::room::Room;
 use crate::compaction::{archive, fallback};
 use crate::plan::{Edit, Plan, Reason};
-use crate::policy::{Form, Policy};
+use crate::policy::{EstimateBy, Form, Policy};
 use crate::view::WindowOutputs;
 use crate::view::output_index::OutputIndex;
 use crate::view::placeholder::{read_call, way_back_to_messages};
@@ -26,6 +27,9 @@ use crate::view::placeholder::{read_call, way_back_to_messages};
 const AS_IT_IS: Placement = Placement::Message {
     prefix: String::new(),
 };
+
+/// The background of a summary may take one part in so many of the summariser's window.
+const BACKGROUND_SHARE: u64 = 4;
 
 /// Our estimate of what was measured, in tokens.
 pub type Tokens<'t> = &'t dyn Fn(&Measure) -> u64;
@@ -57,9 +61,9 @@ impl Default for Asked {
 /// A compaction that is decided on. It wants a summary, and does without where there is none.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    policy: Policy,
+    pub(super) policy: Policy,
     asked: Asked,
-    survivors: Survivors,
+    pub(super) survivors: Survivors,
     /// How long the log was.
     length: usize,
     window: Option<u64>,
@@ -79,6 +83,8 @@ pub struct Finished {
     pub refusal: Option<Refusal>,
     /// True if a model wrote the summary.
     pub by_model: bool,
+    /// True if nothing but a ref stands for messages that a summary was to stand for.
+    pub is_silent: bool,
     /// How much of what is replaced is in the summary; none if nobody looked.
     pub coverage: Option<Coverage>,
 }
@@ -89,6 +95,8 @@ struct Written {
     replacement: Replacement,
     refs: Vec<Ref>,
     coverage: Option<Coverage>,
+    /// True if no summary could be written.
+    is_silent: bool,
 }
 
 /// The compaction of this window under `policy`; none if there is nothing that it could
@@ -182,7 +190,6 @@ impl Draft {
     /// messages that call them.
     pub fn requests(&self, dialect: Dialect, tokens: Tokens<'_>, tools: u64) -> Requests {
         let compaction = &self.policy.compaction;
-        let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
         let mut prompt = compaction.prompt.clone();
         prompt
             .summary_directives
@@ -192,18 +199,26 @@ impl Draft {
             Form::Messages => tools,
             Form::Text | Form::Turns => 0,
         };
+        let weigh = |message: &Message| self.weigh_in(message, tokens);
         let window = own.or(self.window);
+        // A rule of the design `archive` alone; the others do not say how long outputs are.
+        let is_archive = self.policy.estimate == EstimateBy::Archive;
+        let room = window.map_or(u64::MAX, |window| window / BACKGROUND_SHARE);
+        let background = self.background(|text| weigh(&Message::user(text)) <= room);
+        let around = tools.saturating_add(weigh(&Message::user(background.as_str())));
         let summariser = Summariser {
-            window: window.map(|window| window.saturating_sub(tools)),
+            window: window.map(|window| window.saturating_sub(around)),
             max_output: self.summary_tokens(),
             dialect,
+            output_chars: is_archive.then_some(OUTPUT_LIMIT),
         };
-        let weigh = |message: &Message| self.weigh_in(message, tokens);
-        if self.survivors.summary {
-            chunks::requests(&replaced, compaction.form, &prompt, summariser, &weigh)
+        let read = if self.survivors.summary {
+            self.read_by_summariser()
         } else {
-            chunks::requests::<&Message>(&[], compaction.form, &prompt, summariser, &weigh)
-        }
+            Vec::new()
+        };
+        let requests = chunks::requests(&read, compaction.form, &prompt, summariser, &weigh);
+        requests.with_background(background)
     }
 
     /// The request of `requests` that follows the `answers` so far.
@@ -247,9 +262,11 @@ impl Draft {
         } else {
             self.without_words()
         };
+        let is_silent = self.survivors.summary && written.is_silent;
         let mut plan = self.plan(&written.replacement);
         plan.name_refs(&written.refs);
         Finished {
+            is_silent: is_silent && self.rewritten.is_none(),
             plan,
             refusal,
             by_model,
@@ -341,8 +358,10 @@ impl Draft {
         let weigh = |text: &str| self.weigh(text);
         let room = Room::new(self.summary_tokens(), &weigh);
         let mut made = fallback::summarise(&replaced, &room);
+        let is_silent = made.summary.trim().is_empty();
         self.name_ref(&mut made.summary);
         Written {
+            is_silent,
             replacement: Replacement {
                 retain: said_before(&self.survivors.slots, Kind::Retain, ""),
                 summary: made.summary,

@@ -117,6 +117,13 @@ impl Ladder {
         // Whatever the policy tries by itself before a call may still help.
         let all = policy.ladder.iter().copied().filter(helps);
         let lower = overflow.lower_answer.then_some(Rung::LowerAnswer);
+        // Where nobody says how much is too much, a design that drops one message after the
+        // other begins with one.
+        let drops_one = first == Some(Rung::DropOldest) && attempt == 0;
+        let excess = match overflow.excess {
+            None if drops_one => 1,
+            _ => excess,
+        };
         let goal = Goal::OneStep { excess };
         let mut ladder = Self::new(lower, goal, Reason::Overflow);
         ladder.rungs.extend(own.map(|rung| (rung, true)));

@@ -12,6 +12,7 @@
 //! How an output is shown when it comes in is decided in [`admission`](crate::admission).
 
 mod ageing;
+mod briefing;
 mod conditions;
 mod draft;
 mod dropping;

@@ -122,6 +122,10 @@ fn rules(
             *tokens = compaction.recent_tokens(*tokens, conditions.window);
         }
     }
+    // What a call is answered with comes later, and would answer nothing.
+    if !rules.contains(&Keep::OpenCalls) {
+        rules.push(Keep::OpenCalls);
+    }
     if let (Strategy::SlidingWindow, Some(window)) = (strategy, conditions.window) {
         let tokens = window * compaction.keep_percent / 100;
         rules.push(Keep::RecentTokens { tokens });

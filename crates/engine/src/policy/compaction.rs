@@ -171,7 +171,8 @@ pub struct Compaction {
     pub summary_prefixes: Vec<String>,
     /// Outputs in the part that is kept behind the summary.
     pub digest: ToolDigest,
-    /// True to name in the window the ref of what was replaced.
+    /// True to name in the window the ref of what was replaced, also for a model that has no
+    /// retrieval tools. Where it has them the ref is always named.
     pub show_ref: bool,
     /// True to write a summary without a model where the summariser fails; false to leave the
     /// conversation as it is while it fits.

@@ -71,7 +71,7 @@ pub(crate) async fn answer(managed: &Managed, pending: &mut Pending) {
             Ok(Err(why)) => Answered::Failed(why),
             Err(_) => Answered::Failed(format!("no summary within {time:?}")),
         };
-        let failed = matches!(answered, Answered::Failed(_));
+        let failed = answered.is_failed();
         pending.answer(answered);
         if failed {
             break;

@@ -117,6 +117,9 @@ impl Exchange {
         } else {
             String::new()
         };
+        if !self.outgoing.notes.is_empty() {
+            record.detail = self.outgoing.notes.join("; ");
+        }
         record.reason = self.untouched.unwrap_or_default();
         record.action = match (managed.mode, self.untouched, &self.outgoing.body) {
             (Mode::Observe, ..) => Action::Observed,
@@ -406,7 +409,7 @@ fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
     let pending = managed.on_branch(|branch| {
         // A client may be back with the next request before this is known.
         if branch.session().windows() == window {
-            if learn_window(managed, branch, &usage, &mut learned)? {
+            if learn_window(managed, branch, &usage, &mut learned) {
                 // Figures of another prompt than the one that was sent teach nothing.
                 return Ok(None);
             }
@@ -438,23 +441,18 @@ fn write_down(managed: &Managed) {
 }
 
 /// Learns the window of a server that cut a prompt silently. False if it did not.
-fn learn_window(
-    managed: &Managed,
-    branch: &mut Branch,
-    usage: &Usage,
-    learned: &mut bool,
-) -> Result<bool, Trouble> {
+fn learn_window(managed: &Managed, branch: &mut Branch, usage: &Usage, learned: &mut bool) -> bool {
     let (models, whom) = (&managed.work.shared.models, managed.whom());
     *learned |= models.read(whom, usage.prompt());
-    let Some(window) = branch.was_read(whom, usage.prompt())? else {
-        return Ok(false);
+    let Some(window) = branch.was_read(whom, usage.prompt()) else {
+        return false;
     };
     // A provider that was asked to leave something out did no more than that.
     let asked_for = memchr::memmem::find(&managed.work.body, b"\"context_management\"").is_some();
     if !asked_for {
         *learned |= models.learn_cut(whom, window);
     }
-    Ok(!asked_for)
+    !asked_for
 }
 
 /// How long an answer there is room for, where that is all that is wrong.

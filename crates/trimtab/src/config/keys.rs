@@ -166,7 +166,7 @@ pub const KEYS: &[Key] = &[
     key("compaction.summary_prefixes", Kind::Texts, "first words by which summaries of other tools are known"),
     open("compaction.digest.enabled", Kind::Switch, "archive the oldest outputs of the recent part and put a digest at the end"),
     open("compaction.digest.cutoff", Kind::Number, "how many of them stay visible"),
-    open("compaction.show_ref", Kind::Switch, "name in the window the ref of what was replaced"),
+    open("compaction.show_ref", Kind::Switch, "name in the window the ref of what was replaced, also for a model that has no retrieval tools"),
     open("compaction.fallback", Kind::Switch, "write a summary without a model where the summariser fails; false: leave the conversation as it is while it fits"),
     open("compaction.audit.enabled", Kind::Switch, "look up in the summary the facts of what it replaces, and report how many it has"),
     open("compaction.audit.block_tokens", Kind::Number, "the most that a block of lost facts may take, in tokens; 0 for no block"),

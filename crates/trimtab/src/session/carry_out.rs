@@ -332,7 +332,7 @@ impl Session {
     }
 
     /// The tokens of the window by estimate, and its messages.
-    pub(super) fn window_tokens(&mut self) -> Result<(u64, usize), SessionError> {
+    pub fn window_tokens(&mut self) -> Result<(u64, usize), SessionError> {
         let window = self.projection.window()?;
         let tokens = self.setup.calibration.tokens(&window.measures().total());
         Ok((tokens, window.messages().len()))

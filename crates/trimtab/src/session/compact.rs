@@ -1,6 +1,6 @@
 //! Summaries: when one is asked for, and what becomes of it.
 
-use trimtab_engine::compaction::answer::Ending;
+use trimtab_engine::compaction::answer::{Ending, Refusal};
 use trimtab_engine::compaction::chunks::Requests;
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, Reason};
@@ -12,6 +12,10 @@ use trimtab_wire::catalogue::Money;
 
 use super::pending::{Wants, texts};
 use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError, Setup};
+
+/// After so many failures in a row no model is asked about outputs any more, until the user says
+/// something or other settings hold.
+const TOOL_SUMMARY_FAILURES: u32 = 2;
 
 impl Session {
     /// Does what the policy wants done at this moment. What needs no model is carried out at
@@ -29,7 +33,7 @@ impl Session {
             let done = match step {
                 // No model is asked about outputs that would not be archived then.
                 Step::ToolSummaries(archived) if self.gain(&archived.plan)?.is_none() => false,
-                Step::ToolSummaries(archived) => {
+                Step::ToolSummaries(archived) if self.asks_about_outputs() => {
                     return Ok(Some(self.pending(Wants::ToolSummaries(archived))));
                 }
                 step => self.take(step, &Reason::OutputsOverBudget)?,
@@ -52,6 +56,12 @@ impl Session {
         asked.map_or(Ok(None), |asked| self.draft(&asked))
     }
 
+    /// True unless a model failed to summarise outputs again and again, and nothing has changed:
+    /// then excerpts stand for them.
+    fn asks_about_outputs(&self) -> bool {
+        self.failed_tool_summaries < TOOL_SUMMARY_FAILURES
+    }
+
     /// Compacts because somebody asked for it; none if there is nothing that it could replace.
     pub fn compact(&mut self, by_hand: &ByHand) -> Result<Option<Pending>, SessionError> {
         let wishes = Some(by_hand.instructions.trim()).filter(|wishes| !wishes.is_empty());
@@ -71,27 +81,39 @@ impl Session {
     /// Carries out a plan that waited for its summary. False if it came too late, or would not
     /// have made the window smaller; an event tells which.
     pub fn finish(&mut self, pending: Pending) -> Result<bool, SessionError> {
-        // Outputs that are shown shorter since stand where they stood.
-        if pending.journal < self.rearranged {
-            let note = "another plan was carried out meanwhile".to_owned();
-            let event = Event::new(EventKind::Stale, Reason::Nothing);
-            self.events.push(event.noting(note));
-            return Ok(false);
-        }
         let usage = used(&pending.answers);
         let prices = self.setup.prices.as_ref();
         let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
         let event = Event {
             usage,
+            own_calls: u32::try_from(pending.answers.len()).unwrap_or(u32::MAX),
             cost: cost.map(Money::dollars),
             ..Event::new(EventKind::Trimmed, Reason::Nothing)
         };
+        // Outputs that are shown shorter since stand where they stood.
+        if pending.journal < self.rearranged {
+            let note = "another plan was carried out meanwhile".to_owned();
+            let kind = EventKind::Stale;
+            self.events.push(Event { kind, ..event }.noting(note));
+            return Ok(false);
+        }
         match pending.wants {
             Wants::ToolSummaries(archived) => {
+                let failed = pending.answers.iter().any(Answered::is_failed);
+                self.failed_tool_summaries = if failed {
+                    self.failed_tool_summaries.saturating_add(1)
+                } else {
+                    0
+                };
                 let plan = archived.with_summaries(&texts(&pending.answers));
                 // What a model wrote may be longer than what it is about.
+                let before = Step::ToolSummaries(archived.clone()).archived_before();
                 let plan = self.gain(&plan)?.map_or(archived.plan, |_| plan);
-                self.carry_out(plan, event)
+                let done = self.carry_out(plan, event)?;
+                if let Some(position) = before.filter(|_| !done) {
+                    self.archive_from = position;
+                }
+                Ok(done)
             }
             Wants::Compaction(draft, requests) => {
                 self.finish_compaction(&draft, &requests, &pending.answers, event)
@@ -113,6 +135,7 @@ impl Session {
             Answered::Text { .. } => None,
         });
         let finished = draft.finish(answer);
+        let is_too_large = matches!(finished.refusal, Some(Refusal::TooLarge { .. }));
         let refused = finished.refusal.map(|refusal| refusal.to_string());
         let mut event = Event {
             kind: EventKind::Compacted,
@@ -124,7 +147,9 @@ impl Session {
         };
         let judged = self.judged_by();
         let asked_in_vain = !event.by_model && !answers.is_empty() && !draft.is_forced();
-        let done = if asked_in_vain && !self.setup.policy.compaction.fallback {
+        // A summary that is larger than what it would replace says that there is nothing to gain.
+        let no_gain = finished.is_silent || is_too_large;
+        let done = if asked_in_vain && (no_gain || !self.setup.policy.compaction.fallback) {
             self.tell_of_nothing(event)?;
             false
         } else if draft.is_forced() || self.is_worth_it(&finished.plan)? {

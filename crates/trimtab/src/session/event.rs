@@ -51,6 +51,9 @@ pub struct Event {
     pub coverage: Option<Coverage>,
     /// True if a model wrote the summary, false if nobody did.
     pub by_model: bool,
+    /// How often a model was asked for a summary.
+    #[serde(default)]
+    pub own_calls: u32,
     /// What the summariser's calls used.
     pub usage: Option<Usage>,
     /// What they cost, in dollars, where the prices are known.
@@ -72,6 +75,7 @@ impl Event {
             refs: Vec::new(),
             coverage: None,
             by_model: false,
+            own_calls: 0,
             usage: None,
             cost: None,
             note: None,

@@ -160,6 +160,8 @@ pub struct Session {
     observations: ObservationWatch,
     /// What a summary would have replaced that came to nothing, in tokens.
     in_vain: Option<u64>,
+    /// How often in a row a model was asked about archived outputs and failed.
+    failed_tool_summaries: u32,
     /// Outputs before this position were not archived, because that makes them no shorter.
     archive_from: usize,
     events: Vec<Event>,
@@ -213,6 +215,7 @@ impl Session {
             repeats: Repeats::default(),
             observations: ObservationWatch::default(),
             in_vain: None,
+            failed_tool_summaries: 0,
             archive_from: 0,
             events: Vec::new(),
         })
@@ -246,6 +249,9 @@ impl Session {
             self.store
                 .append(&self.id, Stream::Log, self.log_position, &[&bytes])?;
         let answer = entry.message.role == Role::Assistant;
+        if entry.message.is_real_user() {
+            self.failed_tool_summaries = 0;
+        }
         let message = Arc::new(entry.message);
         let at = self.projection.admit(Arc::clone(&message));
         let edits = edits(at, &message, entry.shown, repeats);
@@ -349,6 +355,7 @@ impl Session {
         self.views = Views::new(&policy.views)?;
         self.setup.policy = policy;
         self.archive_from = 0;
+        self.failed_tool_summaries = 0;
         self.changed = true;
         Ok(())
     }

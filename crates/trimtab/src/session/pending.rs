@@ -33,6 +33,13 @@ pub enum Answered {
     Failed(String),
 }
 
+impl Answered {
+    /// True if there is no answer.
+    pub fn is_failed(&self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+}
+
 /// A plan that wants a summary. Ask a model for each [`request`](Self::request) in turn, tell
 /// it the [`answer`](Self::answer), and hand it to [`Session::finish`](super::Session::finish);
 /// messages that come meanwhile are kept. Without any answer it is finished all the same.

@@ -105,6 +105,8 @@ fn transcript(policy: &Policy, scenario: &Scenario) -> String {
             max_output: Some(500),
             bytes: None,
         },
+        // Whether a ref is named is a setting for models without the tools.
+        retrieval: None,
         ..Setup::new(policy.clone())
     };
     let id = SessionId::new("s").unwrap();

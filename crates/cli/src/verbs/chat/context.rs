@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use trimtab::engine::compaction::rebuild::Placement;
 use trimtab::engine::policy::Policy;
-use trimtab::engine::trigger::{Metric, Trigger};
+use trimtab::engine::trigger::{Metric, Rule, Trigger};
 use trimtab::session::Session;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Kind, Message, Role, Usage};
@@ -85,7 +85,16 @@ impl Filled {
         let mut found = Vec::new();
         if compaction.enabled && compaction.auto {
             let triggers = compaction.when.iter();
-            found.extend(triggers.map(|trigger| self.compacts(trigger, policy)));
+            let can_be_told = |trigger: &&Trigger| trigger.value.figure(self.window).is_some();
+            if compaction.rule == Rule::FirstKnown {
+                let decides = triggers
+                    .clone()
+                    .find(can_be_told)
+                    .or(triggers.clone().next());
+                found.extend(decides.map(|trigger| self.compacts(trigger, policy)));
+            } else {
+                found.extend(triggers.map(|trigger| self.compacts(trigger, policy)));
+            }
         } else {
             let text = if compaction.enabled {
                 "compacts by hand only"

@@ -29,8 +29,8 @@ struct CallTotals {
 }
 
 impl CallTotals {
-    fn add(&mut self, usage: Usage, dollars: Option<f64>) {
-        self.calls += 1;
+    fn add(&mut self, calls: usize, usage: Usage, dollars: Option<f64>) {
+        self.calls += calls;
         self.usage = self.usage + usage;
         if let Some(dollars) = dollars {
             *self.dollars.get_or_insert(0.0) += dollars;
@@ -59,7 +59,7 @@ impl Spent {
         match event {
             Event::Usage(usage) => {
                 let dollars = prices.map(|prices| prices.cost(usage).dollars());
-                self.model.add(*usage, dollars);
+                self.model.add(1, *usage, dollars);
             }
             Event::Session(event) => self.summary(event),
             Event::Call(call) => {
@@ -71,8 +71,10 @@ impl Spent {
     }
 
     fn summary(&mut self, event: &session::Event) {
-        if let Some(usage) = event.usage {
-            self.summaries.add(usage, event.cost);
+        let calls = usize::try_from(event.own_calls).unwrap_or(usize::MAX);
+        if calls > 0 {
+            let usage = event.usage.unwrap_or_default();
+            self.summaries.add(calls, usage, event.cost);
         }
     }
 
@@ -82,8 +84,8 @@ impl Spent {
         let mut text = format!("{calls} of the model: {}\n", self.model.told());
         if self.summaries.calls > 0 {
             let summaries = match self.summaries.calls {
-                1 => "1 summary".to_owned(),
-                count => format!("{} summaries", grouped(count as u64)),
+                1 => "1 call for a summary".to_owned(),
+                count => format!("{} calls for summaries", grouped(count as u64)),
             };
             let _ = writeln!(text, "{summaries}: {}", self.summaries.told());
         }

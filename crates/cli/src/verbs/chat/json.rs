@@ -32,9 +32,14 @@ pub(super) fn event(event: &Event) -> Option<Value> {
             "type": "retry", "attempt": attempt, "wait_seconds": wait.as_secs_f64(), "why": why,
         }),
         Event::BrokeOff { why } => json!({"type": "broke_off", "why": why}),
-        Event::Summarising { background } => {
-            json!({"type": "summarising", "background": background})
-        }
+        Event::Summarising {
+            background,
+            tokens,
+            messages,
+        } => json!({
+            "type": "summarising", "background": background,
+            "tokens_before": tokens, "messages_before": messages,
+        }),
         Event::Session(event) => typed("session", &json!(event)),
         _ => return None,
     })

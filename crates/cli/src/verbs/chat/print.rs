@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 
 use serde_json::Value;
+use trimtab::session::EventKind;
 use trimtab_agent::tools::{Confirm, Question, end_all_commands};
 use trimtab_agent::{Event, Turn, TurnEnd};
 use trimtab_model::Message;
@@ -164,6 +165,13 @@ impl Watcher for Printer<'_> {
         if self.json {
             if let Some(line) = json::event(event) {
                 self.line(&line);
+            }
+            // The diagnostic line of a design is for standard error, whatever else goes out.
+            if let Event::Session(event) = event
+                && event.kind == EventKind::Trimmed
+                && let Some(note) = &event.note
+            {
+                self.terminal.note(note);
             }
             return;
         }

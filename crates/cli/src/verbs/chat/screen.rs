@@ -203,10 +203,14 @@ impl<'t> Screen<'t> {
                 self.output(output);
                 self.wait(MODEL);
             }
-            Event::Summarising { background: true } => {
+            Event::Summarising {
+                background: true, ..
+            } => {
                 self.line(style::DIM, "a summary is being written in the background");
             }
-            Event::Summarising { background: false } => {
+            Event::Summarising {
+                background: false, ..
+            } => {
                 self.wait("waiting for a summary, Ctrl-C interrupts");
             }
             Event::Session(event) => self.session(event),

@@ -107,7 +107,9 @@ pub(super) fn session(event: &session::Event) -> Option<String> {
     let note = event.note.as_deref().map(visible_lines);
     // What a plan did is a list already; the note is one more entry of it.
     let joint = match event.kind {
-        EventKind::Compacted | EventKind::Trimmed | EventKind::Dropped => "; ",
+        EventKind::Compacted | EventKind::Dropped => "; ",
+        // The diagnostic line of a design stands by itself, as the design has it.
+        EventKind::Trimmed => "\n",
         _ => ": ",
     };
     Some(match (told.is_empty(), note) {

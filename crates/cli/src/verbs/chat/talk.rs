@@ -317,8 +317,13 @@ impl Talk<'_> {
         }
     }
 
-    /// Says how to come back.
-    fn leave(self) -> Result<(), Failure> {
+    /// Says how to come back. A summary that is being written is waited for: it is paid for.
+    fn leave(mut self) -> Result<(), Failure> {
+        if self.chat.agent.is_summarising() {
+            let told = "waiting for the summary; Ctrl-C leaves without it";
+            self.person.screen.line(style::DIM, told);
+            let _ = self.watched(async |agent| agent.settle().await);
+        }
         let Self {
             chat,
             person: Person { mut screen, .. },

@@ -38,6 +38,11 @@ newer one is right.";
 const LEAST: u64 = 512;
 /// More requests than this are not made: outputs are cut shorter instead.
 const MOST: usize = 8;
+/// Characters of an output where all of a conversation fits one request: the first with which it
+/// does is used.
+const WIDE_LIMITS: [usize; 5] = [64_000, 24_000, 12_000, 6_000, 3_000];
+/// The same where nobody knows what fits.
+const UNKNOWN_WINDOW_LIMIT: usize = 6_000;
 /// Characters of an output: the first that needs no more than [`MOST`] requests is used.
 const OUTPUT_LIMITS: [usize; 3] = [request::OUTPUT_LIMIT, 600, 200];
 
@@ -50,6 +55,8 @@ pub struct Summariser {
     pub max_output: u64,
     /// The dialect it is spoken to in.
     pub dialect: Dialect,
+    /// Characters of an output that it is given; none for as many as its window allows.
+    pub output_chars: Option<usize>,
 }
 
 /// One request to a summariser: these messages, no tools.
@@ -82,6 +89,8 @@ pub struct Requests {
     retain: bool,
     summariser: Summariser,
     note: &'static str,
+    /// What it is told beside the conversation.
+    background: String,
 }
 
 /// The requests for a summary of the messages `old`, as `form` and `prompt` have it, within
@@ -122,11 +131,12 @@ pub fn requests<M: Borrow<Message>>(
         retain: prompt.retain.is_some(),
         summariser,
         note: "",
+        background: String::new(),
     };
     if let Some(room) = requests.room(weigh).filter(|room| room.budget >= LEAST) {
         match form {
-            Form::Messages => requests.steps = in_messages(old, summariser.dialect, &room),
-            Form::Text => requests.steps = in_text(old, &room),
+            Form::Messages => requests.steps = in_messages(old, summariser, &room),
+            Form::Text => requests.steps = in_text(old, summariser, &room),
             Form::Turns => requests.turns(old, &room),
         }
     }
@@ -134,6 +144,14 @@ pub fn requests<M: Borrow<Message>>(
 }
 
 impl Requests {
+    /// The same, each with `background` before the conversation, or before the instructions where
+    /// the messages themselves are sent. The window of the summariser must have room for it.
+    #[must_use]
+    pub fn with_background(mut self, background: String) -> Self {
+        self.background = background;
+        self
+    }
+
     /// How many requests there are in all.
     pub fn len(&self) -> usize {
         self.steps.len()
@@ -227,7 +245,8 @@ impl Requests {
                 let before = previous
                     .map(|text| tagged(PREVIOUS, &text))
                     .unwrap_or_default();
-                let asked = format!("{before}{text}\n\n{}", self.instructions);
+                let background = &self.background;
+                let asked = format!("{background}{before}{text}\n\n{}", self.instructions);
                 return vec![Message::user(asked)];
             }
             Step::Merge => Vec::new(),
@@ -238,6 +257,9 @@ impl Requests {
                 .take_while(|message| message.role == Role::System);
             let at = system.count();
             messages.insert(at, Message::user(format!("{PREVIOUS_MESSAGE}{text}")));
+        }
+        if !self.background.is_empty() {
+            messages.push(Message::user(self.background.trim_end()));
         }
         messages.push(Message::user(self.instructions.as_str()));
         messages
@@ -280,38 +302,72 @@ impl Requests {
 }
 
 /// The steps that send the messages themselves.
-fn in_messages<M: Borrow<Message>>(old: &[M], dialect: Dialect, room: &Fit<'_>) -> Vec<Step> {
+fn in_messages<M: Borrow<Message>>(old: &[M], summariser: Summariser, room: &Fit<'_>) -> Vec<Step> {
     let all = request::without_open_end(old);
+    let dialect = summariser.dialect;
     let chunked = |limit: usize, room: &Fit<'_>| units::in_messages(&all, limit, dialect, room);
-    chosen(room, chunked)
+    chosen(old, summariser, room, chunked)
         .into_iter()
         .map(Step::Messages)
         .collect()
 }
 
 /// The steps that send the conversation as text.
-fn in_text<M: Borrow<Message>>(old: &[M], room: &Fit<'_>) -> Vec<Step> {
+fn in_text<M: Borrow<Message>>(old: &[M], summariser: Summariser, room: &Fit<'_>) -> Vec<Step> {
     let all: Vec<&Message> = old.iter().map(Borrow::borrow).collect();
     let chunked = |limit: usize, room: &Fit<'_>| units::in_text(&all, limit, room);
-    chosen(room, chunked).into_iter().map(Step::Text).collect()
+    let chunks = chosen(old, summariser, room, chunked).into_iter();
+    chunks.map(Step::Text).collect()
 }
 
-/// One chunk if one will do; else chunks that leave room for the answer before them, with
-/// outputs as long as the number of requests allows.
-fn chosen<C>(room: &Fit<'_>, chunked: impl Fn(usize, &Fit<'_>) -> Vec<C>) -> Vec<C> {
-    let [longest, ..] = OUTPUT_LIMITS;
-    let mut chunks = chunked(longest, room);
-    if chunks.len() <= 1 {
-        return chunks;
+/// One chunk if one will do, with outputs as long as it has room for; else chunks that leave room
+/// for the answer before them, with outputs as long as the number of requests allows.
+fn chosen<M: Borrow<Message>, C>(
+    old: &[M],
+    summariser: Summariser,
+    room: &Fit<'_>,
+    chunked: impl Fn(usize, &Fit<'_>) -> Vec<C>,
+) -> Vec<C> {
+    let (alone, several) = output_limits(old, summariser);
+    for limit in alone {
+        let chunks = chunked(limit, room);
+        if chunks.len() <= 1 {
+            return chunks;
+        }
     }
     let beside = room.beside_previous();
-    for limit in OUTPUT_LIMITS {
+    let mut chunks = Vec::new();
+    for limit in several {
         chunks = chunked(limit, &beside);
         if chunks.len() <= MOST {
             break;
         }
     }
     chunks
+}
+
+/// The characters of an output that are tried for one request, and those for several. Those that
+/// make no output shorter than the ones before are left out.
+fn output_limits<M: Borrow<Message>>(
+    old: &[M],
+    summariser: Summariser,
+) -> (Vec<usize>, Vec<usize>) {
+    let [usual, ..] = OUTPUT_LIMITS;
+    let wide: &[usize] = match (summariser.output_chars, summariser.window) {
+        (Some(_), _) => &[],
+        (None, Some(_)) => &WIDE_LIMITS,
+        (None, None) => &[UNKNOWN_WINDOW_LIMIT],
+    };
+    let least = summariser.output_chars.unwrap_or(usual);
+    let outputs = old.iter().flat_map(|message| message.borrow().outputs());
+    let longest = outputs.map(|output| output.text().len()).max().unwrap_or(0);
+    let useful = |limits: Vec<usize>| -> Vec<usize> {
+        let shorten = limits.iter().skip(1).filter(|limit| **limit < longest);
+        limits.first().into_iter().chain(shorten).copied().collect()
+    };
+    let alone = wide.iter().copied().chain([least]).collect();
+    let several = OUTPUT_LIMITS.map(|limit| limit.min(least)).to_vec();
+    (useful(alone), useful(several))
 }
 
 /// `text` between tags that nothing in it can close.

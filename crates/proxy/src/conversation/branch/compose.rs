@@ -43,6 +43,8 @@ pub(crate) struct Outgoing {
     pub(crate) window: u64,
     /// What was repaired in it because the provider would have refused it.
     pub(crate) repairs: Vec<&'static str>,
+    /// What the session has to say about its plans, in words.
+    pub(crate) notes: Vec<String>,
 }
 
 /// What may be done to a body beside its window.
@@ -131,6 +133,8 @@ impl Branch {
     ) -> Result<Outgoing, Trouble> {
         let offers = self.count_ours(scan, ways)?;
         let ready = self.session.ready();
+        let total = self.session.window()?.measures().total();
+        self.sent = (self.decided(), total.tokens());
         let shows_a_ref = offers.is_some() && self.shows_a_ref()?;
         let offered = offers.filter(|_| shows_a_ref);
         let ours = offered.map(|names| retrieval_tools::of(scan.dialect(), names));
@@ -162,8 +166,11 @@ impl Branch {
         let body = self.carry_out(scan, whole, prints)?;
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
         let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
+        let events = self.session.events().into_iter();
+        let notes = events.filter_map(|event| event.note);
         Ok(Outgoing {
             body,
+            notes: notes.map(|note| note.trim().to_owned()).collect(),
             repairs,
             sizes,
             tokens,

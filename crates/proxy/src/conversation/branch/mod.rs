@@ -91,6 +91,9 @@ pub(crate) struct Branch {
     chosen: bool,
     /// What the provider read of an earlier window.
     reading: Option<Reading>,
+    /// How often what was sent before had been changed when a window was sent last, and the tokens
+    /// of that window.
+    sent: (usize, u64),
     /// Bytes of the last body of it that was let in.
     body_bytes: usize,
     /// True if there is reasoning in it: providers leave that out as they see fit.
@@ -135,6 +138,7 @@ impl Branch {
             summarising: false,
             chosen: false,
             reading: None,
+            sent: (0, 0),
             body_bytes: 0,
             thinks,
             composed,
@@ -381,22 +385,19 @@ impl Branch {
 
     /// Takes in how much of the window a model says it read; gives the window that it must
     /// have, if it cut what it was sent.
-    pub(crate) fn was_read(
-        &mut self,
-        whom: (&str, &str),
-        read: u64,
-    ) -> Result<Option<u64>, Trouble> {
+    pub(crate) fn was_read(&mut self, whom: (&str, &str), read: u64) -> Option<u64> {
         if self.thinks {
-            return Ok(None);
+            return None;
         }
-        let sent = self.session.window()?.measures().total().tokens();
+        // Not of the window as it is now: a summary may have come since it was sent.
+        let (decided, sent) = self.sent;
         let now = Reading {
             whom: (whom.0.to_owned(), whom.1.to_owned()),
-            decided: self.decided(),
+            decided,
             sent,
             read,
         };
-        Ok(silent_truncation::take(&mut self.reading, now))
+        silent_truncation::take(&mut self.reading, now)
     }
 
     /// Does what the policy wants done at these moments; gives what waits for a summary.

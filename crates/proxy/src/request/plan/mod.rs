@@ -229,6 +229,7 @@ impl Work {
                 offered: None,
                 window: 0,
                 repairs: Vec::new(),
+                notes: Vec::new(),
             },
             pending: None,
             unwritten: None,
