@@ -158,6 +158,18 @@ async fn summariser_is_asked_with_the_prompt_of_the_design() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn summariser_reads_the_task_in_the_words_of_the_user() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &SMALL).await;
+        compacted(&mut talk).await;
+        let asked = all_text(&talk.own_calls()[0]);
+        for said in [TASK, "SECOND-QUESTION", "THIRD-QUESTION", "FIRST-OUTPUT"] {
+            assert!(asked.contains(said), "{dialect}: {said} is not in {asked}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn prompt_and_prefix_can_be_set() {
     let args = [
         &SMALL[..],

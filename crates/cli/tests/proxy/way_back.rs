@@ -9,9 +9,9 @@ use trimtab_model::Dialect;
 use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
-use crate::retained::{add_round, answered, asks_for_summary, begun, send};
+use crate::retained::{answered, asks_for_summary, send};
 use crate::run::{PATIENCE, Served};
-use crate::talk::{log, path, post};
+use crate::talk::{add_round, begun, log, path, post};
 
 const DESIGNS: [&str; 5] = ["refs", "checkpoint", "turns", "archive", "retention"];
 const ROUNDS: usize = 40;
