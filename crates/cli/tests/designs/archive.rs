@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::{Fault, Reply};
+use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Outcome, Received};
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, lines, outputs, ref_in, without_way_back};
+use crate::scripted::{all_text, failing, lines, outputs, ref_in, without_way_back};
 use crate::talk::{TASK, log};
 
 async fn proxied(dialect: Dialect, args: &[&str]) -> Proxied {
@@ -212,11 +212,7 @@ async fn summaries_of_outputs_have_limits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn summary_of_an_output_falls_back_to_an_excerpt() {
     let mut talk = proxied(Dialect::Chat, &["--set", "ToolCallCutoff=1"]).await;
-    talk.answers
-        .summarise(Reply::text("x").with_fault(Fault::Status {
-            code: 400,
-            retry_after: None,
-        }));
+    talk.answers.summarise(failing());
     let seen = rounds(&mut talk, 3).await;
     let seen = if all_text(&seen).contains("[Tool output summary]") {
         seen
@@ -235,12 +231,17 @@ async fn tiny_outputs_are_not_worth_a_call() {
     assert_eq!(talk.own_calls().len(), 0);
 }
 
-/// Turns of about 2,200 tokens each; the first request with a summary.
-async fn compacted(talk: &mut Proxied) -> Arc<Received> {
+/// Turns of about 2,200 tokens each.
+fn six_turns(talk: &mut Proxied) {
     for number in 1..=6 {
         talk.round(&[&format!("OUTPUT-{number:02}\n{}", log(220))]);
         talk.turn(&format!("ANSWER-{number}"), &format!("QUESTION-{number}"));
     }
+}
+
+/// The same; the first request with a summary.
+async fn compacted(talk: &mut Proxied) -> Arc<Received> {
+    six_turns(talk);
     talk.send_until_says("[Previous conversation summary]")
         .await
 }
@@ -329,10 +330,7 @@ async fn nothing_is_compacted_where_it_is_switched_off() {
         &["--window", "28k", "--set", "AutoCompact=false"],
     )
     .await;
-    for number in 1..=6 {
-        talk.round(&[&format!("OUTPUT-{number:02}\n{}", log(220))]);
-        talk.turn(&format!("ANSWER-{number}"), &format!("QUESTION-{number}"));
-    }
+    six_turns(&mut talk);
     talk.send_some_times().await;
     assert_eq!(talk.own_calls().len(), 0);
 }
@@ -340,15 +338,8 @@ async fn nothing_is_compacted_where_it_is_switched_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn summariser_that_fails_changes_nothing_while_it_fits() {
     let mut talk = proxied(Dialect::Chat, &["--window", "28k"]).await;
-    talk.answers
-        .summarise(Reply::text("x").with_fault(Fault::Status {
-            code: 400,
-            retry_after: None,
-        }));
-    for number in 1..=6 {
-        talk.round(&[&format!("OUTPUT-{number:02}\n{}", log(220))]);
-        talk.turn(&format!("ANSWER-{number}"), &format!("QUESTION-{number}"));
-    }
+    talk.answers.summarise(failing());
+    six_turns(&mut talk);
     let seen = talk.send_some_times().await;
     assert!(all_text(&seen).contains("OUTPUT-01"), "{}", all_text(&seen));
 }
@@ -364,10 +355,7 @@ async fn overflow_is_recovered_from_by_one_compaction() {
         "KeepRecentTokens=4000",
     ];
     let mut talk = Proxied::in_front_of(Dialect::Chat, &args, Some(12_000)).await;
-    for number in 1..=6 {
-        talk.round(&[&format!("OUTPUT-{number:02}\n{}", log(220))]);
-        talk.turn(&format!("ANSWER-{number}"), &format!("QUESTION-{number}"));
-    }
+    six_turns(&mut talk);
     let seen = talk.send().await;
     assert!(all_text(&seen).contains("[Previous conversation summary]"));
     let requests = talk.upstream.requests();
@@ -381,15 +369,8 @@ async fn overflow_is_recovered_from_by_one_compaction() {
 async fn overflow_is_recovered_from_although_the_summariser_fails() {
     let args = ["--preset", "archive", "--window", "100k"];
     let mut talk = Proxied::in_front_of(Dialect::Chat, &args, Some(12_000)).await;
-    talk.answers
-        .summarise(Reply::text("x").with_fault(Fault::Status {
-            code: 400,
-            retry_after: None,
-        }));
-    for number in 1..=6 {
-        talk.round(&[&format!("OUTPUT-{number:02}\n{}", log(220))]);
-        talk.turn(&format!("ANSWER-{number}"), &format!("QUESTION-{number}"));
-    }
+    talk.answers.summarise(failing());
+    six_turns(&mut talk);
     let seen = talk.send().await;
     let text = all_text(&seen);
     assert!(text.contains(TASK) && text.contains("QUESTION-6"), "{text}");

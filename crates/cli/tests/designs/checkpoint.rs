@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::{Fault, Reply};
+use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Outcome, Received};
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, lines, outputs};
+use crate::scripted::{all_text, failing, lines, outputs};
 use crate::talk::{TASK, log};
 
 const PREFIX: &str = "Another language model started this task and produced\na summary. Use this to build on existing work and avoid duplication:";
@@ -285,11 +285,7 @@ async fn number_of_messages_makes_it_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn summariser_that_fails_is_replaced_by_a_summary_that_needs_no_model() {
     let mut talk = proxied(Dialect::Chat, &SMALL).await;
-    talk.answers
-        .summarise(Reply::text("x").with_fault(Fault::Status {
-            code: 400,
-            retry_after: None,
-        }));
+    talk.answers.summarise(failing());
     let seen = compacted(&mut talk).await;
     let text = all_text(&seen);
     for kept in [TASK, "SECOND-QUESTION", "THIRD-QUESTION", PREFIX] {

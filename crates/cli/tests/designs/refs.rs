@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use trimtab_model::{Dialect, Usage};
-use trimtab_testkit::script::{Fault, Reply};
+use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::Received;
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, is_own_call, lines, outputs, ref_in};
+use crate::scripted::{all_text, failing, is_own_call, lines, outputs, ref_in};
 use crate::talk::{TASK, log};
 
 const REFS: [&str; 2] = ["--preset", "refs"];
@@ -446,11 +446,10 @@ async fn answer_without_tags_is_taken_as_the_summary() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn summariser_that_fails_or_says_nothing_changes_nothing() {
-    let fails = Reply::text("x").with_fault(Fault::Status {
-        code: 400,
-        retry_after: None,
-    });
-    for reply in [fails, Reply::text("<retain></retain><summary></summary>")] {
+    for reply in [
+        failing(),
+        Reply::text("<retain></retain><summary></summary>"),
+    ] {
         let mut talk = proxied(Dialect::Chat, &["--window", "10000"]).await;
         talk.answers.summarise(reply);
         talk_until(&mut talk, 8_000);

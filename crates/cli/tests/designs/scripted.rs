@@ -6,11 +6,19 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use trimtab_model::{Message, Usage};
-use trimtab_testkit::script::Reply;
+use trimtab_testkit::script::{Fault, Reply};
 use trimtab_testkit::upstream::{Options, Outcome, Received, Source, Upstream};
 
 /// What a summariser says where a test does not care.
 pub(crate) const SUMMARY: &str = "<retain>KEPT-FACT</retain><summary>SHORT-SUMMARY</summary>";
+
+/// An answer that is refused with a status which nobody tries again.
+pub(crate) fn failing() -> Reply {
+    Reply::text("x").with_fault(Fault::Status {
+        code: 400,
+        retry_after: None,
+    })
+}
 
 /// What is answered. Clones share it.
 #[derive(Clone, Default)]

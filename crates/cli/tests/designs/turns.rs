@@ -2,12 +2,12 @@
 
 use serde_json::json;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::{Fault, Reply};
+use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::Outcome;
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, lines, outputs, system_text};
+use crate::scripted::{all_text, failing, lines, outputs, system_text};
 use crate::talk::{TASK, log};
 
 async fn proxied(dialect: Dialect, args: &[&str]) -> Proxied {
@@ -124,11 +124,7 @@ async fn long_history_is_summarised_in_two_batches_that_are_merged() {
 #[tokio::test(flavor = "multi_thread")]
 async fn summariser_that_fails_is_replaced_by_excerpts_of_what_was_said() {
     let mut talk = proxied(Dialect::Chat, &[]).await;
-    talk.answers
-        .summarise(Reply::text("x").with_fault(Fault::Status {
-            code: 400,
-            retry_after: None,
-        }));
+    talk.answers.summarise(failing());
     chatter(&mut talk, 12);
     let seen = talk
         .send_until(|seen| system_text(seen).contains("CONTEXT_SUMMARY"))
