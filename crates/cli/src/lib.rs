@@ -64,7 +64,10 @@ fn find_store(cli: &mut Cli) -> Result<(), Failure> {
         Verb::Chat(_) | Verb::Output(_) | Verb::Store(_) | Verb::Mcp(_)
     );
     if uses && cli.common.store.store.is_none() {
-        cli.common.store.store = settings::load(&cli.common, &[])?.store;
+        let store = settings::lookup(&cli.common, "store")?;
+        let store = store.as_ref().and_then(toml::Value::as_str);
+        let store = store.filter(|store| !store.is_empty());
+        cli.common.store.store = store.map(Into::into);
     }
     Ok(())
 }

@@ -17,6 +17,11 @@ pub fn load(common: &Common, named: &[(&str, String, &str)]) -> Result<Config, F
     Config::load(&inputs(common, named)).map_err(|error| failure(&error))
 }
 
+/// The value of one setting that does not depend on the preset.
+pub fn lookup(common: &Common, key: &str) -> Result<Option<Value>, Failure> {
+    Config::lookup(&inputs(common, &[]), key).map_err(|error| failure(&error))
+}
+
 /// Where the settings of a run are looked for.
 pub fn inputs(common: &Common, named: &[(&str, String, &str)]) -> Inputs {
     let mut inputs = Inputs::of_process();

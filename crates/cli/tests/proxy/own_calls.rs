@@ -6,9 +6,9 @@ use trimtab_model::Dialect;
 use trimtab_testkit::script::{Fault, Reply};
 use trimtab_testkit::upstream::{Options, Outcome, Received, Source, Upstream};
 
-use crate::retained::{TASK, add_round, answered, begun, send};
+use crate::retained::{answered, send};
 use crate::run::{Served, user_file};
-use crate::talk::log;
+use crate::talk::{TASK, add_round, begun, log};
 
 /// True for what the proxy asks on its own.
 pub(crate) fn is_own(received: &Received) -> bool {

@@ -7,9 +7,9 @@ use trimtab_model::Dialect;
 use trimtab_testkit::script::{Fault, Reply, ScriptedCall};
 use trimtab_testkit::upstream::{Options, Outcome, Received, Source, Upstream};
 
-use crate::retained::{DECISION, TASK, add_round, answered, asks_for_summary, begun, reply, send};
+use crate::retained::{DECISION, answered, asks_for_summary, reply, send};
 use crate::run::Served;
-use crate::talk::log;
+use crate::talk::{TASK, add_round, begun, log};
 
 const PRESETS: [&str; 2] = ["steady", "refs"];
 /// Share of what was said so far that the window still takes when it shrinks, in percent.

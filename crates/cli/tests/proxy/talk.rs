@@ -9,6 +9,9 @@ use trimtab_model::Dialect;
 
 use crate::run::PATIENCE;
 
+/// What the user asks for first.
+pub(crate) const TASK: &str = "THE-TASK: find out why the nightly import stops, and mend it";
+
 /// Sends a body to a path of `url`.
 pub(crate) async fn post(url: &str, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
     let mut all = vec![
@@ -96,6 +99,109 @@ pub(crate) fn with_call(dialect: Dialect, body: &mut Value, id: &str, output: &s
         ),
     };
     body[list].as_array_mut().unwrap().extend(entries);
+}
+
+/// A body that the client sends as its first, with a tool or without.
+pub(crate) fn begun(dialect: Dialect, tool: bool) -> Value {
+    let schema = json!({"type": "object", "properties": {"part": {"type": "string"}}});
+    let (mut body, tools) = match dialect {
+        Dialect::Chat => (
+            json!({"model": "gpt-4o", "max_completion_tokens": 500, "messages": [
+                {"role": "system", "content": "be brief"}, {"role": "user", "content": TASK}]}),
+            json!([{"type": "function", "function": {"name": "read_log", "parameters": schema}}]),
+        ),
+        Dialect::Responses => (
+            json!({"model": "gpt-4o", "max_output_tokens": 500, "store": false, "input": [
+                {"type": "message", "role": "user", "content": [{"type": "input_text", "text": TASK}]}]}),
+            json!([{"type": "function", "name": "read_log", "parameters": schema}]),
+        ),
+        Dialect::Messages => (
+            json!({"model": "claude-sonnet-4-5", "max_tokens": 500, "messages": [
+                {"role": "user", "content": TASK}]}),
+            json!([{"name": "read_log", "input_schema": schema}]),
+        ),
+    };
+    if tool {
+        body["tools"] = tools;
+    }
+    body
+}
+
+fn add(body: &mut Value, entries: Vec<Value>) {
+    let list = if body.get("input").is_some() {
+        "input"
+    } else {
+        "messages"
+    };
+    body[list].as_array_mut().unwrap().extend(entries);
+}
+
+/// Adds what the model said with a call for each output, and the outputs.
+pub(crate) fn add_round(
+    dialect: Dialect,
+    body: &mut Value,
+    number: usize,
+    words: &str,
+    outputs: &[String],
+) {
+    let id = |at: usize| format!("call_{number}_{at}");
+    let arguments = |at: usize| json!({ "part": format!("part-{number:04}-{at}") });
+    let each = || outputs.iter().enumerate();
+    let mut entries = Vec::new();
+    match dialect {
+        Dialect::Chat => {
+            let call = |at| {
+                json!({"id": id(at), "type": "function", "function": {
+                "name": "read_log", "arguments": arguments(at).to_string()}})
+            };
+            let calls: Vec<Value> = each().map(|(at, _)| call(at)).collect();
+            entries.push(json!({"role": "assistant", "content": words, "tool_calls": calls}));
+            let output =
+                |(at, output)| json!({"role": "tool", "tool_call_id": id(at), "content": output});
+            entries.extend(each().map(output));
+        }
+        Dialect::Responses => {
+            entries.push(json!({"type": "message", "role": "assistant",
+                "content": [{"type": "output_text", "text": words, "annotations": []}]}));
+            let call = |at| {
+                json!({"type": "function_call", "call_id": id(at), "name": "read_log",
+                "arguments": arguments(at).to_string()})
+            };
+            entries.extend(each().map(|(at, _)| call(at)));
+            let output = |(at, output)| {
+                json!({"type": "function_call_output", "call_id": id(at),
+                "output": output})
+            };
+            entries.extend(each().map(output));
+        }
+        Dialect::Messages => {
+            let call = |at| {
+                json!({"type": "tool_use", "id": id(at), "name": "read_log",
+                "input": arguments(at)})
+            };
+            let mut said = vec![json!({"type": "text", "text": words})];
+            said.extend(each().map(|(at, _)| call(at)));
+            entries.push(json!({"role": "assistant", "content": said}));
+            let output = |(at, output)| {
+                json!({"type": "tool_result", "tool_use_id": id(at),
+                "content": output})
+            };
+            let outputs: Vec<Value> = each().map(output).collect();
+            entries.push(json!({"role": "user", "content": outputs}));
+        }
+    }
+    add(body, entries);
+}
+
+/// Adds what the model said, and a reply in the user's name.
+pub(crate) fn add_reply(dialect: Dialect, body: &mut Value, words: &str, reply: &str) {
+    let message = |role: &str, kind: &str, text: &str| match dialect {
+        Dialect::Responses => json!({"type": "message", "role": role,
+            "content": [{"type": kind, "text": text}]}),
+        _ => json!({"role": role, "content": text}),
+    };
+    let said = message("assistant", "output_text", words);
+    add(body, vec![said, message("user", "input_text", reply)]);
 }
 
 /// A log of so many lines, none like another.

@@ -10,9 +10,9 @@ use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
 use crate::own_calls::{is_own, reply};
-use crate::retained::{add_round, begun, send};
+use crate::retained::send;
 use crate::run::{PATIENCE, Served};
-use crate::talk::{log, path, post};
+use crate::talk::{add_round, begun, log, path, post};
 
 const DESIGNS: [&str; 5] = ["refs", "checkpoint", "turns", "archive", "retention"];
 const ROUNDS: usize = 40;

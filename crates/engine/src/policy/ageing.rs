@@ -49,7 +49,7 @@ pub struct Placeholders {
 pub struct Prefixes {
     /// True to do it.
     pub enabled: bool,
-    /// Above this many input tokens of the last call.
+    /// Above this many input tokens of the last call; 0 for never.
     pub input_budget: u64,
     /// How many chars stay.
     pub chars: usize,

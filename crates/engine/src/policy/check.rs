@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use super::Policy;
 use crate::compaction::keep::Keep;
 use crate::trigger::{Threshold, Trigger};
+use crate::view::Shape;
 use crate::view::policy::{ToolGlobs, Views};
 
 /// A setting whose value is not valid.
@@ -63,6 +64,10 @@ impl Policy {
         if let Err(bad) = Views::new(&self.views) {
             found.add("views", &bad.glob, "globs of tool names");
         }
+        if let Shape::Middle(middle) = &self.views.default {
+            let share = u64::from(middle.head_percent);
+            found.within("views.default.head_percent", share, 0..=100);
+        }
     }
 
     fn check_ageing(&self, found: &mut Found) {
@@ -80,7 +85,6 @@ impl Policy {
         let prefix = &self.ageing.prefix;
         if prefix.enabled {
             found.at_least("ageing.prefix.chars", prefix.chars as u64, 1);
-            found.at_least("ageing.prefix.input_budget", prefix.input_budget, 1);
         }
         let cards = &self.ageing.cards;
         if cards.enabled {

@@ -27,6 +27,7 @@ const IDLE: &[Idle] = &[
     ("ageing.placeholder.budget.min", "ageing.placeholder.budget.tokens is set", has_budget),
     ("ageing.placeholder.budget.max", "ageing.placeholder.budget.tokens is set", has_budget),
     ("ageing.prefix.", "ageing.prefix.enabled is false", |policy| !policy.ageing.prefix.enabled),
+    ("ageing.prefix.chars", "ageing.prefix.input_budget is 0", |policy| policy.ageing.prefix.input_budget == 0),
     ("ageing.archive.", "ageing.archive.enabled is false", |policy| !policy.ageing.archive.enabled),
     ("ageing.cards.", "ageing.cards.enabled is false", |policy| !policy.ageing.cards.enabled),
     ("compaction.moments", "compaction.when is empty", |policy| policy.compaction.when.is_empty()),

@@ -42,23 +42,17 @@ presets![
     ),
     (
         "refs",
-        "design 000: outputs behind refs, retain and summary at 0.8 of the window"
+        "outputs behind refs, retain and summary at 0.8 of the window"
     ),
     (
         "checkpoint",
-        "design 001: middle cut, user messages and a checkpoint summary"
+        "middle cut, user messages and a checkpoint summary"
     ),
-    (
-        "turns",
-        "design 002: whole turns, the summary in the system part"
-    ),
-    (
-        "archive",
-        "design 003: old outputs archived, recent messages by tokens"
-    ),
+    ("turns", "whole turns, the summary in the system part"),
+    ("archive", "old outputs archived, recent messages by tokens"),
     (
         "retention",
-        "design 004: old outputs cut to 500 chars above 40,000 input tokens"
+        "old outputs cut to 500 chars above 40,000 input tokens"
     ),
     (
         "none",

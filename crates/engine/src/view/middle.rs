@@ -1,4 +1,4 @@
-//! Half from the start, half from the end, and in between how much is missing.
+//! A share from the start, the rest from the end, and in between how much is missing.
 
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
@@ -44,6 +44,8 @@ pub struct Middle {
     pub buffer_percent: u64,
     /// How many chars or bytes are taken for one token.
     pub per_token: NonZeroUsize,
+    /// How much of what stays is from the start of the output, in percent.
+    pub head_percent: u8,
     /// Whether the number of lines comes first.
     pub header: Header,
 }
@@ -55,11 +57,14 @@ impl Default for Middle {
             unit: Unit::TokensByChars,
             buffer_percent: 120,
             per_token: PER_TOKEN,
+            head_percent: HALF,
             header: Header::Several,
         }
     }
 }
 
+/// The share of the start where nobody says otherwise, in percent.
+const HALF: u8 = 50;
 /// Chars or bytes that are taken for one token where nobody says otherwise.
 const PER_TOKEN: NonZeroUsize = match NonZeroUsize::new(4) {
     Some(four) => four,
@@ -74,6 +79,7 @@ impl Middle {
             unit: Unit::TokensByBytes,
             buffer_percent: 100,
             per_token: PER_TOKEN,
+            head_percent: HALF,
             header: Header::Never,
         }
     }
@@ -128,7 +134,8 @@ impl Middle {
             Unit::Bytes => cap,
             Unit::TokensByChars | Unit::TokensByBytes => cap.saturating_mul(self.per_token.get()),
         };
-        let left = budget / 2;
+        let share = usize::from(self.head_percent.min(100));
+        let left = budget / 100 * share + budget % 100 * share / 100;
         let right = budget - left;
         if self.unit == Unit::TokensByChars {
             return (first_chars(text, left), last_chars(text, right));

@@ -136,13 +136,15 @@ async fn send(managed: &Managed, writer: Writer, record: &mut Record) -> Result<
     read(writer.dialect, &body).ok_or_else(|| "the answer is not understood".to_owned())
 }
 
-/// The same model at the same upstream, with the client's own credentials.
+/// The same upstream with the client's own credentials; the same model, unless the policy names
+/// another one for summaries.
 fn by_client(managed: &Managed, wanted: &SummaryRequest) -> Option<Writer> {
     let work = &managed.work;
     let scan = Scan::new(&work.body, work.dialect).ok()?;
     let tools = scan.json(scan.request().tools);
     let limit = scan.request().limits.first().map(|limit| limit.name);
-    let body = write(work.dialect, &managed.model, wanted, limit, Some(tools))?;
+    let model = managed.summary_model();
+    let body = write(work.dialect, model, wanted, limit, Some(tools))?;
     let mut request = Request::new(body::full(body));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = managed.route.address(&managed.rest)?;
@@ -153,7 +155,7 @@ fn by_client(managed: &Managed, wanted: &SummaryRequest) -> Option<Writer> {
     Some(Writer {
         dialect: work.dialect,
         upstream: managed.route.upstream.name.clone(),
-        model: managed.model.clone(),
+        model: model.to_owned(),
         request,
     })
 }

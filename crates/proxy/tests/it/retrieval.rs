@@ -282,10 +282,9 @@ async fn tools_are_offered_when_and_only_when_there_is_a_ref() {
     let mut own = Talk::new(dialect, "own");
     own.round("c1", &lines(5_000));
     let mut value: Value = serde_json::from_str(&own.body()).unwrap();
-    value["tools"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!({"name": "mcp__trimtab__tool_output_cache", "input_schema": {"type": "object"}}));
+    value["tools"].as_array_mut().unwrap().push(
+        json!({"name": "mcp__trimtab__tool_output_cache", "input_schema": {"type": "object"}}),
+    );
     post(&base, path(dialect), &[], value.to_string()).await;
     assert_eq!(tools(2), 2);
     running

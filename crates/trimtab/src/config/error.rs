@@ -38,6 +38,17 @@ pub enum ConfigError {
         /// The setting that was perhaps meant.
         nearest: Option<String>,
     },
+    /// A name that the design of another preset gave to a setting.
+    OtherPreset {
+        /// The name, as it was given.
+        key: String,
+        /// Who said it.
+        source: Source,
+        /// The preset that holds.
+        preset: String,
+        /// The presets that know the name, each with the setting that it is here.
+        meant: Vec<(&'static str, &'static str)>,
+    },
     /// A value that the setting cannot have.
     Value {
         /// The setting.
@@ -72,6 +83,13 @@ impl ConfigError {
                 Some(nearest) => format!("did you mean {nearest}?"),
                 None => "`trimtab config show` lists every setting".to_owned(),
             }),
+            Self::OtherPreset { meant, .. } => {
+                let meant = meant.iter();
+                let meant: Vec<String> = meant
+                    .map(|(preset, setting)| format!("{setting} is what it sets under {preset}"))
+                    .collect();
+                Some(meant.join("; "))
+            }
             Self::Value { allowed, .. } => Some(format!("allowed: {allowed}")),
         }
     }
@@ -86,6 +104,12 @@ impl fmt::Display for ConfigError {
                 let keys = keys.join(", ");
                 write!(f, "{}: a project's file may not set {keys}", path.display())
             }
+            Self::OtherPreset {
+                key,
+                source,
+                preset,
+                ..
+            } => write!(f, "{source}: preset {preset} has no setting {key}"),
             Self::Unknown { key, source, .. } => write!(f, "{source}: no setting {key}"),
             Self::Value {
                 key, value, source, ..

@@ -125,7 +125,7 @@ pub const KEYS: &[Key] = &[
     open("ageing.placeholder.budget.min", Kind::Number, "the least that the share may come to, in tokens"),
     open("ageing.placeholder.budget.max", Kind::Number, "the most that the share may come to, in tokens"),
     open("ageing.prefix.enabled", Kind::Switch, "all outputs but the newest batch keep their first chars only"),
-    open("ageing.prefix.input_budget", Kind::Number, "above this many input tokens of the last call, cached ones included"),
+    open("ageing.prefix.input_budget", Kind::Number, "above this many input tokens of the last call, cached ones included; 0 for never"),
     open("ageing.prefix.chars", Kind::Number, "how many chars stay"),
     open("ageing.archive.enabled", Kind::Switch, "the oldest visible outputs are archived and a summary stands for them"),
     open("ageing.archive.cutoff", Kind::Number, "how many outputs stay visible"),

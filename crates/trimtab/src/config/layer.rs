@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
+use super::design_names;
 use super::keys::{InProject, Key, Kind};
 use super::nearest::nearest_name;
 use super::shown::shown;
@@ -20,18 +21,13 @@ pub(super) struct Known<'k> {
 impl<'k> Known<'k> {
     /// The key that `name` is, or that it is a field of.
     pub(super) fn find(&self, name: &str) -> Option<&'k Key> {
-        let is = |key: &Key| {
-            let field = name
-                .strip_prefix(key.name)
-                .and_then(|rest| rest.strip_prefix('.'));
-            name == key.name || (key.kind == Kind::Table && field.is_some())
-        };
-        self.keys.iter().copied().find(|key| is(key))
+        find_key(&self.keys, name)
     }
 
     fn has_section(&self, name: &str) -> bool {
         let section = format!("{name}.");
-        self.keys.iter().any(|key| key.name.starts_with(&section))
+        let own = self.keys.iter().any(|key| key.name.starts_with(&section));
+        own || design_names::has_section(name)
     }
 
     fn unknown(&self, name: &str, source: &Source) -> ConfigError {
@@ -71,8 +67,16 @@ impl<'k> Known<'k> {
                         value: value.clone(),
                         source: source.clone(),
                         behind: false,
+                        of_design: false,
                     });
                 }
+                (None, value) if design_names::meant(&name).next().is_some() => all.push(Set {
+                    name,
+                    value: value.clone(),
+                    source: source.clone(),
+                    behind: false,
+                    of_design: true,
+                }),
                 (None, Value::Table(inner)) if self.has_section(&name) => {
                     self.flatten(&name, inner, source, all)?;
                 }
@@ -89,7 +93,17 @@ impl<'k> Known<'k> {
         text: &str,
         source: &Source,
     ) -> Result<Set, ConfigError> {
-        let key = self.find(name).ok_or_else(|| self.unknown(name, source))?;
+        let Some(key) = self.find(name) else {
+            let value = design_names::typed(name, text);
+            let value = value.ok_or_else(|| self.unknown(name, source))?;
+            return Ok(Set {
+                name: name.to_owned(),
+                value,
+                source: source.clone(),
+                behind: false,
+                of_design: true,
+            });
+        };
         let kind = if key.name == name {
             key.kind
         } else {
@@ -102,6 +116,7 @@ impl<'k> Known<'k> {
             value,
             source: source.clone(),
             behind: false,
+            of_design: false,
         })
     }
 
@@ -116,6 +131,9 @@ impl<'k> Known<'k> {
         let mut refused = Vec::new();
         for set in &mut all {
             let Some(key) = self.find(&set.name) else {
+                if design_names::meant(&set.name).any(|one| !one.in_project(&self.keys)) {
+                    refused.push(set.name.clone());
+                }
                 continue;
             };
             set.behind = matches!(key.in_project, InProject::Fields(_));
@@ -173,6 +191,17 @@ impl<'k> Known<'k> {
     }
 }
 
+/// The key that `name` is, or that it is a field of.
+pub(super) fn find_key<'k>(keys: &[&'k Key], name: &str) -> Option<&'k Key> {
+    let is = |key: &Key| {
+        let field = name
+            .strip_prefix(key.name)
+            .and_then(|rest| rest.strip_prefix('.'));
+        name == key.name || (key.kind == Kind::Table && field.is_some())
+    };
+    keys.iter().copied().find(|key| is(key))
+}
+
 /// Fails if `value` is nothing that the setting can have.
 fn check(key: &Key, name: &str, value: &Value, source: &Source) -> Result<(), ConfigError> {
     // What the fields of a table may be, the table itself says.
@@ -211,6 +240,8 @@ pub(super) struct Set {
     pub(super) source: Source,
     /// True if a list goes behind the one that is there, in place of replacing it.
     pub(super) behind: bool,
+    /// True if the name is one that a design gave to the setting.
+    pub(super) of_design: bool,
 }
 
 /// Settings, each with who made it.

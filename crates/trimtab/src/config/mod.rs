@@ -17,7 +17,7 @@
 //! # Ok::<_, trimtab::config::ConfigError>(())
 //! ```
 
-mod designs;
+mod design_names;
 mod error;
 mod files;
 mod inputs;
@@ -40,7 +40,7 @@ use trimtab_engine::policy::{BadSetting, Policy};
 
 use crate::network::Network;
 
-pub use designs::{ALIASES, Alias};
+pub use design_names::{DESIGN_NAMES, DesignName, ORIGINAL_SYSTEMS, under_design_names};
 pub use error::ConfigError;
 pub use files::{PROJECT_FILE, config_folder};
 pub use inputs::Inputs;
@@ -50,6 +50,7 @@ pub use schema::{commented, inline, schema};
 pub use source::Source;
 pub use trust::{NotRead, UntrustedFile, read_own_file};
 
+use design_names::{lay_all, lay_environment};
 use layer::{Known, Laid};
 use said::{preset, said};
 use shown::shown;
@@ -105,15 +106,10 @@ impl Config {
         let preset = preset(&said)?;
         let mut laid = base(&preset);
         laid.table.extend(inputs.defaults.clone());
-        for set in &said.files {
-            laid.lay(set);
-        }
-        if preset == "checkpoint" {
-            lay_aliases(&mut laid, inputs)?;
-        }
-        for set in said.environment.iter().chain(&said.flags) {
-            laid.lay(set);
-        }
+        lay_all(&mut laid, &preset, &said.files)?;
+        lay_environment(&mut laid, &preset, inputs)?;
+        lay_all(&mut laid, &preset, &said.environment)?;
+        lay_all(&mut laid, &preset, &said.flags)?;
         let policy = policy(&laid)?;
         let text = |name: &str| {
             let value = laid.get(name).and_then(Value::as_str);
@@ -137,6 +133,22 @@ impl Config {
         };
         config.check(config.window)?;
         Ok(config)
+    }
+
+    /// The value of one setting that is none of a policy, and so does not depend on the preset.
+    /// Whether the other settings go together is not judged.
+    pub fn lookup(inputs: &Inputs, key: &str) -> Result<Option<Value>, ConfigError> {
+        let keys: Vec<&Key> = KEYS.iter().chain(&inputs.more).collect();
+        let said = said(inputs, &Known { keys })?;
+        let mut laid = Laid {
+            table: inputs.defaults.clone(),
+            ..Laid::default()
+        };
+        let all = said.files.iter().chain(&said.environment);
+        for set in all.chain(&said.flags).filter(|set| !set.of_design) {
+            laid.lay(set);
+        }
+        Ok(laid.get(key).cloned())
     }
 
     /// Fails if a setting is not valid for a model with this window.
@@ -245,28 +257,6 @@ fn base(preset: &str) -> Laid {
         .map(|key| (key.name.to_owned(), source.clone()))
         .collect();
     laid
-}
-
-/// Lays what the names of design `checkpoint` say over its preset.
-fn lay_aliases(laid: &mut Laid, inputs: &Inputs) -> Result<(), ConfigError> {
-    for alias in ALIASES {
-        let Some(text) = inputs.variable(alias.variable) else {
-            continue;
-        };
-        match designs::set(laid, alias.variable, &text) {
-            Some(Ok(set)) => laid.lay(&set),
-            Some(Err(allowed)) => {
-                return Err(ConfigError::Value {
-                    key: alias.setting.to_owned(),
-                    value: format!("'{text}'"),
-                    source: Source::Environment(alias.variable.to_owned()),
-                    allowed: allowed.to_owned(),
-                });
-            }
-            None => {}
-        }
-    }
-    Ok(())
 }
 
 /// The policy that the settings make.

@@ -1,4 +1,7 @@
-//! What the designs state and where we differ from them, as data.
+//! What the designs state, and the tests that show it, as data.
+
+use std::fs;
+use std::path::Path;
 
 use serde::Deserialize;
 use trimtab::engine::policy::PRESETS;
@@ -9,53 +12,103 @@ use trimtab::engine::policy::PRESETS;
 pub(crate) struct Statement {
     /// The preset that carries it out.
     pub(crate) preset: String,
+    /// What it is about.
+    pub(crate) part: String,
     /// The statement.
     pub(crate) says: String,
-    /// The settings that carry it out.
-    pub(crate) settings: Vec<String>,
-}
-
-/// Where we differ from a design.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Deviation {
-    /// The preset.
-    pub(crate) preset: String,
-    /// What the design does.
-    pub(crate) does: String,
-    /// What we do.
+    /// What we do instead, where we differ.
+    #[serde(default)]
     pub(crate) ours: String,
-    /// Why.
+    /// Why we differ, or why it does not apply.
+    #[serde(default)]
     pub(crate) why: String,
+    /// The settings that carry it out.
+    #[serde(default)]
+    pub(crate) settings: Vec<String>,
+    /// The tests that show it.
+    #[serde(default)]
+    pub(crate) tests: Vec<String>,
 }
 
-/// What is known of the designs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Designs {
-    /// What they state.
-    #[serde(rename = "statement")]
-    pub(crate) statements: Vec<Statement>,
-    /// Where we differ.
-    #[serde(rename = "deviation")]
-    pub(crate) deviations: Vec<Deviation>,
-}
-
-impl Designs {
-    /// What the data beside the presets says.
-    pub(crate) fn read() -> Self {
-        toml::from_str(include_str!("../../../engine/presets/designs.toml")).unwrap()
+impl Statement {
+    /// True for one that says nothing about what we do.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.ours.is_empty() && !self.why.is_empty()
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Designs {
+    statement: Vec<Statement>,
+}
+
+/// What the data beside the presets says.
+pub(crate) fn statements() -> Vec<Statement> {
+    let text = include_str!("../../../engine/presets/designs.toml");
+    toml::from_str::<Designs>(text).unwrap().statement
 }
 
 #[test]
 fn the_data_speaks_of_presets_that_exist_and_of_all_of_them() {
-    let designs = Designs::read();
+    let statements = statements();
     let is = |name: &str| PRESETS.iter().any(|preset| preset.name == name);
-    assert!(designs.statements.iter().all(|one| is(&one.preset)));
-    assert!(designs.deviations.iter().all(|one| is(&one.preset)));
+    assert!(statements.iter().all(|one| is(&one.preset)));
     for preset in PRESETS {
         let said = |one: &Statement| one.preset == preset.name;
-        assert!(designs.statements.iter().any(said), "{}", preset.name);
+        assert!(statements.iter().any(said), "{}", preset.name);
+    }
+}
+
+/// True if the repository has a test of this name.
+fn exists(test: &str) -> bool {
+    let Some((place, name)) = test.split_once("::") else {
+        return false;
+    };
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (file, mark) = if place.ends_with(".json") {
+        let file = crates.join("trimtab/tests/vectors").join(place);
+        (file, format!("\"op\": \"{name}\""))
+    } else if place.ends_with(".rs") {
+        (crates.join(place), format!("fn {name}("))
+    } else {
+        let file = format!("cli/tests/designs/{place}.rs");
+        (crates.join(file), format!("fn {name}("))
+    };
+    fs::read_to_string(file).is_ok_and(|text| text.contains(&mark))
+}
+
+#[test]
+fn every_statement_is_shown_by_tests_that_exist() {
+    for statement in statements() {
+        let says = &statement.says;
+        assert_eq!(statement.tests.is_empty(), statement.is_absent(), "{says}");
+        assert_eq!(
+            statement.ours.is_empty(),
+            statement.why.is_empty() || statement.is_absent(),
+            "{says}"
+        );
+        for test in &statement.tests {
+            assert!(exists(test), "{says} no test {test}");
+        }
+    }
+}
+
+#[test]
+fn every_test_of_the_designs_shows_a_statement() {
+    let named: Vec<String> = statements().into_iter().flat_map(|one| one.tests).collect();
+    for preset in ["refs", "checkpoint", "turns", "archive", "retention"] {
+        let file = format!("../cli/tests/designs/{preset}.rs");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let text = fs::read_to_string(file).unwrap();
+        let tests = text.split("test").filter_map(|rest| {
+            let (head, rest) = rest.split_once("fn ")?;
+            let is_test = head.ends_with("]\n") || head.ends_with("]\nasync ");
+            is_test.then(|| rest.split('(').next().unwrap_or_default())
+        });
+        for test in tests {
+            let name = format!("{preset}::{test}");
+            assert!(named.contains(&name), "{name} shows no statement");
+        }
     }
 }

@@ -4,14 +4,16 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use trimtab::config::{ALIASES, Config, InProject, Inputs, KEYS, Key, Kind, inline};
+use trimtab::config::{Config, DESIGN_NAMES, InProject, Inputs, KEYS, Key, Kind, inline};
 use trimtab::engine::policy::{PRESETS, Preset};
 
-use crate::designs::Designs;
+use crate::designs::{Statement, statements};
 
 /// What stands around the part of a document that is made.
 const FROM: &str = "<!-- made from the code: do not edit -->\n";
 const TO: &str = "<!-- end of what is made -->\n";
+/// Characters of a value that are shown.
+const LONGEST_VALUE: usize = 240;
 
 #[track_caller]
 fn check(name: &str, made: &str) {
@@ -45,50 +47,52 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-fn preset(text: &mut String, preset: &Preset, designs: &Designs) {
-    let config = settings_of(preset);
-    let _ = write!(
-        text,
-        "## `{}`\n\n{}.\n\n",
-        preset.name,
-        capital(preset.about)
-    );
-    let _ = writeln!(text, "| what it states | our settings |\n|---|---|");
-    let own = designs
-        .statements
-        .iter()
-        .filter(|one| one.preset == preset.name);
-    for statement in own {
-        let settings = statement.settings.iter().map(|key| {
-            let value = config
-                .get(key)
-                .unwrap_or_else(|| panic!("no setting {key}"));
-            format!("`{key} = {}`", cell(&inline(value)))
-        });
-        let settings: Vec<String> = settings.collect();
-        let _ = writeln!(
-            text,
-            "| {} | {} |",
-            cell(&statement.says),
-            settings.join("<br>")
-        );
-    }
-    let differ: Vec<_> = designs
-        .deviations
+/// What a preset states, what it is about, and where we differ.
+fn preset(text: &mut String, preset: &Preset, statements: &[Statement]) {
+    let about = capital(preset.about);
+    let _ = write!(text, "## `{}`\n\n{about}.\n", preset.name);
+    let own: Vec<&Statement> = statements
         .iter()
         .filter(|one| one.preset == preset.name)
         .collect();
-    if !differ.is_empty() {
-        let _ = write!(
-            text,
-            "\n| where we differ: the design | we | why |\n|---|---|---|\n"
-        );
-        for deviation in differ {
-            let cells = [&deviation.does, &deviation.ours, &deviation.why].map(|text| cell(text));
+    let config = settings_of(preset);
+    for part in own.chunk_by(|one, next| one.part == next.part) {
+        let title = part.first().map_or("", |one| one.part.as_str());
+        let head = "| the design | here | settings |\n|---|---|---|\n";
+        let _ = write!(text, "\n### {title}\n\n{head}");
+        for statement in part {
+            let cells = [
+                cell(&statement.says),
+                cell(&here(statement)),
+                settings(statement, &config),
+            ];
             let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
     }
+    names(text, preset.name);
     text.push('\n');
+}
+
+/// What we do about a statement.
+fn here(statement: &Statement) -> String {
+    match (statement.ours.as_str(), statement.why.as_str()) {
+        ("", "") => "works".to_owned(),
+        ("", why) => format!("does not apply: {why}"),
+        (ours, why) => format!("differs: {ours}. Why: {why}."),
+    }
+}
+
+fn settings(statement: &Statement, config: &Config) -> String {
+    let settings = statement.settings.iter().map(|key| {
+        let value = config
+            .get(key)
+            .unwrap_or_else(|| panic!("no setting {key}"));
+        let value = inline(value);
+        let short: String = value.chars().take(LONGEST_VALUE).collect();
+        let dots = if short.len() < value.len() { "..." } else { "" };
+        format!("`{key} = {}{dots}`", cell(&short))
+    });
+    settings.collect::<Vec<_>>().join("<br>")
 }
 
 fn capital(text: &str) -> String {
@@ -97,12 +101,42 @@ fn capital(text: &str) -> String {
     first.unwrap_or_default() + chars.as_str()
 }
 
+/// The names that a design gave its settings.
+fn names(text: &mut String, preset: &str) {
+    let names: Vec<_> = DESIGN_NAMES
+        .iter()
+        .filter(|name| name.preset == preset)
+        .collect();
+    if names.is_empty() {
+        return;
+    }
+    let head = "| its name | in the environment | by default | here |\n|---|---|---|---|\n";
+    let _ = write!(text, "\n### Names of its settings\n\n{head}");
+    for name in names {
+        let here = match name.note {
+            "" => format!("`{}`", name.setting),
+            note => format!("`{}`: {note}", name.setting),
+        };
+        let default = match name.default {
+            "" => String::new(),
+            default => format!("`{default}`"),
+        };
+        let cells = [
+            format!("`{}`", name.name),
+            format!("`{}`", name.variable),
+            default,
+            here,
+        ];
+        let _ = writeln!(text, "| {} |", cells.map(|text| cell(&text)).join(" | "));
+    }
+}
+
 #[test]
 fn the_page_of_the_presets_is_made_from_their_data() {
-    let designs = Designs::read();
+    let statements = statements();
     let mut text = String::new();
     for one in PRESETS {
-        preset(&mut text, one, &designs);
+        preset(&mut text, one, &statements);
     }
     check("presets.md", text.trim_end());
 }
@@ -151,13 +185,6 @@ fn the_page_of_the_settings_is_made_from_their_list() {
             cell(key.about),
         ];
         let _ = writeln!(text, "| {} |", cells.join(" | "));
-    }
-    let _ = write!(
-        text,
-        "\n## The names of design `checkpoint`\n\n| variable | here |\n|---|---|\n"
-    );
-    for alias in ALIASES {
-        let _ = writeln!(text, "| `{}` | {} |", alias.variable, cell(alias.setting));
     }
     check("config.md", text.trim_end());
 }

@@ -152,7 +152,7 @@ impl Filled {
                 grouped(self.outputs)
             ));
         }
-        if ageing.prefix.enabled {
+        if ageing.prefix.enabled && ageing.prefix.input_budget > 0 {
             let budget = grouped(ageing.prefix.input_budget);
             found.push(format!("trims old outputs above {budget} tokens of input"));
         }

@@ -257,15 +257,14 @@ struct ChatSetup {
 
 /// Whether the settings allow writes without a question.
 fn allows_writes(common: &Common) -> Result<bool, Failure> {
-    let config = settings::load(common, &[])?;
-    let set = config.get(ALLOW_WRITES).and_then(Value::as_bool);
-    Ok(set.unwrap_or(false))
+    let set = settings::lookup(common, ALLOW_WRITES)?;
+    Ok(set.and_then(|set| set.as_bool()).unwrap_or(false))
 }
 
 /// The variables that commands are given.
 pub(super) fn environment(args: &Args, common: &Common) -> Result<CommandEnvironment, Failure> {
-    let config = settings::load(common, &[])?;
-    let set = config.get(ENVIRONMENT).and_then(Value::as_array);
+    let set = settings::lookup(common, ENVIRONMENT)?;
+    let set = set.as_ref().and_then(Value::as_array);
     let set = set.into_iter().flatten().filter_map(Value::as_str);
     let named = set.chain(args.env.iter().map(String::as_str));
     CommandEnvironment::new(named).map_err(|why| {

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
-use trimtab::config::commented;
+use trimtab::config::{DESIGN_NAMES, ORIGINAL_SYSTEMS, commented, under_design_names};
 use trimtab::engine::policy::PRESETS;
 
 use crate::exit::Failure;
@@ -12,22 +12,42 @@ use crate::settings;
 use crate::ui::Terminal;
 use crate::ui::visible::visible;
 
-/// Runs the verb.
-pub(super) fn run(
-    file: &Path,
-    preset: Option<&str>,
-    force: bool,
-    terminal: &mut Terminal,
-) -> Result<(), Failure> {
+/// Every setting of a preset with its meaning, commented out.
+pub(super) fn of_preset(preset: Option<&str>) -> Result<String, Failure> {
     let default = PRESETS.first().map_or("", |preset| preset.name);
     let (keys, defaults) = (settings::keys(), settings::defaults());
-    let text = commented(&keys, preset.unwrap_or(default), &defaults).map_err(|unknown| {
+    commented(&keys, preset.unwrap_or(default), &defaults).map_err(|unknown| {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
         Failure::input(
             format!("--preset: preset = '{}' cannot be used", unknown.0),
             format!("allowed: one of {}", names.join(", ")),
         )
-    })?;
+    })
+}
+
+/// The settings of a design under its own names; `name` is a preset or an original system.
+pub(super) fn of_design(name: &str) -> Result<String, Failure> {
+    let system = ORIGINAL_SYSTEMS.iter().find(|(system, _)| *system == name);
+    let preset = system.map_or(name, |(_, preset)| *preset);
+    if DESIGN_NAMES.iter().any(|known| known.preset == preset) {
+        return Ok(under_design_names(&settings::keys(), preset));
+    }
+    let mut names: Vec<&str> = DESIGN_NAMES.iter().map(|known| known.preset).collect();
+    names.dedup();
+    names.extend(ORIGINAL_SYSTEMS.iter().map(|(system, _)| *system));
+    Err(Failure::input(
+        format!("--from: '{name}' is no design that is known"),
+        format!("allowed: one of {}", names.join(", ")),
+    ))
+}
+
+/// Writes the file.
+pub(super) fn write(
+    file: &Path,
+    text: &str,
+    force: bool,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     // Asked of the file system, so that nobody can put a file there in between.

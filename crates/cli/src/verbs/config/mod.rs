@@ -33,6 +33,10 @@ pub enum Verb {
         /// The preset to begin with
         #[arg(long, value_name = "NAME")]
         preset: Option<String>,
+        /// Write the settings of a design under its own names, as it has them: a preset, or a
+        /// system that works as the design says
+        #[arg(long, value_name = "NAME", conflicts_with = "preset")]
+        from: Option<String>,
         /// Write it even if it is there
         #[arg(long)]
         force: bool,
@@ -69,6 +73,7 @@ and outputs go, and not what is protected. It is read only if nobody else can wr
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab config init --preset refs              write trimtab.toml
+  trimtab config init --from picoclaw            the same, under the names of that system
   trimtab config show                            every setting and where it comes from
   trimtab config show compaction --json          some of them, for scripts
   trimtab config show --set preset=archive       what another preset would say
@@ -85,8 +90,15 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         Verb::Init {
             file,
             preset,
+            from,
             force,
-        } => init::run(file, preset.as_deref(), *force, terminal),
+        } => {
+            let text = match from {
+                Some(name) => init::of_design(name)?,
+                None => init::of_preset(preset.as_deref())?,
+            };
+            init::write(file, &text, *force, terminal)
+        }
         Verb::Show { filter } => show::run(filter, common, terminal),
         Verb::Token { name } => token::run(name, common, terminal),
         Verb::Schema => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trimtab::session::{Limits, Moment, Pending, SessionError, Setup};
+use trimtab_engine::policy::Policy;
 use trimtab_model::{Role, work};
 use trimtab_wire::catalogue::Cache;
 use trimtab_wire::scan::Scan;
@@ -279,9 +280,19 @@ impl Managed {
     }
 
     /// What a session of this conversation is opened with.
-    fn setup(&self, scan: &Scan<'_>) -> Setup {
+    /// The model that writes summaries at the client's cost.
+    pub(crate) fn summary_model(&self) -> &str {
+        let own = self.policy().map(|policy| policy.compaction.model.as_str());
+        own.filter(|model| !model.is_empty()).unwrap_or(&self.model)
+    }
+
+    fn policy(&self) -> Option<&Arc<Policy>> {
         let name = self.work.policy_name(&self.route, &self.model);
-        let policy = self.work.settings.policy(name).cloned().unwrap_or_default();
+        self.work.settings.policy(name)
+    }
+
+    fn setup(&self, scan: &Scan<'_>) -> Setup {
+        let policy = self.policy().cloned().unwrap_or_default();
         let model = self.known.model.as_ref();
         Setup {
             dialect: self.work.dialect,

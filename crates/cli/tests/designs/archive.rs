@@ -1,0 +1,430 @@
+//! Preset `archive`: old outputs are archived, recent messages stay by tokens.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use trimtab_model::Dialect;
+use trimtab_testkit::script::Reply;
+use trimtab_testkit::upstream::{Outcome, Received};
+
+use crate::chatted::Chatted;
+use crate::proxied::Proxied;
+use crate::scripted::{all_text, failing, lines, outputs, ref_in, without_way_back};
+use crate::talk::{TASK, log};
+
+async fn proxied(dialect: Dialect, args: &[&str]) -> Proxied {
+    Proxied::start(dialect, &[&["--preset", "archive"], args].concat()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_above_2000_lines_keeps_its_first_and_last_lines() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &[]).await;
+        let text: String = (1..=2_500).map(|row| format!("row {row}\n")).collect();
+        let fits: String = (1..2_000).map(|row| format!("row {row}\n")).collect();
+        let seen = talk.send_round(&[&fits, &text]).await;
+        let shown = outputs(&seen);
+        assert_eq!(shown[0], fits, "{dialect}");
+        let shown = &shown[1];
+        assert!(
+            shown.starts_with("row 1\n") && shown.contains("\nrow 1000\n... [truncated "),
+            "{shown}"
+        );
+        assert!(shown.contains(" lines] ...\nrow 150"), "{shown}");
+        assert!(
+            shown.contains("\n\n[tool output truncated: showing "),
+            "{shown}"
+        );
+        for unit in [" lines, ", " bytes, ", " chars]"] {
+            assert!(
+                shown
+                    .rsplit("[tool output truncated")
+                    .next()
+                    .unwrap()
+                    .contains(unit)
+                    || unit == " bytes, ",
+                "{unit}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn head_mode_keeps_the_first_lines() {
+    let args = ["--set", "TruncateMode=head", "--set", "MaxLines=10"];
+    let mut talk = proxied(Dialect::Chat, &args).await;
+    let text: String = (1..=500).map(|row| format!("row {row}\n")).collect();
+    let seen = talk.send_round(&[&text]).await;
+    let shown = outputs(&seen).remove(0);
+    assert!(
+        shown.contains("row 10\n") && !shown.contains("row 500"),
+        "{shown}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_above_its_bytes_or_characters_is_cut() {
+    for setting in ["MaxBytes=1000", "MaxChars=1000"] {
+        let mut talk = proxied(Dialect::Chat, &["--set", setting]).await;
+        let seen = talk.send_round(&[&log(200)]).await;
+        let shown = without_way_back(&outputs(&seen)[0]);
+        let body = shown.split("\n\n[tool output truncated: ").next().unwrap();
+        assert!(body.len() <= 1_000, "{setting}: {shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn huge_output_goes_to_a_file_that_is_named_with_its_digest() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "400k"]).await;
+    let text = "é".repeat(204_801);
+    let seen = talk.send_round(&[&text]).await;
+    let shown = outputs(&seen).remove(0);
+    assert!(
+        shown.starts_with("[tool output too large: 204801 chars]\nSaved to: "),
+        "{shown}"
+    );
+    let named = |label: &str| {
+        let line = shown.lines().find_map(|line| line.strip_prefix(label));
+        line.unwrap_or_else(|| panic!("no {label} in {shown}"))
+            .to_owned()
+    };
+    let path = named("Saved to: ");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    let summed = std::process::Command::new("sha256sum")
+        .arg(&path)
+        .output()
+        .unwrap();
+    let summed = String::from_utf8(summed.stdout).unwrap();
+    assert!(summed.starts_with(&named("SHA256: ")), "{summed} {shown}");
+    let id = ref_in(&shown).unwrap();
+    talk.answers.say(Reply::call(
+        "tool_output_cache",
+        json!({"ref_id": id, "limit": 1}),
+    ));
+    let seen = talk.send().await;
+    let given = outputs(&seen).last().unwrap().clone();
+    assert!(given.contains("éééééé"), "{given}");
+}
+
+/// So many rounds, each sent, with outputs that are worth archiving; the last request.
+async fn rounds(talk: &mut Proxied, count: usize) -> Arc<Received> {
+    for number in 1..=count {
+        talk.round(&[&format!("OUTPUT-{number:02}\n{}", log(60))]);
+        talk.send().await;
+    }
+    talk.send().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oldest_outputs_are_archived_above_ten_visible_ones() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &["--window", "400k"]).await;
+        talk.answers.summarise(Reply::text("SUMMED-UP"));
+        let seen = rounds(&mut talk, 10).await;
+        assert_eq!(talk.own_calls().len(), 0, "{dialect}: ten");
+        assert!(outputs(&seen)[0].starts_with("OUTPUT-01"), "{dialect}");
+        talk.round(&[&format!("OUTPUT-11\n{}", log(60))]);
+        let seen = talk
+            .send_until(|seen| !all_text(seen).contains("OUTPUT-01"))
+            .await;
+        let shown = outputs(&seen);
+        assert_eq!(shown[0], "[tool output archived]", "{dialect}");
+        assert!(shown[1].starts_with("OUTPUT-02"), "{dialect}");
+        let summary = lines(&seen)
+            .into_iter()
+            .find(|line| line.contains("[Tool output summary]"));
+        let summary = summary.unwrap();
+        assert!(
+            summary.starts_with("user: [Tool output summary]\nTool: "),
+            "{summary}"
+        );
+        assert!(
+            summary.contains("Call ID: call_1_0\nStatus: ok\nSUMMED-UP"),
+            "{summary}"
+        );
+        assert_eq!(
+            talk.own_calls().len(),
+            1,
+            "{dialect}: one call for one output"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn number_of_visible_outputs_can_be_set_and_archiving_switched_off() {
+    let mut talk = proxied(Dialect::Chat, &["--set", "ToolCallCutoff=3"]).await;
+    let seen = rounds(&mut talk, 5).await;
+    let seen = if outputs(&seen)[1].starts_with("OUTPUT") {
+        talk.send_until(|seen| !all_text(seen).contains("OUTPUT-02"))
+            .await
+    } else {
+        seen
+    };
+    assert!(outputs(&seen)[2].starts_with("OUTPUT-03"));
+    for setting in ["ToolCallCutoff=0", "ToolSummaryStrategy=off"] {
+        let mut talk = proxied(Dialect::Chat, &["--set", setting]).await;
+        let seen = rounds(&mut talk, 12).await;
+        assert!(outputs(&seen)[0].starts_with("OUTPUT-01"), "{setting}");
+        assert_eq!(talk.own_calls().len(), 0, "{setting}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heuristic_summaries_ask_no_model_and_are_short() {
+    let args = [
+        "--set",
+        "ToolCallCutoff=2",
+        "--set",
+        "ToolSummaryStrategy=heuristic",
+    ];
+    let mut talk = proxied(Dialect::Chat, &args).await;
+    let seen = rounds(&mut talk, 4).await;
+    assert_eq!(talk.own_calls().len(), 0);
+    let shown = lines(&seen);
+    let summary = shown
+        .iter()
+        .find(|line| line.contains("[Tool output summary]"))
+        .unwrap();
+    assert!(summary.contains("OUTPUT-01"), "{summary}");
+    assert!(summary.chars().count() < 1_100, "{summary}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summaries_of_outputs_have_limits() {
+    let mut talk = proxied(
+        Dialect::Chat,
+        &["--set", "ToolCallCutoff=1", "--window", "400k"],
+    )
+    .await;
+    talk.answers.summarise(Reply::text("S".repeat(5_000)));
+    talk.round(&[&format!("OUTPUT-01\n{}", log(900))]);
+    talk.send().await;
+    talk.round(&[&log(20)]);
+    let seen = talk.send_until_says("[Tool output summary]").await;
+    assert!(talk.own_calls()[0].last.chars().count() < 12_000 + 1_000);
+    assert_eq!(
+        all_text(&seen).matches('S').count() / 1_000,
+        1,
+        "1,200 characters at most"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summary_of_an_output_falls_back_to_an_excerpt() {
+    let mut talk = proxied(Dialect::Chat, &["--set", "ToolCallCutoff=1"]).await;
+    talk.answers.summarise(failing());
+    let seen = rounds(&mut talk, 3).await;
+    let seen = if all_text(&seen).contains("[Tool output summary]") {
+        seen
+    } else {
+        talk.send_until_says("[Tool output summary]").await
+    };
+    assert!(all_text(&seen).contains("OUTPUT-01"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tiny_outputs_are_not_worth_a_call() {
+    let mut talk = proxied(Dialect::Chat, &[]).await;
+    for number in 0..15 {
+        talk.send_round(&[&format!("ok {number}")]).await;
+    }
+    assert_eq!(talk.own_calls().len(), 0);
+}
+
+/// Turns of about 2,200 tokens each.
+fn six_turns(talk: &mut Proxied) {
+    for number in 1..=6 {
+        talk.round(&[&format!("OUTPUT-{number:02}\n{}", log(220))]);
+        talk.turn(&format!("ANSWER-{number}"), &format!("QUESTION-{number}"));
+    }
+}
+
+/// The same; the first request with a summary.
+async fn compacted(talk: &mut Proxied) -> Arc<Received> {
+    six_turns(talk);
+    talk.send_until_says("[Previous conversation summary]")
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compacted_history_is_a_summary_and_the_recent_messages() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(
+            dialect,
+            &["--window", "28k", "--set", "KeepRecentTokens=5000"],
+        )
+        .await;
+        let seen = compacted(&mut talk).await;
+        let shown = lines(&seen);
+        let place = |text: &str| shown.iter().position(|line| line.contains(text));
+        let summary = &shown[place("SHORT-SUMMARY").unwrap()];
+        assert!(
+            summary.starts_with("user: [Previous conversation summary]\n\n"),
+            "{summary}"
+        );
+        assert!(
+            place("SHORT-SUMMARY") < place("QUESTION-6"),
+            "{dialect}: {shown:#?}"
+        );
+        assert!(place("OUTPUT-01").is_none(), "{dialect}");
+        assert!(place(TASK).is_some(), "{dialect}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summary_is_asked_for_as_a_structured_checkpoint() {
+    let mut talk = proxied(
+        Dialect::Chat,
+        &["--window", "28k", "--set", "KeepRecentTokens=5000"],
+    )
+    .await;
+    compacted(&mut talk).await;
+    let asked = all_text(&talk.own_calls()[0]);
+    let sections = [
+        "## Goal",
+        "## Constraints",
+        "## Progress",
+        "## Decisions",
+        "## Next steps",
+        "## Critical context",
+    ];
+    let places = sections.map(|section| asked.find(section).unwrap_or_else(|| panic!("{section}")));
+    assert!(places.is_sorted());
+    assert!(asked.contains("<conversation>"), "{asked}");
+    let label = "[Tool result read_log]: ";
+    assert!(
+        asked.contains(label) || asked.contains("[Tool result tool]: "),
+        "{asked}"
+    );
+    for output in asked.split("[Tool result ").skip(1) {
+        let text = output.split("\n\n[").next().unwrap();
+        let text = text.split("</conversation>").next().unwrap();
+        assert!(text.chars().count() < 1_900, "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn number_of_recent_messages_is_kept_where_tokens_are_not_told() {
+    let args = [
+        "--window",
+        "28k",
+        "--set",
+        "KeepRecentTokens=0",
+        "--set",
+        "KeepRecent=3",
+    ];
+    let mut talk = proxied(Dialect::Chat, &args).await;
+    let seen = compacted(&mut talk).await;
+    let shown = lines(&seen);
+    let summary = shown
+        .iter()
+        .position(|line| line.contains("SHORT-SUMMARY"))
+        .unwrap();
+    assert!(shown.len() - summary - 1 <= 4, "{shown:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_compacted_where_it_is_switched_off() {
+    let mut talk = proxied(
+        Dialect::Chat,
+        &["--window", "28k", "--set", "AutoCompact=false"],
+    )
+    .await;
+    six_turns(&mut talk);
+    talk.send_some_times().await;
+    assert_eq!(talk.own_calls().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summariser_that_fails_changes_nothing_while_it_fits() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "28k"]).await;
+    talk.answers.summarise(failing());
+    six_turns(&mut talk);
+    let seen = talk.send_some_times().await;
+    assert!(all_text(&seen).contains("OUTPUT-01"), "{}", all_text(&seen));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overflow_is_recovered_from_by_one_compaction() {
+    let args = [
+        "--preset",
+        "archive",
+        "--window",
+        "100k",
+        "--set",
+        "KeepRecentTokens=4000",
+    ];
+    let mut talk = Proxied::in_front_of(Dialect::Chat, &args, Some(12_000)).await;
+    six_turns(&mut talk);
+    let seen = talk.send().await;
+    assert!(all_text(&seen).contains("[Previous conversation summary]"));
+    let requests = talk.upstream.requests();
+    let refused = requests
+        .iter()
+        .filter(|one| one.outcome == Outcome::Overflow);
+    assert_eq!(refused.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overflow_is_recovered_from_although_the_summariser_fails() {
+    let args = ["--preset", "archive", "--window", "100k"];
+    let mut talk = Proxied::in_front_of(Dialect::Chat, &args, Some(12_000)).await;
+    talk.answers.summarise(failing());
+    six_turns(&mut talk);
+    let seen = talk.send().await;
+    let text = all_text(&seen);
+    assert!(text.contains(TASK) && text.contains("QUESTION-6"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_outputs_among_the_recent_messages_are_told_in_a_digest() {
+    let args = [
+        "--window",
+        "28k",
+        "--set",
+        "ToolCallCutoff=1",
+        "--set",
+        "ToolSummaryStrategy=off",
+        "--set",
+        "KeepRecentTokens=5500",
+    ];
+    let mut talk = proxied(Dialect::Chat, &args).await;
+    let seen = compacted(&mut talk).await;
+    let text = all_text(&seen);
+    assert!(text.contains("[Compaction tool digest]"), "{text}");
+    let digest = text.rsplit("[Compaction tool digest]").next().unwrap();
+    assert!(digest.contains("(ok): "), "{digest}");
+}
+
+#[test]
+fn chat_cuts_archives_and_tells_it() {
+    let chatted = Chatted::new(None);
+    chatted.answers.summarise(Reply::text("SUMMED-UP"));
+    for number in 0..4 {
+        chatted.file(&format!("{number}.log"), &log(60 + number));
+        chatted.answers.say(Reply::call(
+            "read_file",
+            json!({"path": format!("{number}.log")}),
+        ));
+    }
+    let args = [
+        "--preset",
+        "archive",
+        "--window",
+        "100k",
+        "--set",
+        "ToolCallCutoff=2",
+    ];
+    let events = chatted.events(&args, &["read them all"]);
+    let calls = chatted.main_calls();
+    let text = all_text(calls.last().unwrap());
+    assert!(
+        text.contains("[Tool output summary]\nTool: read_file\n"),
+        "{text}"
+    );
+    assert!(text.contains("SUMMED-UP"), "{text}");
+    assert!(
+        events.iter().any(|one| one["type"] == "summarising"),
+        "{events:#?}"
+    );
+}

@@ -1,0 +1,107 @@
+//! A conversation with `trimtab chat`.
+
+use std::io::Write as _;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use trimtab_testkit::upstream::{Received, Upstream};
+
+use crate::run::trimtab;
+use crate::scripted::{Answers, main_calls, own_calls};
+
+/// A workspace, a provider, and what it answers.
+pub(crate) struct Chatted {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) answers: Answers,
+    pub(crate) upstream: Upstream,
+    // The provider works as long as this does.
+    _runtime: Runtime,
+}
+
+/// What came out of a run.
+pub(crate) struct Told {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: i32,
+}
+
+impl Chatted {
+    /// A workspace in front of a provider that takes so many tokens.
+    pub(crate) fn new(window: Option<u64>) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let answers = Answers::default();
+        let upstream = runtime.block_on(answers.upstream(window));
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            answers,
+            upstream,
+            _runtime: runtime,
+        }
+    }
+
+    /// Writes a file into the workspace.
+    pub(crate) fn file(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    /// Runs `trimtab chat` with these arguments; each line of `input` is a turn or a command.
+    pub(crate) fn chat(&self, args: &[&str], input: &str) -> Told {
+        let base = format!("{}/v1", self.upstream.url());
+        let fixed = [
+            "chat",
+            "--model",
+            "gpt-4o",
+            "--dialect",
+            "chat",
+            "--base-url",
+            &base,
+        ];
+        let all = [&fixed[..], args].concat();
+        let mut command = trimtab(self.folder.path(), &all);
+        command.env("OPENAI_API_KEY", "k");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // A run that refuses its arguments does not read on.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        let broken = self.upstream.violations();
+        assert!(broken.is_empty(), "{broken:?}");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Told {
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+            code: output.status.code().unwrap_or(-1),
+        }
+    }
+
+    /// One session, each turn of it a run of its own with `--print`; the events of all runs.
+    pub(crate) fn events(&self, args: &[&str], turns: &[&str]) -> Vec<Value> {
+        let mut events = Vec::new();
+        for (at, turn) in turns.iter().enumerate() {
+            let resume: &[&str] = if at == 0 { &[] } else { &["--resume"] };
+            let told = self.chat(&[args, resume, &["--json", "--print", turn]].concat(), "");
+            assert_eq!(told.code, 0, "{}{}", told.stdout, told.stderr);
+            let lines = told.stdout.lines();
+            events.extend(lines.filter_map(|line| serde_json::from_str::<Value>(line).ok()));
+        }
+        events
+    }
+
+    /// What the model was asked.
+    pub(crate) fn main_calls(&self) -> Vec<Arc<Received>> {
+        main_calls(&self.upstream)
+    }
+
+    /// What the summariser was asked.
+    pub(crate) fn own_calls(&self) -> Vec<Arc<Received>> {
+        own_calls(&self.upstream)
+    }
+}

@@ -1,0 +1,273 @@
+//! Preset `turns`: whole turns, summarised in the background, the summary in the system part.
+
+use serde_json::json;
+use trimtab_model::Dialect;
+use trimtab_testkit::script::Reply;
+use trimtab_testkit::upstream::Outcome;
+
+use crate::chatted::Chatted;
+use crate::proxied::Proxied;
+use crate::scripted::{all_text, failing, lines, outputs, system_text};
+use crate::talk::{TASK, log};
+
+async fn proxied(dialect: Dialect, args: &[&str]) -> Proxied {
+    Proxied::start(dialect, &[&["--preset", "turns"], args].concat()).await
+}
+
+/// Turns of a question and an answer each, so many.
+fn chatter(talk: &mut Proxied, turns: usize) {
+    for number in 1..=turns {
+        let words = format!("ANSWER-{number} {}", "and so on ".repeat(30));
+        talk.turn(&words, &format!("QUESTION-{number}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_than_20_messages_are_summarised_behind_a_turn() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &[]).await;
+        chatter(&mut talk, 9);
+        talk.send_some_times().await;
+        assert_eq!(
+            talk.own_calls().len(),
+            0,
+            "{dialect}: 19 messages and an answer"
+        );
+        chatter(&mut talk, 1);
+        talk.send_until(|_| !talk.own_calls().is_empty()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn number_of_messages_and_share_of_the_window_can_be_set() {
+    let mut talk = proxied(Dialect::Chat, &["--set", "SummarizeMessageThreshold=6"]).await;
+    chatter(&mut talk, 4);
+    talk.send_until(|_| !talk.own_calls().is_empty()).await;
+    let args = ["--window", "20000", "--set", "SummarizeTokenPercent=10"];
+    let mut talk = proxied(Dialect::Chat, &args).await;
+    talk.turn(&log(150), "SECOND-QUESTION");
+    talk.turn("a2", "q3");
+    talk.turn("a3", "q4");
+    talk.send_until(|_| !talk.own_calls().is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summary_is_at_the_end_of_the_system_part() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &[]).await;
+        chatter(&mut talk, 12);
+        let seen = talk
+            .send_until(|seen| system_text(seen).contains("SHORT-SUMMARY"))
+            .await;
+        let system = system_text(&seen);
+        let place = |text: &str| system.find(text);
+        assert!(
+            place("CONTEXT_SUMMARY: ") < place("SHORT-SUMMARY"),
+            "{dialect}: {system}"
+        );
+        if dialect == Dialect::Chat {
+            assert!(system.starts_with("be brief"), "{system}");
+        }
+        let users = lines(&seen);
+        let users = users.iter().filter(|line| line.starts_with("user: "));
+        assert!(
+            users.clone().all(|line| !line.contains("SHORT-SUMMARY")),
+            "{dialect}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn about_the_last_four_messages_stay_from_the_start_of_a_turn() {
+    let mut talk = proxied(Dialect::Chat, &[]).await;
+    chatter(&mut talk, 12);
+    let seen = talk.send_until_says("SHORT-SUMMARY").await;
+    let shown = lines(&seen);
+    let first = shown
+        .iter()
+        .find(|line| !line.starts_with("system: ") && !line.contains(TASK))
+        .unwrap();
+    assert!(first.starts_with("user: QUESTION-"), "{shown:#?}");
+    assert!(shown.len() <= 8, "{shown:#?}");
+    assert!(shown.last().unwrap().contains("QUESTION-12"), "{shown:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summariser_reads_what_was_said_and_no_outputs() {
+    let mut talk = proxied(Dialect::Chat, &[]).await;
+    talk.round(&["SECRET-OUTPUT"]);
+    chatter(&mut talk, 12);
+    talk.send_until(|_| !talk.own_calls().is_empty()).await;
+    let asked = talk.own_calls();
+    let text: String = asked.iter().map(|one| all_text(one)).collect();
+    assert!(
+        text.contains("QUESTION-1") && text.contains("ANSWER-1"),
+        "{text}"
+    );
+    assert!(!text.contains("SECRET-OUTPUT"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_history_is_summarised_in_two_batches_that_are_merged() {
+    let mut talk = proxied(Dialect::Chat, &[]).await;
+    chatter(&mut talk, 14);
+    talk.send_until_says("SHORT-SUMMARY").await;
+    let asked = talk.own_calls();
+    assert_eq!(asked.len(), 3, "two batches and a merge");
+    assert!(
+        asked[2].last.contains("Merge them into one"),
+        "{}",
+        asked[2].last
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summariser_that_fails_is_replaced_by_excerpts_of_what_was_said() {
+    let mut talk = proxied(Dialect::Chat, &[]).await;
+    talk.answers.summarise(failing());
+    chatter(&mut talk, 12);
+    let seen = talk
+        .send_until(|seen| system_text(seen).contains("CONTEXT_SUMMARY"))
+        .await;
+    assert!(system_text(&seen).len() > 200, "{}", system_text(&seen));
+}
+
+/// Five turns with large outputs.
+fn large_turns(talk: &mut Proxied) {
+    for number in 1..=5 {
+        talk.round(&[&format!("OUTPUT-{number}\n{}", log(100))]);
+        talk.turn(&format!("ANSWER-{number}"), &format!("QUESTION-{number}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oldest_half_of_the_turns_goes_before_a_call_that_would_not_fit() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &["--window", "9000"]).await;
+        large_turns(&mut talk);
+        let seen = talk.send().await;
+        let requests = talk.upstream.requests();
+        assert!(
+            requests.iter().all(|one| one.outcome == Outcome::Answered),
+            "{dialect}: no wasted call"
+        );
+        let text = all_text(&seen);
+        assert!(!text.contains("OUTPUT-1\n"), "{dialect}: {text}");
+        assert!(text.contains("QUESTION-5"), "{dialect}: {text}");
+        let system = system_text(&seen);
+        let note = "[Emergency compression dropped ";
+        assert!(system.contains(note), "{dialect}: {system}");
+        assert!(
+            system.contains("oldest messages due to context limit]"),
+            "{system}"
+        );
+        let shown = lines(&seen);
+        let first = shown
+            .iter()
+            .find(|line| !line.starts_with("system: ") && !line.contains(TASK));
+        assert!(
+            first.unwrap().starts_with("user: QUESTION-"),
+            "{dialect}: {shown:#?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_call_is_made_again_without_the_oldest_half_of_the_turns() {
+    let args = ["--preset", "turns", "--window", "100k"];
+    let mut talk = Proxied::in_front_of(Dialect::Chat, &args, Some(4_000)).await;
+    large_turns(&mut talk);
+    let seen = talk.send().await;
+    let requests = talk.upstream.requests();
+    let refused = requests
+        .iter()
+        .filter(|one| one.outcome == Outcome::Overflow)
+        .count();
+    assert!((1..=2).contains(&refused), "{refused}");
+    assert!(system_text(&seen).contains("[Emergency compression dropped "));
+    assert!(all_text(&seen).contains("QUESTION-5"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn image_of_the_newest_turn_survives_a_refused_call() {
+    let args = ["--preset", "turns", "--window", "100k"];
+    let mut talk = Proxied::in_front_of(Dialect::Chat, &args, Some(4_000)).await;
+    large_turns(&mut talk);
+    let image = json!([{"type": "text", "text": "WHAT-IS-THIS"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]);
+    let messages = talk.body["messages"].as_array_mut().unwrap();
+    messages.push(json!({"role": "assistant", "content": "yes?"}));
+    messages.push(json!({"role": "user", "content": image}));
+    let seen = talk.send().await;
+    let body = seen.json();
+    let last = body["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["content"], image);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn round_with_an_unanswered_call_goes_as_a_whole() {
+    let mut talk = proxied(Dialect::Chat, &[]).await;
+    talk.round(&["ANSWERED"]);
+    let messages = talk.body["messages"].as_array_mut().unwrap();
+    let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "read_log", "arguments": "{}"}});
+    messages.push(json!({"role": "assistant", "content": "HALF-A-ROUND", "tool_calls": [call("p"), call("q")]}));
+    messages.push(json!({"role": "tool", "tool_call_id": "p", "content": "HALF-AN-ANSWER"}));
+    messages.push(json!({"role": "user", "content": "never mind"}));
+    let seen = talk.send().await;
+    assert_eq!(outputs(&seen), ["ANSWERED"]);
+    assert!(!all_text(&seen).contains("HALF-A"), "{}", all_text(&seen));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outputs_are_shown_whole_when_they_come() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "400k"]).await;
+    let text = log(5_000);
+    let seen = talk.send_round(&[&text]).await;
+    assert_eq!(outputs(&seen), [text]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn second_summary_takes_the_place_of_the_first() {
+    let mut talk = proxied(Dialect::Chat, &[]).await;
+    talk.answers
+        .summarise(Reply::text("<summary>SUMMARY-A</summary>"));
+    chatter(&mut talk, 12);
+    talk.send_until_says("SUMMARY-A").await;
+    talk.answers
+        .summarise(Reply::text("<summary>SUMMARY-B</summary>"));
+    chatter(&mut talk, 12);
+    let seen = talk.send_until_says("SUMMARY-B").await;
+    assert!(!all_text(&seen).contains("SUMMARY-A"));
+    let again: String = talk.own_calls().iter().map(|one| all_text(one)).collect();
+    assert!(
+        again.contains("SUMMARY-A"),
+        "the summariser reads the first"
+    );
+}
+
+#[test]
+fn chat_drops_old_turns_before_a_call_that_would_not_fit() {
+    let chatted = Chatted::new(Some(12_000));
+    for _ in 0..6 {
+        chatted.answers.say(Reply::text(log(80)));
+    }
+    let turns: String = (1..=7)
+        .map(|number| format!("QUESTION-{number}\n"))
+        .collect();
+    let args = [
+        "--preset",
+        "turns",
+        "--window",
+        "12000",
+        "--max-output",
+        "1000",
+    ];
+    let told = chatted.chat(&args, &turns);
+    assert_eq!(told.code, 0, "{}{}", told.stdout, told.stderr);
+    let calls = chatted.main_calls();
+    assert!(
+        calls.iter().all(|one| one.outcome == Outcome::Answered),
+        "no wasted call"
+    );
+    assert!(all_text(calls.last().unwrap()).contains("QUESTION-7"));
+}

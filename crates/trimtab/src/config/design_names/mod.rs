@@ -1,0 +1,231 @@
+//! The names that the designs gave their settings, and what each is here.
+//!
+//! A name is accepted in files, behind `--set` and in the environment, under the preset of its
+//! design. Upper and lower case and underscores do not matter, and its section may be left out
+//! where no other name of the design is like it.
+
+mod table;
+mod values;
+
+use std::fmt::Write as _;
+
+use toml::Value;
+
+use super::keys::{InProject, Key, Kind};
+use super::layer::{Laid, Set, find_key};
+use super::{ConfigError, Inputs, Source};
+
+pub use table::DESIGN_NAMES;
+
+/// Systems that work as a design says, and the preset that works like them.
+pub const ORIGINAL_SYSTEMS: &[(&str, &str)] = &[
+    ("codelia", "refs"),
+    ("agenticloop", "checkpoint"),
+    ("aloop", "checkpoint"),
+    ("ouro", "checkpoint"),
+    ("picoclaw", "turns"),
+    ("ai", "archive"),
+    ("micro-x", "retention"),
+];
+
+/// The settings that a value comes to; none if the name cannot have the value.
+type Made = Option<Vec<(&'static str, Value)>>;
+
+/// How a value becomes settings.
+#[derive(Clone, Copy, Debug)]
+enum Means {
+    /// It is the value of the setting.
+    Same,
+    /// What this makes of it, given the settings so far.
+    Made(fn(&Laid, &Value) -> Made),
+}
+
+/// A name that a design gave one of its settings.
+#[derive(Clone, Copy, Debug)]
+pub struct DesignName {
+    /// The preset that carries the design out.
+    pub preset: &'static str,
+    /// The name, behind its section if it has one.
+    pub name: &'static str,
+    /// Its name in the environment.
+    pub variable: &'static str,
+    /// The setting that it changes here, and perhaps others with it.
+    pub setting: &'static str,
+    /// What becomes of the value, where it is not taken as it is.
+    pub note: &'static str,
+    /// What the design has where nobody says otherwise, as TOML; empty for nothing.
+    pub default: &'static str,
+    pub(super) kind: Kind,
+    allowed: &'static str,
+    means: Means,
+}
+
+impl DesignName {
+    /// True if somebody who writes `name` may mean this one.
+    fn is(&self, name: &str) -> bool {
+        let same = |own: &str| plain(own).eq(plain(name));
+        let bare = self.name.rsplit_once('.').map(|(_, bare)| bare);
+        same(self.name) || bare.is_some_and(|bare| bare != "enabled" && same(bare))
+    }
+
+    fn sets(&self, laid: &Laid, set: &Set) -> Result<Vec<Set>, ConfigError> {
+        let made = match self.means {
+            Means::Same if self.kind.admits(&set.value) => {
+                Some(vec![(self.setting, set.value.clone())])
+            }
+            Means::Same => None,
+            Means::Made(make) => make(laid, &set.value),
+        };
+        let made = made.ok_or_else(|| ConfigError::Value {
+            key: self.name.to_owned(),
+            value: match &set.value {
+                Value::String(text) => format!("'{text}'"),
+                other => other.to_string(),
+            },
+            source: set.source.clone(),
+            allowed: if self.allowed.is_empty() {
+                self.kind.allowed()
+            } else {
+                self.allowed.to_owned()
+            },
+        })?;
+        let made = made.into_iter().map(|(name, value)| Set {
+            name: name.to_owned(),
+            value,
+            source: set.source.clone(),
+            behind: false,
+            of_design: false,
+        });
+        Ok(made.collect())
+    }
+
+    /// True if a project's file may use it: it decides only what goes into a window.
+    pub(super) fn in_project(&self, keys: &[&Key]) -> bool {
+        let own = find_key(keys, self.setting);
+        own.is_some_and(|key| key.in_project != InProject::Refused)
+    }
+}
+
+/// A name without what does not matter in it.
+fn plain(name: &str) -> impl Iterator<Item = char> {
+    let letters = name.chars().filter(|letter| *letter != '_');
+    letters.flat_map(char::to_lowercase)
+}
+
+/// The names of all designs that `name` may mean.
+pub(super) fn meant(name: &str) -> impl Iterator<Item = &'static DesignName> {
+    DESIGN_NAMES.iter().filter(move |one| one.is(name))
+}
+
+/// True if the name of a setting of a design begins with `section`.
+pub(super) fn has_section(section: &str) -> bool {
+    let mut sections = DESIGN_NAMES.iter().filter_map(|one| {
+        let (own, _) = one.name.rsplit_once('.')?;
+        Some(own)
+    });
+    let section: String = plain(section).collect();
+    sections.any(|own| {
+        let own: String = plain(own).collect();
+        let rest = own.strip_prefix(&section);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
+/// A value as somebody types it, for the first design that has the name.
+pub(super) fn typed(name: &str, text: &str) -> Option<Value> {
+    Some(meant(name).next()?.kind.typed(text))
+}
+
+/// Lays settings over those that are there: of each source those under our names first, then
+/// those under the names of the design, in the order of its table.
+pub(super) fn lay_all(laid: &mut Laid, preset: &str, sets: &[Set]) -> Result<(), ConfigError> {
+    for of_source in sets.chunk_by(|one, next| one.source == next.source) {
+        let (designs, ours): (Vec<&Set>, Vec<&Set>) =
+            of_source.iter().partition(|set| set.of_design);
+        for set in ours {
+            laid.lay(set);
+        }
+        let own = |set: &Set| meant(&set.name).any(|one| one.preset == preset);
+        if let Some(set) = designs.iter().find(|set| !own(set)) {
+            return Err(other_preset(preset, set));
+        }
+        for name in DESIGN_NAMES.iter().filter(|name| name.preset == preset) {
+            for set in designs.iter().filter(|set| name.is(&set.name)) {
+                lay(laid, name, set)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn lay(laid: &mut Laid, name: &DesignName, set: &Set) -> Result<(), ConfigError> {
+    for made in name.sets(laid, set)? {
+        laid.lay(&made);
+    }
+    Ok(())
+}
+
+/// Lays what the environment says under the names of the preset's design.
+pub(super) fn lay_environment(
+    laid: &mut Laid,
+    preset: &str,
+    inputs: &Inputs,
+) -> Result<(), ConfigError> {
+    for name in DESIGN_NAMES.iter().filter(|name| name.preset == preset) {
+        let Some(text) = inputs.variable(name.variable) else {
+            continue;
+        };
+        let set = Set {
+            name: name.name.to_owned(),
+            value: name.kind.typed(&text),
+            source: Source::Environment(name.variable.to_owned()),
+            behind: false,
+            of_design: true,
+        };
+        lay(laid, name, &set)?;
+    }
+    Ok(())
+}
+
+fn other_preset(preset: &str, set: &Set) -> ConfigError {
+    let meant = meant(&set.name).map(|one| (one.preset, one.setting));
+    ConfigError::OtherPreset {
+        key: set.name.clone(),
+        source: set.source.clone(),
+        preset: preset.to_owned(),
+        meant: meant.collect(),
+    }
+}
+
+/// A file with every setting of the design of `preset` under the names that it gave them, as the
+/// design has them. What is not for a project's file is commented out.
+pub fn under_design_names(keys: &[Key], preset: &str) -> String {
+    let keys: Vec<&Key> = keys.iter().collect();
+    let mut text = format!(
+        "# Settings of Trimtab under the names of the design that preset {preset} carries out.\n\
+         # docs/presets.md tells what each is; both kinds of names can stand in one file.\n\n\
+         preset = \"{preset}\"\n"
+    );
+    let mut section = "";
+    for name in DESIGN_NAMES.iter().filter(|name| name.preset == preset) {
+        let (own, bare) = name.name.rsplit_once('.').unwrap_or(("", name.name));
+        if own != section {
+            let _ = write!(text, "\n[{own}]\n");
+            section = own;
+        }
+        let (mark, why) = if !name.in_project(&keys) {
+            ("# ", " # not for a project's file")
+        } else if name.default.is_empty() {
+            ("# ", "")
+        } else {
+            ("", "")
+        };
+        let default = if name.default.is_empty() {
+            "..."
+        } else {
+            name.default
+        };
+        let _ = writeln!(text, "{mark}{bare} = {default}{why}");
+    }
+    text
+}

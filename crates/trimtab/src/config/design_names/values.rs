@@ -1,0 +1,266 @@
+//! What values under the names of a design become here.
+
+use toml::{Table, Value};
+
+use super::super::layer::Laid;
+use super::Made;
+use super::table::ARCHIVE;
+
+/// Messages that the archive keeps where it is told to keep no number of tokens.
+const RECENT_MESSAGES: i64 = 5;
+/// The reserve of the archive where it is told to have none.
+const RESERVE: i64 = 16_384;
+
+/// A whole number from 0.
+pub(super) fn number(value: &Value) -> Option<i64> {
+    value.as_integer().filter(|number| *number >= 0)
+}
+
+fn is_null(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.trim() == "null")
+}
+
+/// A number of the shape in force; it says nothing where outputs are shown whole.
+pub(super) fn shown(laid: &Laid, setting: &'static str, value: &Value) -> Made {
+    let shape = laid.get("views.default.shape").and_then(Value::as_str);
+    let figure = number(value)?;
+    Some(if shape == Some("whole") {
+        Vec::new()
+    } else {
+        vec![(setting, Value::from(figure))]
+    })
+}
+
+fn whole() -> (&'static str, Value) {
+    let shape = Table::from_iter([("shape".to_owned(), Value::from("whole"))]);
+    ("views.default", Value::Table(shape))
+}
+
+/// Whether outputs are cut and trimmed at all.
+pub(super) fn cache_switch(_: &Laid, value: &Value) -> Made {
+    Some(if value.as_bool()? {
+        Vec::new()
+    } else {
+        vec![whole(), ("ageing.placeholder.enabled", Value::from(false))]
+    })
+}
+
+/// Tokens of all outputs together; without them it is a share of the window.
+pub(super) fn output_budget(_: &Laid, value: &Value) -> Made {
+    if is_null(value) {
+        return Some(Vec::new());
+    }
+    let tokens = number(value)?;
+    Some(vec![(
+        "ageing.placeholder.budget.tokens",
+        Value::from(tokens),
+    )])
+}
+
+/// What must survive word for word; null for nothing.
+pub(super) fn without_null(_: &Laid, value: &Value) -> Made {
+    let text = value.as_str()?;
+    let text = if is_null(value) { "" } else { text };
+    Some(vec![("compaction.prompt.retain", Value::from(text))])
+}
+
+/// A factor such as 1.2 as percent.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a factor between 1 and 100 is a percentage below 10,001"
+)]
+pub(super) fn factor(laid: &Laid, value: &Value) -> Made {
+    let factor = float(value).filter(|factor| (1.0..=100.0).contains(factor))?;
+    let percent = Value::from((factor * 100.0).round() as i64);
+    shown(laid, "views.default.buffer_percent", &percent)
+}
+
+fn float(value: &Value) -> Option<f64> {
+    let whole = value
+        .as_integer()
+        .and_then(|whole| i32::try_from(whole).ok());
+    value.as_float().or_else(|| whole.map(f64::from))
+}
+
+/// What outputs are measured in, or that they are not cut.
+pub(super) fn policy(laid: &Laid, value: &Value) -> Made {
+    let now = |field: &str| laid.get(&format!("views.default.{field}"));
+    let figure = |field: &str| now(field).and_then(Value::as_integer);
+    match value.as_str()?.trim() {
+        "none" => Some(vec![whole()]),
+        "tokens" => Some(vec![("views.default.unit", Value::from("tokens_by_chars"))]),
+        "bytes" => {
+            let mut made = vec![("views.default.unit", Value::from("bytes"))];
+            let is_tokens = now("unit").and_then(Value::as_str) != Some("bytes");
+            if let (Some(max), Some(per_token), true) =
+                (figure("max"), figure("per_token"), is_tokens)
+            {
+                let bytes = max.saturating_mul(per_token);
+                made.push(("views.default.max", Value::from(bytes)));
+            }
+            Some(made)
+        }
+        _ => None,
+    }
+}
+
+/// The limit in bytes, which says nothing while outputs are measured in tokens.
+pub(super) fn bytes_limit(laid: &Laid, value: &Value) -> Made {
+    let unit = laid.get("views.default.unit").and_then(Value::as_str);
+    let bytes = number(value)?;
+    Some(if unit == Some("bytes") {
+        vec![("views.default.max", Value::from(bytes))]
+    } else {
+        Vec::new()
+    })
+}
+
+/// What is kept, with another value of a field in the rule called `rule`.
+pub(super) fn kept(laid: &Laid, rule: &str, field: &str, value: &Value) -> Made {
+    number(value)?;
+    Some(with_field(laid, rule, field, value))
+}
+
+/// The same for a list of texts: `["a", "b"]`, or `a,b` as somebody types it.
+pub(super) fn kept_texts(laid: &Laid, rule: &str, field: &str, value: &Value) -> Made {
+    let texts: Option<Vec<&str>> = value.as_array()?.iter().map(Value::as_str).collect();
+    let quote = |found: char| matches!(found, '"' | '\'') || found.is_whitespace();
+    let texts = texts?;
+    let split = texts.iter().flat_map(|text| {
+        let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
+        inner.split(',').map(|name| name.trim_matches(quote))
+    });
+    let split: Vec<Value> = split
+        .filter(|name| !name.is_empty())
+        .map(Value::from)
+        .collect();
+    Some(with_field(laid, rule, field, &Value::Array(split)))
+}
+
+fn with_field(laid: &Laid, rule: &str, field: &str, value: &Value) -> Vec<(&'static str, Value)> {
+    let mut rules = rules(laid);
+    for entry in &mut rules {
+        if is_rule(entry, rule)
+            && let Some(table) = entry.as_table_mut()
+        {
+            table.insert(field.to_owned(), value.clone());
+        }
+    }
+    vec![("compaction.keep", Value::Array(rules))]
+}
+
+fn rules(laid: &Laid) -> Vec<Value> {
+    let rules = laid.get("compaction.keep").and_then(Value::as_array);
+    rules.cloned().unwrap_or_default()
+}
+
+fn is_rule(entry: &Value, rule: &str) -> bool {
+    entry.get("keep").and_then(Value::as_str) == Some(rule)
+}
+
+/// What is kept, with one rule for the newest messages in place of another.
+fn recent(laid: &Laid, rule: &str, field: &str, figure: i64) -> Made {
+    let is_recent =
+        |entry: &Value| is_rule(entry, "recent_tokens") || is_rule(entry, "recent_messages");
+    let mut rules = rules(laid);
+    rules.retain(|entry| !is_recent(entry));
+    let new = Table::from_iter([
+        ("keep".to_owned(), Value::from(rule)),
+        (field.to_owned(), Value::from(figure)),
+    ]);
+    rules.insert(0, Value::Table(new));
+    Some(vec![("compaction.keep", Value::Array(rules))])
+}
+
+/// Tokens of the newest messages that are kept; with none of them a number of messages is.
+pub(super) fn kept_tokens(laid: &Laid, value: &Value) -> Made {
+    match number(value)? {
+        0 => recent(laid, "recent_messages", "messages", RECENT_MESSAGES),
+        tokens => recent(laid, "recent_tokens", "tokens", tokens),
+    }
+}
+
+/// The number of messages that are kept, where it is not told in tokens.
+pub(super) fn kept_messages(laid: &Laid, value: &Value) -> Made {
+    let messages = match number(value)? {
+        0 => RECENT_MESSAGES,
+        messages => messages,
+    };
+    if rules(laid)
+        .iter()
+        .any(|entry| is_rule(entry, "recent_tokens"))
+    {
+        return Some(Vec::new());
+    }
+    recent(laid, "recent_messages", "messages", messages)
+}
+
+/// The conditions, with the figure of the one that begins like the entry `at` of `order`.
+pub(super) fn figure(laid: &Laid, order: &[&str], at: usize, value: &Value) -> Made {
+    condition(laid, order, at, &number(value)?.to_string())
+}
+
+/// The same with a figure as text. Where there is no such condition, it gets the place that
+/// `order` says.
+pub(super) fn condition(laid: &Laid, order: &[&str], at: usize, figure: &str) -> Made {
+    let mut when = without_condition(laid, order, at);
+    let place = |entry: &Value| {
+        let text = entry.as_str().unwrap_or_default();
+        order.iter().position(|start| text.starts_with(start))
+    };
+    let behind = when.iter().position(|entry| place(entry) > Some(at));
+    let start = order.get(at).copied().unwrap_or_default();
+    let entry = Value::from(format!("{start}{figure}"));
+    when.insert(behind.unwrap_or(when.len()), entry);
+    Some(vec![("compaction.when", Value::Array(when))])
+}
+
+fn without_condition(laid: &Laid, order: &[&str], at: usize) -> Vec<Value> {
+    let when = laid.get("compaction.when").and_then(Value::as_array);
+    let is_it = |entry: &Value| {
+        let text = entry.as_str().unwrap_or_default();
+        order.iter().position(|start| text.starts_with(start)) == Some(at)
+    };
+    let others = when.into_iter().flatten().filter(|entry| !is_it(entry));
+    others.cloned().collect()
+}
+
+/// A share of the window that usage must reach.
+pub(super) fn share(laid: &Laid, order: &[&str], value: &Value) -> Made {
+    let share = float(value).filter(|share| *share > 0.0 && *share <= 1.0)?;
+    condition(laid, order, 0, &format!("{share} x window"))
+}
+
+/// Tokens at which the archive compacts where the window is not known; 0 for no such condition.
+pub(super) fn auto_tokens(laid: &Laid, value: &Value) -> Made {
+    match number(value)? {
+        0 => {
+            let when = without_condition(laid, ARCHIVE, 1);
+            Some(vec![("compaction.when", Value::Array(when))])
+        }
+        _ => figure(laid, ARCHIVE, 1, value),
+    }
+}
+
+/// Tokens of the window that are left for the answer.
+pub(super) fn reserve(laid: &Laid, value: &Value) -> Made {
+    let reserve = match number(value)? {
+        0 => RESERVE,
+        reserve => reserve,
+    };
+    figure(laid, ARCHIVE, 0, &Value::from(reserve))
+}
+
+/// How many outputs stay visible; 0 archives none.
+pub(super) fn archived(_: &Laid, value: &Value) -> Made {
+    Some(match number(value)? {
+        0 => vec![
+            ("ageing.archive.enabled", Value::from(false)),
+            ("compaction.digest.enabled", Value::from(false)),
+        ],
+        cutoff => vec![
+            ("ageing.archive.cutoff", Value::from(cutoff)),
+            ("compaction.digest.cutoff", Value::from(cutoff)),
+        ],
+    })
+}
