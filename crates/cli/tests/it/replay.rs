@@ -121,11 +121,9 @@ fn oracle_leaves_every_call_ready_and_tells_the_distance() {
 
 #[test]
 fn oracle_is_no_preset_elsewhere() {
-    for verb in [&["serve"][..], &["compact", "no-such-file.jsonl"]] {
-        let outcome = trimtab(&[verb, &["--preset", "oracle"]].concat());
-        assert_eq!(outcome.code, 2, "{}", outcome.stderr);
-        assert!(outcome.stderr.contains("oracle"), "{}", outcome.stderr);
-    }
+    let outcome = trimtab(&["serve", "--preset", "oracle"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("oracle"), "{}", outcome.stderr);
 }
 
 #[test]
@@ -161,8 +159,10 @@ fn every_break_is_declared_with_its_arithmetic() {
     for found in breaks {
         let why = found["why"].as_str().unwrap();
         assert!(why.starts_with("the high-water mark: "), "{why}");
-        assert!(why.contains("written again; it pays after"), "{why}");
+        assert!(why.contains("written again; it "), "{why}");
     }
+    let why = breaks.last().unwrap()["why"].as_str().unwrap();
+    assert!(why.contains("it pays after"), "{why}");
 }
 
 #[test]

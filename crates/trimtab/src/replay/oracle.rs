@@ -142,7 +142,7 @@ impl Manager for Oracle<'_> {
         if self.rounds.tokens() > self.window {
             self.rewrite(0);
         }
-        Ok(sent(self.rounds.all()))
+        Ok(sent(&self.rounds.all()))
     }
 
     fn compactions(&self) -> u64 {

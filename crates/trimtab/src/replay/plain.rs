@@ -25,7 +25,7 @@ impl Manager for SendAll {
     }
 
     fn send(&mut self) -> Result<Sent, Failed> {
-        Ok(sent(self.log.clone()))
+        Ok(sent(&self.log))
     }
 }
 
@@ -60,7 +60,7 @@ impl Manager for DropOldest {
             let room = self.window * LEFT_PERCENT / 100;
             self.rounds.drop_oldest(room, &HashSet::new());
         }
-        Ok(sent(self.rounds.all()))
+        Ok(sent(&self.rounds.all()))
     }
 
     fn compactions(&self) -> u64 {
@@ -69,9 +69,9 @@ impl Manager for DropOldest {
 }
 
 /// These messages as a window, with what a provider would refuse repaired.
-pub(super) fn sent(messages: Vec<Arc<Message>>) -> Sent {
+pub(super) fn sent(messages: &[Arc<Message>]) -> Sent {
     Sent {
-        messages: normalise(&messages, Options::default()).messages(),
+        messages: normalise(messages, Options::default()).messages(),
         refs: Vec::new(),
     }
 }

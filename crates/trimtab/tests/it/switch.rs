@@ -94,7 +94,7 @@ fn a_price_cliff_is_a_switch_point() {
         "{events:?}"
     );
     assert!(events[0].tokens_before <= 100_000 && events[0].tokens_before > 90_000);
-    assert!(events[0].tokens_after < 50_000, "{events:?}");
+    assert!(events[0].tokens_after < 80_000, "{events:?}");
 }
 
 #[test]
@@ -103,7 +103,10 @@ fn old_text_that_was_read_too_often_is_a_switch_point_long_before_the_window_is_
     assert_eq!(events.len(), 1, "{:?}", whys(&events));
     assert!(whys(&events)[0].contains("read too often"), "{events:?}");
     let (before, after) = (events[0].tokens_before, events[0].tokens_after);
-    assert!(before < 60_000 && after * 2 < before, "{before} to {after}");
+    assert!(
+        before < 100_000 && after * 2 < before,
+        "{before} to {after}"
+    );
     let note = events[0].note.clone().unwrap();
     assert!(note.contains("it pays after"), "{note}");
     let thriftier = fill(&mut open(400_000, 1), 120_000);
