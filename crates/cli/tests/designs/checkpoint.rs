@@ -184,9 +184,10 @@ async fn prompt_and_prefix_can_be_set() {
     let mut talk = proxied(Dialect::Chat, &args).await;
     let seen = compacted(&mut talk).await;
     assert!(all_text(&talk.own_calls()[0]).contains("OUR-PROMPT"));
+    let text = all_text(&seen);
     assert!(
-        all_text(&seen).contains("OUR-PREFIX SHORT-SUMMARY")
-            || all_text(&seen).contains("OUR-PREFIXSHORT-SUMMARY")
+        text.contains("user: OUR-PREFIX") && text.contains("SHORT-SUMMARY"),
+        "{text}"
     );
 }
 
