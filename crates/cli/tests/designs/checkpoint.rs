@@ -20,7 +20,8 @@ async fn proxied(dialect: Dialect, args: &[&str]) -> Proxied {
 
 /// Lines of 40 characters, of which the last may be shorter.
 fn of_chars(chars: usize) -> String {
-    let text: String = (0..=chars / 40).map(|at| format!("{at:039}\n")).collect();
+    let line = |at: usize| format!("{at:039}\n");
+    let text: String = (0..=chars / 40).map(line).collect();
     text.chars().take(chars).collect()
 }
 
