@@ -6,6 +6,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stderr,
+    clippy::string_slice,
     reason = "helpers of tests fail and report as tests do"
 )]
 

@@ -186,9 +186,8 @@ async fn placeholder_is_expanded_by_its_ref_in_rows() {
     for dialect in Dialect::ALL {
         let args = ["--set", "contextBudgetTokens=1000"];
         let mut talk = proxied(dialect, &args).await;
-        let rows: String = (1..=200)
-            .map(|row| format!("row {row} of the log\n"))
-            .collect();
+        let line = |row: usize| format!("row {row} of the log\n");
+        let rows: String = (1..=200).map(line).collect();
         talk.round(&[&rows]);
         let seen = talk.send_round(&[&numbered(2, 900)]).await;
         let id = ref_in(&outputs(&seen)[0]).unwrap();
@@ -221,7 +220,6 @@ fn used(total: u64) -> Usage {
         cache_creation: 300,
         cache_read: 600,
         output: 100,
-        ..Usage::default()
     }
 }
 
@@ -541,9 +539,8 @@ fn chat_compacts_after_an_answer_and_tells_it() {
 #[test]
 fn chat_trims_old_outputs_and_the_model_reads_them_again() {
     let chatted = Chatted::new(None);
-    let rows: String = (1..=300)
-        .map(|row| format!("row {row} of the log\n"))
-        .collect();
+    let line = |row: usize| format!("row {row} of the log\n");
+    let rows: String = (1..=300).map(line).collect();
     chatted.file("old.log", &rows);
     chatted.file("new.log", &log(100));
     let read = |name: &str| Reply::call("read_file", json!({"path": name}));

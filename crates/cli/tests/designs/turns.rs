@@ -251,9 +251,8 @@ fn chat_drops_old_turns_before_a_call_that_would_not_fit() {
     for _ in 0..6 {
         chatted.answers.say(Reply::text(log(80)));
     }
-    let turns: String = (1..=7)
-        .map(|number| format!("QUESTION-{number}\n"))
-        .collect();
+    let line = |number: usize| format!("QUESTION-{number}\n");
+    let turns: String = (1..=7).map(line).collect();
     let args = [
         "--preset",
         "turns",

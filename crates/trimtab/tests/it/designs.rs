@@ -66,10 +66,11 @@ fn exists(test: &str) -> bool {
         return false;
     };
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let (file, mark) = if place.ends_with(".json") {
+    let ending = Path::new(place).extension().and_then(|end| end.to_str());
+    let (file, mark) = if ending == Some("json") {
         let file = crates.join("trimtab/tests/vectors").join(place);
         (file, format!("\"op\": \"{name}\""))
-    } else if place.ends_with(".rs") {
+    } else if ending == Some("rs") {
         (crates.join(place), format!("fn {name}("))
     } else {
         let file = format!("cli/tests/designs/{place}.rs");

@@ -28,8 +28,11 @@ pub const ORIGINAL_SYSTEMS: &[(&str, &str)] = &[
     ("micro-x", "retention"),
 ];
 
+/// Settings with their values.
+type NamedValues = Vec<(&'static str, Value)>;
+
 /// The settings that a value comes to; none if the name cannot have the value.
-type Made = Option<Vec<(&'static str, Value)>>;
+type Made = Option<NamedValues>;
 
 /// How a value becomes settings.
 #[derive(Clone, Copy, Debug)]

@@ -121,7 +121,7 @@ pub const DESIGN_NAMES: &[DesignName] = &[
         .by_default("20").noted("the figure of `messages > N`").made(Made(|laid, value| figure(laid, TURNS, 0, value))),
     name("turns", "agents.defaults.SummarizeTokenPercent", "PICOCLAW_AGENTS_DEFAULTS_SUMMARIZE_TOKEN_PERCENT", WHEN)
         .by_default("75").noted("the figure of `log > N % of window`")
-        .made(Made(|laid, value| condition(laid, TURNS, 1, &format!("{} % of window", number(value)?)))),
+        .made(Made(|laid, value| Some(condition(laid, TURNS, 1, &format!("{} % of window", number(value)?))))),
 
     name("archive", "compactor.AutoCompact", "COMPACTOR_AUTO_COMPACT", "compaction.auto").of_kind(Kind::Switch).by_default("true"),
     name("archive", "compactor.MaxMessages", "COMPACTOR_MAX_MESSAGES", WHEN)

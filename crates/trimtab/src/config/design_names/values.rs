@@ -3,8 +3,8 @@
 use toml::{Table, Value};
 
 use super::super::layer::Laid;
-use super::Made;
 use super::table::ARCHIVE;
+use super::{Made, NamedValues};
 
 /// Messages that the archive keeps where it is told to keep no number of tokens.
 const RECENT_MESSAGES: i64 = 5;
@@ -137,7 +137,7 @@ pub(super) fn kept_texts(laid: &Laid, rule: &str, field: &str, value: &Value) ->
     Some(with_field(laid, rule, field, &Value::Array(split)))
 }
 
-fn with_field(laid: &Laid, rule: &str, field: &str, value: &Value) -> Vec<(&'static str, Value)> {
+fn with_field(laid: &Laid, rule: &str, field: &str, value: &Value) -> NamedValues {
     let mut rules = rules(laid);
     for entry in &mut rules {
         if is_rule(entry, rule)
@@ -159,7 +159,7 @@ fn is_rule(entry: &Value, rule: &str) -> bool {
 }
 
 /// What is kept, with one rule for the newest messages in place of another.
-fn recent(laid: &Laid, rule: &str, field: &str, figure: i64) -> Made {
+fn recent(laid: &Laid, rule: &str, field: &str, figure: i64) -> NamedValues {
     let is_recent =
         |entry: &Value| is_rule(entry, "recent_tokens") || is_rule(entry, "recent_messages");
     let mut rules = rules(laid);
@@ -169,15 +169,15 @@ fn recent(laid: &Laid, rule: &str, field: &str, figure: i64) -> Made {
         (field.to_owned(), Value::from(figure)),
     ]);
     rules.insert(0, Value::Table(new));
-    Some(vec![("compaction.keep", Value::Array(rules))])
+    vec![("compaction.keep", Value::Array(rules))]
 }
 
 /// Tokens of the newest messages that are kept; with none of them a number of messages is.
 pub(super) fn kept_tokens(laid: &Laid, value: &Value) -> Made {
-    match number(value)? {
+    Some(match number(value)? {
         0 => recent(laid, "recent_messages", "messages", RECENT_MESSAGES),
         tokens => recent(laid, "recent_tokens", "tokens", tokens),
-    }
+    })
 }
 
 /// The number of messages that are kept, where it is not told in tokens.
@@ -192,17 +192,17 @@ pub(super) fn kept_messages(laid: &Laid, value: &Value) -> Made {
     {
         return Some(Vec::new());
     }
-    recent(laid, "recent_messages", "messages", messages)
+    Some(recent(laid, "recent_messages", "messages", messages))
 }
 
 /// The conditions, with the figure of the one that begins like the entry `at` of `order`.
 pub(super) fn figure(laid: &Laid, order: &[&str], at: usize, value: &Value) -> Made {
-    condition(laid, order, at, &number(value)?.to_string())
+    Some(condition(laid, order, at, &number(value)?.to_string()))
 }
 
 /// The same with a figure as text. Where there is no such condition, it gets the place that
 /// `order` says.
-pub(super) fn condition(laid: &Laid, order: &[&str], at: usize, figure: &str) -> Made {
+pub(super) fn condition(laid: &Laid, order: &[&str], at: usize, figure: &str) -> NamedValues {
     let mut when = without_condition(laid, order, at);
     let place = |entry: &Value| {
         let text = entry.as_str().unwrap_or_default();
@@ -212,7 +212,7 @@ pub(super) fn condition(laid: &Laid, order: &[&str], at: usize, figure: &str) ->
     let start = order.get(at).copied().unwrap_or_default();
     let entry = Value::from(format!("{start}{figure}"));
     when.insert(behind.unwrap_or(when.len()), entry);
-    Some(vec![("compaction.when", Value::Array(when))])
+    vec![("compaction.when", Value::Array(when))]
 }
 
 fn without_condition(laid: &Laid, order: &[&str], at: usize) -> Vec<Value> {
@@ -228,7 +228,7 @@ fn without_condition(laid: &Laid, order: &[&str], at: usize) -> Vec<Value> {
 /// A share of the window that usage must reach.
 pub(super) fn share(laid: &Laid, order: &[&str], value: &Value) -> Made {
     let share = float(value).filter(|share| *share > 0.0 && *share <= 1.0)?;
-    condition(laid, order, 0, &format!("{share} x window"))
+    Some(condition(laid, order, 0, &format!("{share} x window")))
 }
 
 /// Tokens at which the archive compacts where the window is not known; 0 for no such condition.
