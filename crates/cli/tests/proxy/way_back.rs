@@ -115,8 +115,8 @@ async fn nothing_is_out_of_reach(preset: &str, dialect: Dialect) {
     let offered = last.tools.iter().any(|tool| tool == "tool_output_cache");
     assert!(offered, "{preset} {dialect}: {:?}", last.tools);
     let reached = window.clone() + &readable(&served, &window).await;
-    let lost = missing(&reached);
-    assert!(lost.is_empty(), "{preset} {dialect}: {lost:?} are lost");
+    let gone = missing(&reached);
+    assert!(gone.is_empty(), "{preset} {dialect}: {gone:?} are lost");
 }
 
 #[tokio::test(flavor = "multi_thread")]
