@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trimtab_model::Dialect;
+use trimtab_model::{Dialect, Message};
 use trimtab_testkit::script::{Fault, Reply};
 use trimtab_testkit::upstream::{Options, Outcome, Received, Source, Upstream};
 
@@ -83,7 +83,7 @@ impl Session {
     fn last_window(&self) -> String {
         let requests = self.upstream.requests().clone();
         let is_main = |one: &Arc<Received>| one.outcome == Outcome::Answered && !is_own(one);
-        let last = requests.into_iter().filter(is_main).next_back().unwrap();
+        let last = requests.into_iter().rfind(is_main).unwrap();
         String::from_utf8_lossy(&last.body).into_owned()
     }
 }
@@ -163,7 +163,7 @@ async fn refs_keeps_nine_large_outputs_within_their_budget() {
     let messages = last.read_messages();
     let outputs: Vec<String> = messages
         .iter()
-        .flat_map(|message| message.outputs())
+        .flat_map(Message::outputs)
         .map(|output| output.text().into_owned())
         .collect();
     let bytes: usize = outputs.iter().map(String::len).sum();

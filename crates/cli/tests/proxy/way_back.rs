@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::Method;
 use serde_json::{Value, json};
 use trimtab_cli::proxy::http::Http;
-use trimtab_model::Dialect;
+use trimtab_model::{Dialect, Message};
 use trimtab_testkit::script::Reply;
 use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
 
@@ -115,8 +115,8 @@ async fn nothing_is_out_of_reach(preset: &str, dialect: Dialect) {
     let offered = last.tools.iter().any(|tool| tool == "tool_output_cache");
     assert!(offered, "{preset} {dialect}: {:?}", last.tools);
     let reached = window.clone() + &readable(&served, &window).await;
-    let lost = missing(&reached);
-    assert!(lost.is_empty(), "{preset} {dialect}: {lost:?} are lost");
+    let gone = missing(&reached);
+    assert!(gone.is_empty(), "{preset} {dialect}: {gone:?} are lost");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,7 +138,7 @@ async fn removed_outputs_can_be_read_in_every_dialect() {
 /// A model that reads the first ref of its window, and then asks the client's own tool.
 fn curious(received: &Received) -> Reply {
     let messages = received.read_messages();
-    let calls: Vec<_> = messages.iter().flat_map(|one| one.calls()).collect();
+    let calls: Vec<_> = messages.iter().flat_map(Message::calls).collect();
     let has_called = |name: &str| calls.iter().any(|call| call.name == name);
     if !has_called("trimtab_tool_output_cache") {
         let window = String::from_utf8_lossy(&received.body).replace("\\\"", "\"");
@@ -190,7 +190,7 @@ async fn tools_of_ours_have_other_names_beside_tools_of_the_same_names() {
         let call = "all of it: trimtab_tool_output_cache({\"ref_id\"";
         assert!(window.contains(call), "{preset}: the marker names the tool");
         let served = requests[1].read_messages();
-        let outputs = served.iter().flat_map(|one| one.outputs());
+        let outputs = served.iter().flat_map(Message::outputs);
         let read = outputs.last().map(|output| output.text().into_owned());
         assert!(
             read.is_some_and(|text| text.contains("1  2026-03-14")),

@@ -20,13 +20,22 @@ pub(crate) struct Ours {
 /// where the client has tools of these names. None if they are not needed, because the client has
 /// the MCP server of ours.
 pub(crate) fn names(scan: &Scan<'_>) -> Option<ToolNames> {
-    let tools = scan.request().tool_list.iter();
-    let taken: Vec<_> = tools.filter_map(|tool| scan.string(tool.name)).collect();
-    let is_our_server = |name: &str| name.contains("trimtab__") && is_retrieval(name);
-    if taken.iter().any(|name| is_our_server(name)) {
+    if has_our_server(scan) {
         return None;
     }
+    let tools = scan.request().tool_list.iter();
+    let taken: Vec<_> = tools.filter_map(|tool| scan.string(tool.name)).collect();
     ToolNames::beside(&taken)
+}
+
+/// True if the client has the tools of ours from an MCP server, which is known by the prefix that
+/// clients put before their names.
+pub(crate) fn has_our_server(scan: &Scan<'_>) -> bool {
+    let mut tools = scan.request().tool_list.iter();
+    tools.any(|tool| {
+        let name = scan.string(tool.name);
+        name.is_some_and(|name| name.contains("__") && is_retrieval(&name))
+    })
 }
 
 /// The tools in `dialect`, under these names.

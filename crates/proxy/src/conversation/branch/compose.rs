@@ -229,7 +229,9 @@ impl Branch {
         let offers = ways.names(scan);
         let tools = offers.map(|names| retrieval_tools::of(scan.dialect(), names).measure);
         self.session.set_first_ref(tools.unwrap_or_default());
-        self.session.set_retrieval(offers);
+        let elsewhere = ways.offer && retrieval_tools::has_our_server(scan);
+        self.session
+            .set_retrieval(offers.or(elsewhere.then(ToolNames::default)));
     }
 
     fn count(&mut self, scan: &Scan<'_>, ours: Option<ToolNames>) {
