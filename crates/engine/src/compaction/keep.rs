@@ -226,7 +226,7 @@ fn cut_to(message: &Message, tokens: u64) -> Message {
     let text = message.parts.iter().filter_map(Part::as_text);
     let text = text.collect::<Vec<_>>().join("\n");
     let shape = Shape::Middle(Middle::codex_tokens(tokens));
-    let shown = view(&text, &shape, &Given::default()).text.into_owned();
+    let shown = view(&text, &shape, &Given::default()).into_owned();
     let mut cut = message.clone();
     cut.parts.retain(|part| part.as_text().is_none());
     cut.parts.insert(0, Part::text(shown));

@@ -168,7 +168,7 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy) -> Option<Step> {
     let before = |slot: &Slot| slot.source.position() < conversation.archive_from;
     let from = conversation.slots.partition_point(before);
     let outputs = conversation.projection.outputs();
-    let over = archive::excess_in(&outputs, archiving.cutoff, from);
+    let over = archive::excess(&outputs, archiving.cutoff, from);
     let over = over.iter().filter_map(|at| conversation.slots.get(*at));
     let over: Vec<&Slot> = over
         .filter(|slot| !slot.message.outputs().any(is_protected))

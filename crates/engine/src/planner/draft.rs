@@ -19,6 +19,7 @@ use crate::compaction::{archive, fallback};
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::{Form, Policy};
 use crate::view::placeholder::read_call;
+use crate::view::{OutputIndex, WindowOutputs};
 
 /// Where a block goes that says itself what it is.
 const AS_IT_IS: Placement = Placement::Message {
@@ -392,7 +393,9 @@ impl Draft {
             .filter_map(|at| slots.get(*at));
         let recent: Vec<_> = recent.collect();
         let messages: Vec<&Message> = recent.iter().map(|slot| &*slot.message).collect();
-        let over: Vec<_> = archive::excess(&messages, digest.cutoff)
+        let index = OutputIndex::of(&messages);
+        let outputs = WindowOutputs::indexed(&messages, &index);
+        let over: Vec<_> = archive::excess(&outputs, digest.cutoff, 0)
             .into_iter()
             .filter_map(|at| recent.get(at))
             .collect();

@@ -6,7 +6,6 @@ use std::num::NonZeroUsize;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{first_bytes, first_chars, last_bytes};
-use super::{Size, View};
 
 /// What the cap of a [`Middle`] cut counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,24 +100,15 @@ impl Middle {
     }
 
     /// The view of `text`: the same bytes if it measures no more than the cap.
-    pub(super) fn view<'a>(&self, text: &'a str) -> View<'a> {
+    pub(super) fn view<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let measured = self.measure(text);
         let Some(cap) = self.cap().filter(|cap| measured > *cap) else {
-            return View::whole(text);
+            return Cow::Borrowed(text);
         };
         let (left, right) = self.halves(text, usize::try_from(cap).unwrap_or(usize::MAX));
         let missing = self.missing(text, left, right, cap);
         let header = self.header(text);
-        let shown = Size {
-            lines: Size::of(left).lines + Size::of(right).lines,
-            bytes: left.len() + right.len(),
-            chars: left.chars().count() + right.chars().count(),
-        };
-        View::cut(
-            text,
-            format!("{header}{left}…{missing} truncated…{right}"),
-            shown,
-        )
+        Cow::Owned(format!("{header}{left}…{missing} truncated…{right}"))
     }
 
     fn halves<'a>(&self, text: &'a str, cap: usize) -> (&'a str, &'a str) {
@@ -186,25 +176,25 @@ mod tests {
     #[test]
     fn tokens_are_a_quarter_of_the_chars_and_the_buffer_is_a_fifth() {
         let fits = "q".repeat(24_000);
-        assert_eq!(tokens(5_000).view(&fits).text, fits);
+        assert_eq!(tokens(5_000).view(&fits), fits);
         let over = format!("{fits}\nq");
         let cut = tokens(5_000).view(&over);
         let half = "q".repeat(12_000);
         let tail = "q".repeat(11_998);
         assert_eq!(
-            cut.text,
+            cut,
             format!("Total output lines: 2\n\n{half}…1 tokens truncated…{tail}\nq")
         );
     }
 
     #[test]
     fn no_budget_leaves_the_marker_alone() {
-        assert_eq!(tokens(0).view("abcdefgh").text, "…2 tokens truncated…");
+        assert_eq!(tokens(0).view("abcdefgh"), "…2 tokens truncated…");
         let none = Middle {
             max: None,
             ..Middle::default()
         };
-        assert_eq!(none.view("abcdefgh").text, "abcdefgh");
+        assert_eq!(none.view("abcdefgh"), "abcdefgh");
     }
 
     #[test]
@@ -215,7 +205,7 @@ mod tests {
             ..tokens(10)
         };
         let cut = shape.view("aaaaabbbbbbbbbbbbbbbbbbbbccccc");
-        assert_eq!(cut.text, "aaaaa…20 tokens truncated…ccccc");
+        assert_eq!(cut, "aaaaa…20 tokens truncated…ccccc");
     }
 
     #[test]
@@ -225,6 +215,6 @@ mod tests {
             ..Middle::codex_tokens(6)
         };
         let cut = bytes.view("ééééé");
-        assert_eq!(cut.text, "é…3 chars truncated…é");
+        assert_eq!(cut, "é…3 chars truncated…é");
     }
 }

@@ -84,9 +84,9 @@ fn records_of(at: usize, normalised: &Normalised) -> usize {
         RepairKind::RoundDropped | RepairKind::EmptyDropped | RepairKind::SystemJoined => {
             usize::MAX / 64
         }
-        RepairKind::CallStripped { .. }
-        | RepairKind::OrphanDropped { .. }
-        | RepairKind::DuplicateDropped { .. }
+        RepairKind::CallStripped
+        | RepairKind::OrphanDropped
+        | RepairKind::DuplicateDropped
         | RepairKind::PartStripped => 1,
         _ => 0,
     };

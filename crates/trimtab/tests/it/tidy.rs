@@ -32,10 +32,10 @@ const PURE: [(&str, &[&str]); 3] = [
     (
         "engine",
         &[
-            "aho-corasick",
             "foldhash",
             "globset",
             "memchr",
+            "regex",
             "serde",
             "serde_json",
             "toml",
