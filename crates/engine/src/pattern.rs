@@ -1,5 +1,6 @@
 //! Patterns that are part of the program.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use regex::{Captures, Match, Regex};
@@ -40,6 +41,12 @@ impl Pattern {
     pub(crate) fn captures_iter<'t>(&self, text: &'t str) -> impl Iterator<Item = Captures<'t>> {
         let regex = self.regex().into_iter();
         regex.flat_map(move |regex| regex.captures_iter(text))
+    }
+
+    /// `text` without what matches.
+    pub(crate) fn remove<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let regex = self.regex();
+        regex.map_or(Cow::Borrowed(text), |regex| regex.replace_all(text, ""))
     }
 
     pub(crate) fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {

@@ -78,7 +78,8 @@ impl Cuts {
         }
     }
 
-    fn splits(&self, cut: usize) -> bool {
+    /// True if a cut before this message splits a round.
+    pub(crate) fn splits(&self, cut: usize) -> bool {
         self.splits.get(cut).copied().unwrap_or(false)
     }
 

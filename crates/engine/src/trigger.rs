@@ -201,7 +201,7 @@ impl Trigger {
     /// Whether it fires; none if what it needs is not known.
     fn judge(&self, situation: &Situation) -> Option<bool> {
         let measured = self.metric.of(situation)?;
-        let value = self.value.of(situation)?;
+        let value = self.value.figure(situation.window)?;
         Some(match self.is {
             Comparison::AtLeast => measured >= value,
             Comparison::MoreThan => measured > value,
@@ -222,10 +222,6 @@ impl Metric {
 }
 
 impl Threshold {
-    fn of(self, situation: &Situation) -> Option<u64> {
-        self.figure(situation.window)
-    }
-
     /// The figure for a model with this window; none if it is switched off, or if it needs a
     /// window that is not known.
     ///

@@ -134,7 +134,7 @@ pub struct Verified {
 }
 
 /// Reads a window message by message.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Verifier<'a> {
     dialect: Dialect,
     /// What was read in an earlier run, if any.
@@ -156,13 +156,7 @@ impl<'a> Verifier<'a> {
     pub fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            before: None,
-            read: Verified::default(),
-            calls: Vec::new(),
-            answered: HashMap::new(),
-            answering: false,
-            bare_answer: None,
-            faults: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::pattern::Pattern;
+
 /// What a summariser wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
@@ -23,19 +25,15 @@ impl Answer {
     /// assert_eq!(Answer::parse("no tags", true).effective_summary, "no tags");
     /// ```
     pub fn parse(text: &str, retain_asked: bool) -> Self {
-        let retain = if retain_asked {
-            tagged(text, "retain")
-        } else {
-            None
-        };
-        let summary = tagged(text, "summary").unwrap_or_default().to_owned();
+        let retain = retain_asked.then(|| tagged(text, &RETAIN)).flatten();
+        let summary = tagged(text, &SUMMARY).unwrap_or_default();
         let effective_summary = if summary.is_empty() {
-            untagged(text)
+            RETAIN_OR_TAG.remove(text).trim().to_owned()
         } else {
             summary.clone()
         };
         Self {
-            retain: retain.unwrap_or_default().to_owned(),
+            retain: retain.unwrap_or_default(),
             summary,
             effective_summary,
         }
@@ -105,39 +103,15 @@ pub fn judge(answer: &Answer, ending: Ending, tokens: u64, replaces: u64) -> Res
     }
 }
 
-/// The text between the first `<tag>` and the `</tag>` that follows it, trimmed.
-fn tagged<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
-    let (_, from) = find(text, &format!("<{tag}>"))?;
-    let rest = text.get(from..)?;
-    let (to, _) = find(rest, &format!("</{tag}>"))?;
-    rest.get(..to).map(str::trim)
-}
+/// The parts of an answer, in tags of any case.
+static RETAIN: Pattern = Pattern::new(r"(?is)<retain>\s*(.*?)\s*</retain>");
+static SUMMARY: Pattern = Pattern::new(r"(?is)<summary>\s*(.*?)\s*</summary>");
+/// What is left out of an answer that is used as a whole.
+static RETAIN_OR_TAG: Pattern = Pattern::new(r"(?is)<retain>.*?</retain>|</?summary>");
 
-/// The answer without its retain parts and without summary tags.
-fn untagged(text: &str) -> String {
-    let mut rest = text.to_owned();
-    while let Some((from, open)) = find(&rest, "<retain>") {
-        let behind = rest.get(open..).unwrap_or_default();
-        let Some((_, close)) = find(behind, "</retain>") else {
-            break;
-        };
-        rest.replace_range(from..open + close, "");
-    }
-    for tag in ["<summary>", "</summary>"] {
-        while let Some((from, to)) = find(&rest, tag) {
-            rest.replace_range(from..to, "");
-        }
-    }
-    rest.trim().to_owned()
-}
-
-/// Where `tag` stands in `text`, in any ASCII case.
-fn find(text: &str, tag: &str) -> Option<(usize, usize)> {
-    let found = text
-        .as_bytes()
-        .windows(tag.len())
-        .position(|window| window.eq_ignore_ascii_case(tag.as_bytes()))?;
-    Some((found, found + tag.len()))
+/// The text of the first such part.
+fn tagged(text: &str, part: &Pattern) -> Option<String> {
+    Some(part.captures(text)?.get(1)?.as_str().to_owned())
 }
 
 #[cfg(test)]

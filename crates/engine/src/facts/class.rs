@@ -22,27 +22,8 @@ pub(super) const HIGH: Class = 1 << 9;
 
 pub(super) const LETTER: Class = LOWER | UPPER | HIGH;
 
-static CLASSES: [Class; 256] = classes();
-
-const fn classes() -> [Class; 256] {
-    let mut table = [0; 256];
-    let mut byte = 0u8;
-    loop {
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "a byte is a valid index, and the table is made at compile time"
-        )]
-        {
-            table[byte as usize] = class_of(byte);
-        }
-        if byte == u8::MAX {
-            return table;
-        }
-        byte += 1;
-    }
-}
-
-const fn class_of(byte: u8) -> Class {
+/// The class of `byte`.
+pub(super) fn class(byte: u8) -> Class {
     match byte {
         b'a'..=b'z' => LOWER,
         b'A'..=b'Z' => UPPER,
@@ -56,11 +37,6 @@ const fn class_of(byte: u8) -> Class {
         0x80.. => HIGH,
         _ => 0,
     }
-}
-
-/// The class of `byte`.
-pub(super) fn class(byte: u8) -> Class {
-    CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
 }
 
 /// The classes in `text`.

@@ -123,8 +123,10 @@ fn is_port(word: &str) -> bool {
 
 /// `2026-11-15`, also with a time behind it.
 pub(super) fn is_date(word: &str) -> bool {
-    match word.as_bytes() {
-        [a, b, c, d, b'-', e, f, b'-', ..] => [a, b, c, d, e, f].iter().all(|b| b.is_ascii_digit()),
-        _ => false,
-    }
+    let mut parts = word.splitn(3, '-');
+    let mut is_next = |digits: usize| {
+        let next = parts.next();
+        next.is_some_and(|part| part.len() == digits && only(part, DIGIT))
+    };
+    is_next(4) && is_next(2) && parts.next().is_some()
 }

@@ -2,6 +2,7 @@
 //!
 //! They are listed behind what is shown of an output, because later calls need them most.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 /// A name has at least so many bytes.
@@ -19,49 +20,43 @@ fn is_inside(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '@' | ':' | '-')
 }
 
-/// What kind of name a run is, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Path,
-    Qualified,
-    Joined,
-    Mixed,
-    /// Digits for the most part: an order, a booking, an account.
-    Number,
-}
-
 /// A number names something only if it has so many digits.
 const DIGITS: usize = 4;
 
-/// The kind of a run; none if it is an ordinary word or a number.
-fn kind(run: &str) -> Option<Kind> {
+/// How useful a name is; none if the run is an ordinary word or a number. Paths are worth most,
+/// then qualified names, joined ones and mixed ones. What is digits for the most part comes last: an
+/// order, a booking, an account.
+fn worth(run: &str) -> Option<u32> {
     let inner = run.get(1..run.len().max(2) - 1).unwrap_or_default();
     let letters = run.bytes().filter(u8::is_ascii_alphabetic).count();
-    if letters < 3 {
-        let digits = run.bytes().filter(u8::is_ascii_digit).count();
+    let digits = run.bytes().filter(u8::is_ascii_digit).count();
+    let by_kind = if letters < 3 {
         // Times, dates and amounts have joints.
-        let is_number = digits >= DIGITS && letters + digits == run.len();
-        return is_number.then_some(Kind::Number);
-    }
-    if inner.contains('/') {
-        Some(Kind::Path)
+        (digits >= DIGITS && letters + digits == run.len()).then_some(0)
+    } else if inner.contains('/') {
+        Some(40)
     } else if inner.contains('.') {
-        Some(Kind::Qualified)
+        Some(36)
     } else if inner.contains(['_', '-', ':']) {
-        Some(Kind::Joined)
+        Some(22)
     } else {
         let upper = inner.bytes().any(|byte| byte.is_ascii_uppercase());
         let lower = run.bytes().any(|byte| byte.is_ascii_lowercase());
-        let digit = run.bytes().any(|byte| byte.is_ascii_digit());
-        ((upper && lower) || digit).then_some(Kind::Mixed)
-    }
+        ((upper && lower) || digits > 0).then_some(14)
+    };
+    let by_length = if (10..=60).contains(&run.len()) {
+        10
+    } else {
+        0
+    };
+    by_kind.map(|by_kind| by_kind + by_length)
 }
 
 /// The names in `text`, in their order.
 pub(crate) fn names_in(text: &str) -> impl Iterator<Item = &str> {
     runs(text)
         .map(without_place)
-        .filter(|run| kind(run).is_some())
+        .filter(|run| worth(run).is_some())
 }
 
 /// A set of names.
@@ -107,12 +102,12 @@ pub(crate) fn ranked<'a>(text: &'a str, known: &Known) -> Vec<&'a str> {
     for (at, run) in runs(text).map(without_place).enumerate() {
         seen.entry(run).or_insert(at);
     }
-    let mut found: Vec<(i64, usize, &str)> = seen
-        .into_iter()
-        .filter(|(run, _)| run.len() >= LENGTH && !known.has(run))
-        .filter_map(|(run, at)| Some((score(run, kind(run)?), at, run)))
+    let new = seen.into_iter();
+    let new = new.filter(|(run, _)| run.len() >= LENGTH && !known.has(run));
+    let mut found: Vec<(Reverse<u32>, usize, &str)> = new
+        .filter_map(|(run, at)| Some((Reverse(worth(run)?), at, run)))
         .collect();
-    found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    found.sort_unstable();
     found.into_iter().map(|(_, _, run)| run).collect()
 }
 
@@ -122,14 +117,9 @@ fn without_place(run: &str) -> &str {
     if run.contains("://") {
         return run;
     }
-    let digit = |rest: &str| {
-        rest.bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_digit())
-    };
     let places = run.match_indices([':', '-']).filter(|(at, joint)| {
         let (before, behind) = (run.get(..*at), run.get(at + 1..));
-        let line = behind.is_some_and(digit);
+        let line = behind.is_some_and(|behind| behind.starts_with(|c: char| c.is_ascii_digit()));
         line && (*joint == ":" || (before.is_some_and(ends_a_file) && behind.is_some_and(is_line)))
     });
     let cut = places.map(|(at, _)| at).next();
@@ -141,10 +131,7 @@ fn ends_a_file(path: &str) -> bool {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending);
     let letters = ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        && ending
-            .bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_alphabetic());
+        && ending.starts_with(|c: char| c.is_ascii_alphabetic());
     !folder.is_empty() && (1..=5).contains(&ending.len()) && letters
 }
 
@@ -152,21 +139,6 @@ fn ends_a_file(path: &str) -> bool {
 fn is_line(behind: &str) -> bool {
     let rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());
     rest.starts_with('-') || rest.is_empty()
-}
-
-fn score(run: &str, kind: Kind) -> i64 {
-    let base = match kind {
-        Kind::Path => 40,
-        Kind::Qualified => 36,
-        Kind::Joined => 22,
-        Kind::Mixed => 14,
-        Kind::Number => 0,
-    };
-    let length = match run.len() {
-        10..=60 => 10,
-        _ => 0,
-    };
-    base + length
 }
 
 #[cfg(test)]

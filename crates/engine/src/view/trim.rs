@@ -7,6 +7,7 @@ use trimtab_model::rounds::Place;
 use trimtab_model::{Message, Output, Part};
 
 use super::{Change, WindowOutputs, placeholder};
+use crate::budget::percent;
 
 /// How many tokens of output a window may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,8 +52,7 @@ impl OutputBudget {
         let Some(window) = window.filter(|window| *window > 0) else {
             return self.max;
         };
-        let share = u128::from(window) * u128::from(self.window_percent) / 100;
-        let share = u64::try_from(share).unwrap_or(u64::MAX);
+        let share = percent(window, self.window_percent);
         share.max(self.min).min(self.max)
     }
 }

@@ -28,10 +28,11 @@ const STEP: usize = 32;
 /// Slots, and the window that they make.
 #[derive(Debug, Default)]
 pub(super) struct WindowBuilder {
-    options: Options,
-    slots: SlotList,
+    pub(super) options: Options,
+    pub(super) slots: SlotList,
     front: Front,
-    window: Window,
+    /// The window as it was built last.
+    pub(super) window: Window,
     /// For each slot the entry that shows it as it is, where there is one. Up to date when the
     /// window is.
     entry_of: Vec<Option<usize>>,
@@ -85,14 +86,6 @@ impl WindowBuilder {
         }
     }
 
-    pub(super) fn options(&self) -> Options {
-        self.options
-    }
-
-    pub(super) fn slots(&self) -> &SlotList {
-        &self.slots
-    }
-
     /// Adds a slot at the end.
     pub(super) fn push(&mut self, slot: Slot, known: Known) {
         self.slots.push(slot, known);
@@ -126,14 +119,9 @@ impl WindowBuilder {
         }
     }
 
-    /// The window as it was built last.
-    pub(super) fn built(&self) -> &Window {
-        &self.window
-    }
-
     /// The outputs of the window as it was built last.
     pub(super) fn outputs(&self) -> WindowOutputs<'_, Slot> {
-        let slots = self.slots.slots();
+        let slots = &self.slots.slots;
         let in_index = self.front.ends.slots;
         let pairing = self.front.settled.pair(self.unsettled());
         WindowOutputs::new(slots, &self.front.outputs, in_index, &pairing)
@@ -143,7 +131,7 @@ impl WindowBuilder {
     /// at `at` shows `message`: then it can be [shown](Self::show).
     pub(super) fn is_shown_alone(&self, at: usize, message: &Message) -> bool {
         let entry = self.entry_of.get(at).copied().flatten();
-        let slot = self.slots.slots().get(at);
+        let slot = self.slots.slots.get(at);
         let alike = |slot: &Slot| {
             treats_alike(&slot.message, message) && reads_alike(&slot.message, message)
         };
@@ -165,7 +153,7 @@ impl WindowBuilder {
 
     fn unsettled(&self) -> &[Slot] {
         let settled = self.front.ends.slots;
-        self.slots.slots().get(settled..).unwrap_or_default()
+        self.slots.slots.get(settled..).unwrap_or_default()
     }
 
     fn build(&mut self) -> Vec<Fault> {
@@ -204,7 +192,7 @@ impl WindowBuilder {
         self.window.measures = self.front.measures;
         self.window.spoken = spoken;
         self.entry_of.truncate(slots);
-        self.entry_of.resize(self.slots.len(), None);
+        self.entry_of.resize(self.slots.slots.len(), None);
         let mut verifier = Verifier::resume(self.options.dialect, &self.front.verified);
         let written = normalised.entries.iter().zip(normalised.slots);
         for (number, (entry, slot)) in (entries..).zip(written) {
@@ -262,7 +250,7 @@ impl WindowBuilder {
     fn settle_step(&mut self, cut: usize, after: After) {
         let before = self.front.ends;
         let (verified, faults) = self.take(after.normalised).pause();
-        let settled = self.slots.slots().get(before.slots..before.slots + cut);
+        let settled = self.slots.slots.get(before.slots..before.slots + cut);
         let settled = settled.unwrap_or_default();
         let outputs = self
             .front

@@ -118,7 +118,7 @@ fn line(kind: FactKind, groups: &BTreeMap<&str, Vec<String>>) -> String {
         id => format!("{} ({id})", facts.join(between)),
     });
     let groups: Vec<String> = groups.collect();
-    format!("{kind}: {}", groups.join("; "))
+    format!("{}: {}", kind.plural(), groups.join("; "))
 }
 
 fn shown(fact: &Missing<'_>) -> String {
