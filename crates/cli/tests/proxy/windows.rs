@@ -162,9 +162,11 @@ pub(crate) fn calls(dialect: Dialect, answer: &[u8]) -> Vec<String> {
 /// The first ref that an output in a window shows.
 pub(crate) fn shown_ref(received: &Received) -> Option<String> {
     let messages = received.read_messages();
-    let mut outputs = messages.iter().flat_map(Message::outputs);
-    outputs.find_map(|output| {
-        let text = output.text().into_owned();
+    let outputs = messages.iter().flat_map(Message::outputs);
+    let outputs = outputs.map(|output| output.text().into_owned());
+    // After a rewrite the refs stand in a message of ours.
+    let texts = messages.iter().map(|message| message.text().into_owned());
+    outputs.chain(texts).find_map(|text| {
         let (_, rest) = text.split_once("ref_id")?;
         let name = rest.trim_start_matches(|letter: char| !letter.is_ascii_alphanumeric());
         let end = name.find(|letter: char| !letter.is_ascii_alphanumeric());
