@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use trimtab::session::Session;
 use trimtab_engine::policy::Policy;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::Message;
 use trimtab_store::{SessionId, Store};
 
@@ -54,9 +55,8 @@ impl Agent {
         id: SessionId,
         settings: Settings,
     ) -> Result<(Self, Events), AgentError> {
-        let [read, grep] = Redeem::both(&store, &id);
-        let tools = settings.tools.clone().with(read).with(grep);
-        let mut session = Session::open(store, id, settings.setup(&tools))?;
+        let (tools, names) = with_retrieval(&settings.tools, &store, &id);
+        let mut session = Session::open(store, id, settings.setup(&tools, names))?;
         if session.projection().log().is_empty() && !settings.system.is_empty() {
             session.admit(Message::system(&settings.system))?;
         }
@@ -108,9 +108,8 @@ impl Agent {
     /// summary that is being written is still wanted.
     pub fn change(&mut self, settings: Settings) -> Result<(), AgentError> {
         let (store, id) = (self.session.store(), self.session.id());
-        let [read, grep] = Redeem::both(store, id);
-        let tools = settings.tools.clone().with(read).with(grep);
-        let setup = settings.setup(&tools);
+        let (tools, names) = with_retrieval(&settings.tools, store, id);
+        let setup = settings.setup(&tools, names);
         // Opened anew: another dialect has other rules for what is sent.
         self.session = Session::open(Arc::clone(store), id.clone(), setup)?;
         self.settings = settings;
@@ -132,4 +131,24 @@ impl Agent {
             self.teller.tell(Event::Session(event));
         }
     }
+}
+
+/// The tools with those for retrieval, and what these are called: tools of the settings keep their
+/// names.
+fn with_retrieval(
+    tools: &Tools,
+    store: &Arc<dyn Store>,
+    id: &SessionId,
+) -> (Tools, Option<ToolNames>) {
+    let taken: Vec<String> = tools
+        .definitions()
+        .iter()
+        .map(|tool| tool.name.clone())
+        .collect();
+    let names = ToolNames::beside(&taken);
+    let Some(found) = names else {
+        return (tools.clone(), None);
+    };
+    let [read, grep] = Redeem::both(store, id, found);
+    (tools.clone().with(read).with(grep), names)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use trimtab::session::{Limits, Setup};
 use trimtab_engine::compaction::keep::Keep;
 use trimtab_engine::policy::Policy;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::RawJson;
 use trimtab_model::estimate::Measure;
 use trimtab_wire::catalogue::{Catalogue, Model as Known, Prices, Tier};
@@ -102,8 +103,9 @@ impl Settings {
         model
     }
 
-    /// What the session is opened with. `tools` are all tools, those for retrieval included.
-    pub(crate) fn setup(&self, tools: &Tools) -> Setup {
+    /// What the session is opened with. `tools` are all tools, those for retrieval included, which
+    /// have these names.
+    pub(crate) fn setup(&self, tools: &Tools, retrieval: Option<ToolNames>) -> Setup {
         let mut policy = self.policy.clone();
         let protected = tools.protected();
         if !protected.is_empty() {
@@ -122,6 +124,7 @@ impl Settings {
             tiers: self.tiers.clone(),
             cache_lifetime: self.cache_lifetime,
             tools: Measure::of_text(RawJson::of(&written).as_str()),
+            retrieval,
             ..Setup::new(policy)
         }
     }

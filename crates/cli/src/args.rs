@@ -1,10 +1,8 @@
 //! What can be typed.
 
-use std::path::PathBuf;
+use clap::{Parser, Subcommand};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-
-use crate::verbs::output::place::StoreArgs;
+use crate::common::Common;
 use crate::verbs::{
     chat, compact, config, demo, doctor, inspect, mcp, models, output, replay, serve, store, wrap,
 };
@@ -68,40 +66,4 @@ pub enum Verb {
     /// Serve the two retrieval tools to an MCP client, over standard input and output
     #[command(long_about = mcp::ABOUT, after_help = mcp::EXAMPLES)]
     Mcp(mcp::Args),
-}
-
-/// Flags that every verb takes.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Common options")]
-pub struct Common {
-    /// Print JSON for scripts instead of text
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// Print no progress and no warnings
-    #[arg(long, short, global = true)]
-    pub quiet: bool,
-    /// When to use colour
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    pub color: Color,
-    /// Settings file to use in place of the project's trimtab.toml
-    #[arg(long, global = true, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Change one setting, as in `trimtab config show`; may be given several times
-    #[arg(long, global = true, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Where the store is.
-    #[command(flatten)]
-    pub store: StoreArgs,
-}
-
-/// When to use colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless `NO_COLOR` is set
-    #[default]
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
 }

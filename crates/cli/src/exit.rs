@@ -4,11 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::args::Cli;
 use crate::ui::Terminal;
-use crate::ui::visible::visible;
 
 /// The exit code of a shell for a command that is not there.
 const NOT_FOUND: u8 = 127;
@@ -108,15 +104,4 @@ pub fn code(done: Result<(), Failure>, terminal: &mut Terminal) -> ExitCode {
         Failure::Found => ExitCode::from(1),
         Failure::Child(code) => ExitCode::from(*code),
     }
-}
-
-/// Tells what is wrong with the arguments, or what they ask to be told, and gives the exit code.
-pub fn usage(error: clap::Error) -> ExitCode {
-    // The text quotes arguments, which may act on a terminal: it is made again with visible ones.
-    let arguments = std::env::args_os();
-    let arguments = arguments.map(|one| visible(&one.to_string_lossy()).into_owned());
-    let error = Cli::try_parse_from(arguments).err().unwrap_or(error);
-    // There is nowhere left to say that even this failed.
-    let _ = error.print();
-    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }

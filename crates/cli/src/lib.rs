@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod catalogue;
+pub mod common;
 pub mod exit;
 pub mod handover;
 pub mod model;
@@ -18,12 +19,13 @@ use clap::Parser;
 use crate::args::{Cli, Verb};
 use crate::exit::Failure;
 use crate::ui::Terminal;
+use crate::ui::visible::visible;
 
 /// Parses the command line, runs its verb and gives the exit code.
 pub fn main() -> ExitCode {
     let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(error),
+        Err(error) => return usage(error),
     };
     let found = find_store(&mut cli);
     if reads_settings(&cli.verb) {
@@ -37,6 +39,17 @@ pub fn main() -> ExitCode {
     let mut terminal = Terminal::new(&cli.common);
     let done = found.and_then(|()| run(&cli, &mut terminal));
     exit::code(done, &mut terminal)
+}
+
+/// Tells what is wrong with the arguments, or what they ask to be told, and gives the exit code.
+fn usage(error: clap::Error) -> ExitCode {
+    // The text quotes arguments, which may act on a terminal: it is made again with visible ones.
+    let arguments = std::env::args_os();
+    let arguments = arguments.map(|one| visible(&one.to_string_lossy()).into_owned());
+    let error = Cli::try_parse_from(arguments).err().unwrap_or(error);
+    // There is nowhere left to say that even this failed.
+    let _ = error.print();
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// False for the verbs that do without settings.

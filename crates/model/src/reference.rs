@@ -15,6 +15,9 @@ pub struct Ref {
     byte_size: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     line_count: Option<u64>,
+    /// The tool that reads it, where that is not called by its usual name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reader: Option<String>,
 }
 
 impl Ref {
@@ -24,6 +27,7 @@ impl Ref {
             id: id.into(),
             byte_size,
             line_count,
+            reader: None,
         }
     }
 
@@ -40,6 +44,19 @@ impl Ref {
     pub fn with_lines_of(mut self, text: &str) -> Self {
         self.line_count = Some(text.lines().count() as u64);
         self
+    }
+
+    /// The same ref, which the model reads with the tool `reader`: the usual name of the tool is
+    /// taken in its conversation.
+    #[must_use]
+    pub fn read_with(mut self, reader: impl Into<String>) -> Self {
+        self.reader = Some(reader.into());
+        self
+    }
+
+    /// The tool that the model reads it with, where that is not called by its usual name.
+    pub fn reader(&self) -> Option<&str> {
+        self.reader.as_deref()
     }
 
     /// What the model passes to the retrieval tools.

@@ -7,31 +7,33 @@ use trimtab_engine::observation::only_text;
 use trimtab_engine::view::Spill;
 use trimtab_engine::view::policy::Views;
 use trimtab_engine::window::Projection;
-use trimtab_model::{Kind, Message, Output, Part, RawJson};
+use trimtab_model::{Kind, Message, Output, Part, RawJson, Ref};
 use trimtab_store::{Error, Put, Result, SessionId, Spilled, Store};
 
 /// Media type of an output that is more than text: its parts as JSON.
 const PARTS: &str = "application/vnd.trimtab.parts+json";
 
-/// Stores the outputs of a message that is about to be let in, and notes their refs. A store
-/// that fails leaves nothing behind, and the error says why.
+/// Stores the outputs of a message that is about to be let in, and notes their refs, as `named`
+/// gives them. A store that fails leaves nothing behind, and the error says why.
 pub(crate) fn keep(
     store: &dyn Store,
     session: &SessionId,
     projection: &Projection,
     message: &mut Message,
+    named: impl Fn(Ref) -> Ref,
 ) -> Result<()> {
     for part in &mut message.parts {
         if let Part::Output(output) = part {
             let tool = tool_of(output, projection).to_owned();
             keep_output(store, session, output, &tool)?;
+            output.stored = output.stored.take().map(&named);
         }
     }
     let observation = only_text(message).filter(|_| message.meta.kind == Some(Kind::Observation));
     if let Some(text) = observation {
         let call = format!("observation-{}", projection.log().len());
         let stored = store.put(session, Put::new(&call, text))?;
-        message.meta.stored = Some(stored.with_lines_of(text));
+        message.meta.stored = Some(named(stored.with_lines_of(text)));
     }
     Ok(())
 }

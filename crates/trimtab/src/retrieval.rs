@@ -13,7 +13,7 @@ mod text;
 use std::time::Duration;
 
 use trimtab_engine::view::retrieval::{AnswerLimits, MatchLayout};
-use trimtab_engine::view::tools;
+use trimtab_engine::view::tools::{self, ToolNames};
 use trimtab_store::{SessionId, Store};
 
 use arguments::Arguments;
@@ -122,7 +122,9 @@ impl<'s> Retrieval<'s> {
                 is_error: false,
             },
             Err(refusal) => RetrievalAnswer {
-                text: refusal.into_text(),
+                text: ToolNames::of(tool)
+                    .unwrap_or_default()
+                    .in_words(&refusal.into_text()),
                 is_error: true,
             },
         }
@@ -133,7 +135,8 @@ impl<'s> Retrieval<'s> {
             return Err(Refusal::unknown_tool(tool));
         }
         let arguments = Arguments::parse(arguments)?;
-        let is_grep = tool.ends_with(tools::GREP);
+        let names = ToolNames::of(tool).unwrap_or_default();
+        let is_grep = tool.ends_with(names.grep);
         let definition = if is_grep {
             tools::grep()
         } else {
@@ -141,9 +144,9 @@ impl<'s> Retrieval<'s> {
         };
         arguments.refuse_unknown(&definition)?;
         if is_grep {
-            self.grep(&grep::Asked::new(&arguments)?)
+            self.grep(&grep::Asked::new(&arguments)?, names)
         } else {
-            self.read(&read::Asked::new(&arguments)?)
+            self.read(&read::Asked::new(&arguments)?, names)
         }
     }
 }

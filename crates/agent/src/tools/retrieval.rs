@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use trimtab::retrieval::Retrieval;
-use trimtab_engine::view::tools;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_store::{SessionId, Store};
 
 use super::{Definition, Outcome, Tool, Work, Workspace};
@@ -18,9 +18,9 @@ pub struct Redeem {
 }
 
 impl Redeem {
-    /// Both tools, for the outputs that `session` may read.
-    pub fn both(store: &Arc<dyn Store>, session: &SessionId) -> [Self; 2] {
-        tools::all().map(|definition| Self {
+    /// Both tools under these names, for the outputs that `session` may read.
+    pub fn both(store: &Arc<dyn Store>, session: &SessionId, names: ToolNames) -> [Self; 2] {
+        names.definitions().map(|definition| Self {
             definition,
             store: Arc::clone(store),
             session: session.clone(),

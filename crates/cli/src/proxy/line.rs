@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use trimtab_proxy::{Action, Record};
 
 use super::savings::tokens_line;
+use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, short};
 use crate::ui::style::{self, TextStyle};
 use crate::ui::visible::visible;
-use crate::verbs::chat::text::clipped;
 
 /// Columns of a line at most.
 const WIDTH: usize = 100;

@@ -7,6 +7,7 @@
 )]
 
 pub mod bar;
+pub mod clipped;
 pub mod columns;
 pub mod number;
 pub mod progress;
@@ -22,7 +23,7 @@ use terminal_size::{Width, terminal_size_of};
 use trimtab::redact::redact_urls;
 
 use self::visible::{VisibleWriter, visible_json};
-use crate::args::{Color, Common};
+use crate::common::{Color, Common};
 
 /// Standard output for data, standard error for everything that is said about it.
 ///

@@ -27,6 +27,7 @@ mod talk;
 #[path = "../attacks/terminal_device.rs"]
 #[allow(dead_code, reason = "not every test binary types something")]
 mod terminal_device;
+mod way_back;
 mod windows;
 mod wrap;
 mod wrapped;

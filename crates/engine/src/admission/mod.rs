@@ -49,6 +49,8 @@ pub struct Arriving<'a> {
     pub earlier: Option<&'a Output>,
     /// What became of spilling it, where [`spills`] asked for that.
     pub spill: Option<Spill<'a>>,
+    /// True to name the call that gets back what is left out, under every shape.
+    pub way_back: bool,
 }
 
 /// The room that an output comes into, in tokens.
@@ -174,6 +176,7 @@ fn cut(
     let given = Given {
         stored: arriving.output.stored.as_ref(),
         spill: arriving.spill,
+        way_back: arriving.way_back,
         ..Given::default()
     };
     let shape = match views.shape(arriving.tool) {

@@ -13,7 +13,7 @@ use super::chunks::SummaryRequest;
 use super::request::escaped;
 use super::text::{head_and_tail, one_line};
 use crate::plan::Edit;
-use crate::view::WindowOutputs;
+use crate::view::{WindowOutputs, placeholder};
 
 /// Characters of an output that the summariser is given.
 pub(crate) const SUMMARY_INPUT: usize = 12_000;
@@ -60,6 +60,15 @@ pub fn excess<M: Borrow<Message>>(
     archived
 }
 
+/// The outputs of the messages at `archived`, each with the name of its tool.
+pub(crate) fn outputs_at<M: Borrow<Message>>(
+    outputs: &WindowOutputs<'_, M>,
+    archived: &[usize],
+) -> Vec<Output> {
+    let messages = archived.iter();
+    messages.flat_map(|at| outputs.named_in(*at)).collect()
+}
+
 /// The edits that archive the messages at `archived`, positions of the log in both.
 pub fn archive(archived: &[usize]) -> Vec<Edit> {
     archived
@@ -69,7 +78,8 @@ pub fn archive(archived: &[usize]) -> Vec<Edit> {
 }
 
 /// The message that stands for one archived output: what a model wrote of it, or an excerpt.
-pub fn tool_summary(output: &Output, written: Option<&str>) -> Message {
+/// With `way_back` its last line names the call that gets the output back.
+pub fn tool_summary(output: &Output, written: Option<&str>, way_back: bool) -> Message {
     let status = if output.is_error { "error" } else { "ok" };
     let tool = tool_name(output);
     let written = written.map(str::trim).filter(|written| !written.is_empty());
@@ -78,9 +88,19 @@ pub fn tool_summary(output: &Output, written: Option<&str>) -> Message {
         |written| written.chars().take(SUMMARY_LIMIT).collect(),
     );
     let id = &output.call_id;
+    let line = way_back_line(output, "", way_back);
     stands_for_outputs(format!(
-        "[Tool output summary]\nTool: {tool}\nCall ID: {id}\nStatus: {status}\n{body}"
+        "[Tool output summary]\nTool: {tool}\nCall ID: {id}\nStatus: {status}\n{body}{line}"
     ))
+}
+
+/// The line that names the call which gets an output back, on a line of its own behind `indent`;
+/// empty where there is none.
+fn way_back_line(output: &Output, indent: &str, way_back: bool) -> String {
+    let stored = output.stored.as_ref().filter(|_| way_back);
+    stored.map_or_else(String::new, |stored| {
+        format!("\n{indent}{}", placeholder::way_back(stored))
+    })
 }
 
 /// What a summariser is told about an output.
@@ -121,8 +141,9 @@ fn excerpt(output: &Output, tool: &str, status: &str) -> String {
     format!("Tool \"{tool}\" finished with status {status}. Output excerpt:\n{shown}")
 }
 
-/// The message that stands for all outputs archived in one compaction: a line for each.
-pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>) -> Message {
+/// The message that stands for all outputs archived in one compaction: a line for each, and with
+/// `way_back` a second one with the call that gets it back.
+pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>, way_back: bool) -> Message {
     let mut text = "[Compaction tool digest]".to_owned();
     for output in outputs {
         let status = if output.is_error { "error" } else { "ok" };
@@ -132,6 +153,7 @@ pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>) -> Message {
         }
         // Writing into a String cannot fail.
         let _ = write!(text, "\n- {} ({status}): {line}", tool_name(output));
+        text.push_str(&way_back_line(output, "  ", way_back));
     }
     stands_for_outputs(text)
 }
@@ -187,10 +209,10 @@ mod tests {
             tool: Some("bash".into()),
             ..Output::new("c1", "line1\nline2")
         };
-        let text = tool_summary(&output, None).text().into_owned();
+        let text = tool_summary(&output, None, false).text().into_owned();
         let excerpt = "Tool \"bash\" finished with status ok. Output excerpt:\nline1\nline2";
         assert!(text.ends_with(excerpt), "{text}");
-        let long = tool_summary(&output, Some(&"w".repeat(2_000)))
+        let long = tool_summary(&output, Some(&"w".repeat(2_000)), false)
             .text()
             .into_owned();
         assert!(long.ends_with(&"w".repeat(1_200)) && !long.ends_with(&"w".repeat(1_201)));
@@ -222,6 +244,6 @@ mod tests {
         ];
         let expected =
             "[Compaction tool digest]\n- bash (error): (empty output)\n- unknown (ok): line1 line2";
-        assert_eq!(digest(outputs.iter()).text(), expected);
+        assert_eq!(digest(outputs.iter(), false).text(), expected);
     }
 }

@@ -33,6 +33,8 @@ pub struct Replacement {
     pub retain: String,
     /// The summary; empty for none.
     pub summary: String,
+    /// A line of ours about what was left out, behind both; empty for none.
+    pub note: String,
 }
 
 /// The edits that leave system messages, `kept` and the replacement of everything else.
@@ -179,6 +181,13 @@ fn replacement_edits(
         };
         let message = Arc::new(message.with_kind(Kind::Summary));
         edits.push(Edit::Insert { before, message });
+    }
+    if !replacement.note.is_empty() {
+        let message = Message::user(&replacement.note).with_kind(Kind::Note);
+        edits.push(Edit::Insert {
+            before: anchor,
+            message: Arc::new(message),
+        });
     }
     edits
 }

@@ -36,6 +36,7 @@ pub struct Archived {
     /// The plan.
     pub plan: Plan,
     outputs: Vec<Output>,
+    way_back: bool,
 }
 
 impl Archived {
@@ -54,7 +55,7 @@ impl Archived {
             if let Edit::Insert { message, .. } = edit
                 && let Some((output, written)) = summaries.next()
             {
-                *message = archive::tool_summary(output, *written).into();
+                *message = archive::tool_summary(output, *written, self.way_back).into();
             }
         }
         plan
@@ -87,7 +88,7 @@ pub fn age(
         }
         AgeingWay::Placeholders => placeholders(conversation, policy, conditions),
         AgeingWay::Prefixes => prefixes(conversation, policy, conditions),
-        AgeingWay::Archive => archived(conversation, policy),
+        AgeingWay::Archive => archived(conversation, policy, conditions.way_back),
     }
 }
 
@@ -147,15 +148,12 @@ fn prefixes(
         },
     };
     let (usage, _) = conditions.usage?;
-    let retained = retain_in(
-        &conversation.projection.outputs(),
-        &retention,
-        usage.prompt(),
-    );
+    let outputs = conversation.projection.outputs();
+    let retained = retain_in(&outputs, &retention, usage.prompt(), conditions.way_back);
     shortened(conversation, policy, retained.changes, retained.note)
 }
 
-fn archived(conversation: &Conversation<'_>, policy: &Policy) -> Option<Step> {
+fn archived(conversation: &Conversation<'_>, policy: &Policy, way_back: bool) -> Option<Step> {
     let archiving = &policy.ageing.archive;
     if !archiving.enabled || archiving.summaries == ToolSummaries::Off {
         return None;
@@ -168,22 +166,17 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy) -> Option<Step> {
     let before = |slot: &Slot| slot.source.position() < conversation.archive_from;
     let from = conversation.slots.partition_point(before);
     let outputs = conversation.projection.outputs();
-    let over = archive::excess(&outputs, archiving.cutoff, from);
-    let over = over.iter().filter_map(|at| conversation.slots.get(*at));
-    let over: Vec<&Slot> = over
-        .filter(|slot| !slot.message.outputs().any(is_protected))
-        .collect();
+    let mut over = archive::excess(&outputs, archiving.cutoff, from);
+    over.retain(|at| !outputs.named_in(*at).iter().any(is_protected));
     if over.is_empty() {
         return None;
     }
-    let positions: Vec<usize> = over.iter().filter_map(|slot| position(slot)).collect();
-    let outputs: Vec<Output> = over
-        .iter()
-        .flat_map(|slot| slot.message.outputs().cloned())
-        .collect();
+    let slots = over.iter().filter_map(|at| conversation.slots.get(*at));
+    let positions: Vec<usize> = slots.filter_map(position).collect();
+    let outputs = archive::outputs_at(&outputs, &over);
     let mut edits = archive::archive(&positions);
     for output in &outputs {
-        let summary = archive::tool_summary(output, None);
+        let summary = archive::tool_summary(output, None, way_back);
         edits.push(archive::at_the_end(summary, conversation.log.len()));
     }
     let bound = policy.compaction.bound_reasoning;
@@ -191,7 +184,11 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy) -> Option<Step> {
     let mut plan = plan(reason, edits, conversation.slots, &[], bound);
     plan.refs = outputs.iter().filter_map(|o| o.stored.clone()).collect();
     if archiving.summaries == ToolSummaries::Llm {
-        return Some(Step::ToolSummaries(Box::new(Archived { plan, outputs })));
+        return Some(Step::ToolSummaries(Box::new(Archived {
+            plan,
+            outputs,
+            way_back,
+        })));
     }
     Some(Step::Plan(plan, None))
 }

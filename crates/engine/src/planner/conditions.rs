@@ -70,6 +70,9 @@ pub struct Conditions<'a> {
     /// The tokens that the first ref in a window brings along: the definitions of the retrieval
     /// tools, where they are offered with it. 0 if the window shows a ref.
     pub first_ref: u64,
+    /// True if whatever goes is to be named with the call that gets it back: the model has the
+    /// retrieval tools. Else only the presets' own texts name refs.
+    pub way_back: bool,
     /// What the provider reported last, and the measure of the window it was for, unless an
     /// edit has made it stale.
     pub usage: Option<(Usage, Measure)>,

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Dialect, Kind, Message, Ref};
+use trimtab_model::{Dialect, Kind, Message, Output, Ref};
 
+use super::dropping::said_before;
 use super::rewrite::{Contents, Rewritten};
-use super::rungs::said_before;
 use super::survivors::{Survivors, survivors};
 use super::{Conditions, Conversation, plan};
 use crate::compaction::answer::{Answer, Ending, Refusal, judge};
@@ -18,7 +18,7 @@ use crate::compaction::room::Room;
 use crate::compaction::{archive, fallback};
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::{Form, Policy};
-use crate::view::placeholder::read_call;
+use crate::view::placeholder::{read_call, way_back_to_messages};
 use crate::view::{OutputIndex, WindowOutputs};
 
 /// Where a block goes that says itself what it is.
@@ -63,6 +63,8 @@ pub struct Draft {
     length: usize,
     window: Option<u64>,
     stored: Option<Ref>,
+    /// True if the window is to name where the replaced messages are.
+    way_back: bool,
     /// What else it changes, where it is a rewrite: then no summary is asked for.
     rewritten: Option<Rewritten>,
 }
@@ -108,6 +110,7 @@ pub fn draft(
         length,
         window: conditions.window,
         stored: None,
+        way_back: conditions.way_back || policy.compaction.show_ref,
         rewritten: None,
     })
 }
@@ -137,6 +140,7 @@ impl Draft {
             length: conversation.log.len(),
             window: None,
             stored: None,
+            way_back: policy.compaction.show_ref,
             rewritten: Some(rewritten),
         }
     }
@@ -240,7 +244,7 @@ impl Draft {
         } else if self.survivors.summary {
             answer.map_or_else(|| self.without_model(), |answer| self.audited(answer))
         } else {
-            Written::default()
+            self.without_words()
         };
         let mut plan = self.plan(&written.replacement);
         plan.name_refs(&written.refs);
@@ -272,6 +276,7 @@ impl Draft {
         let mut replacement = Replacement {
             retain: answer.retain,
             summary: answer.effective_summary,
+            note: String::new(),
         };
         if !setting.enabled {
             self.name_ref(&mut replacement.summary);
@@ -303,6 +308,19 @@ impl Draft {
         written
     }
 
+    /// Nothing but a line that says where the replaced messages are.
+    fn without_words(&self) -> Written {
+        let stored = self.stored.as_ref().filter(|_| self.way_back);
+        let line = |stored: &Ref| way_back_to_messages(self.survivors.replaced.len(), stored);
+        Written {
+            replacement: Replacement {
+                note: stored.map(line).unwrap_or_default(),
+                ..Replacement::default()
+            },
+            ..Written::default()
+        }
+    }
+
     /// The block of facts of a rewrite.
     fn block(&self, rewritten: &Rewritten) -> Written {
         let text = |block: &Contents| block.text(self.stored.as_ref());
@@ -327,6 +345,7 @@ impl Draft {
             replacement: Replacement {
                 retain: said_before(&self.survivors.slots, Kind::Retain, ""),
                 summary: made.summary,
+                note: String::new(),
             },
             refs: made.refs,
             coverage: Some(made.coverage),
@@ -339,11 +358,7 @@ impl Draft {
 
     /// Says at the end of a summary how to read what it stands for.
     fn name_ref(&self, summary: &mut String) {
-        if let Some(stored) = self
-            .stored
-            .as_ref()
-            .filter(|_| self.policy.compaction.show_ref)
-        {
+        if let Some(stored) = self.stored.as_ref().filter(|_| self.way_back) {
             let replaced = self.survivors.replaced.len();
             let call = read_call(stored, 0);
             let _ = write!(summary, "\n[{replaced} messages in full: {call}]");
@@ -368,21 +383,28 @@ impl Draft {
             Some(_) if replaced.is_empty() => Vec::new(),
             Some(_) => rebuild(slots, kept, replacement, &AS_IT_IS),
         };
+        let mut digested = Vec::new();
         match &self.rewritten {
-            None => edits.extend(self.digest()),
+            None => {
+                let (digest, outputs) = self.digest();
+                edits.extend(digest);
+                digested = outputs;
+            }
             Some(rewritten) => edits.extend(rewritten.edits.iter().cloned()),
         }
         let reason = self.asked.reason.clone();
         let mut plan = plan(reason, edits, slots, replaced, compaction.bound_reasoning);
         plan.refs.extend(self.stored.clone());
+        plan.name_refs(digested.iter().filter_map(|output| output.stored.as_ref()));
         plan.within(self.length)
     }
 
-    /// Archives the oldest outputs of what is kept behind the summary, with a digest.
-    fn digest(&self) -> Vec<Edit> {
+    /// Archives the oldest outputs of what is kept behind the summary, with a digest. Gives the
+    /// edits, and the outputs.
+    fn digest(&self) -> (Vec<Edit>, Vec<Output>) {
         let digest = &self.policy.compaction.digest;
         if !digest.enabled {
-            return Vec::new();
+            return Default::default();
         }
         let slots = &self.survivors.slots;
         let recent = self
@@ -395,20 +417,18 @@ impl Draft {
         let messages: Vec<&Message> = recent.iter().map(|slot| &*slot.message).collect();
         let index = OutputIndex::of(&messages);
         let outputs = WindowOutputs::indexed(&messages, &index);
-        let over: Vec<_> = archive::excess(&outputs, digest.cutoff, 0)
-            .into_iter()
-            .filter_map(|at| recent.get(at))
-            .collect();
-        let positions: Vec<usize> = over
-            .iter()
+        let over = archive::excess(&outputs, digest.cutoff, 0);
+        let slots = over.iter().filter_map(|at| recent.get(*at));
+        let positions: Vec<usize> = slots
             .filter_map(|slot| super::ageing::position(slot))
             .collect();
         if positions.is_empty() {
-            return Vec::new();
+            return Default::default();
         }
         let mut edits = archive::archive(&positions);
-        let digest = archive::digest(over.iter().flat_map(|slot| slot.message.outputs()));
+        let outputs = archive::outputs_at(&outputs, &over);
+        let digest = archive::digest(outputs.iter(), self.way_back);
         edits.push(archive::at_the_end(digest, self.length));
-        edits
+        (edits, outputs)
     }
 }

@@ -14,6 +14,7 @@
 mod ageing;
 mod conditions;
 mod draft;
+mod dropping;
 mod ladder;
 mod media;
 mod overflow;
@@ -25,6 +26,7 @@ mod timing;
 pub use ageing::{AgeingWay, Archived, age, ageing_ways};
 pub use conditions::{Conditions, Conversation, conservative_tokens};
 pub use draft::{Asked, Draft, Finished, Tokens, draft};
+pub use dropping::Dropping;
 pub use ladder::{Ladder, Misfit, Next};
 pub use media::MediaPlace;
 pub use overflow::Overflow;
@@ -46,6 +48,8 @@ pub enum Step {
     Plan(Plan, Option<String>),
     /// Store what this replaces, then finish it.
     Draft(Box<Draft>),
+    /// Store what goes, then carry out its plan.
+    Drop(Box<Dropping>),
     /// Ask a model for a few words on each of these outputs.
     ToolSummaries(Box<Archived>),
     /// Store these media where they are not stored, then show them as text.
@@ -60,7 +64,7 @@ impl Step {
         let edits = match self {
             Self::Plan(plan, _) => &plan.edits,
             Self::ToolSummaries(archived) => &archived.plan.edits,
-            Self::Draft(_) | Self::Media(_) | Self::LowerAnswer(_) => return None,
+            Self::Draft(_) | Self::Drop(_) | Self::Media(_) | Self::LowerAnswer(_) => return None,
         };
         let archived = edits.iter().filter_map(|edit| match edit {
             Edit::Archive { message } => Some(message + 1),

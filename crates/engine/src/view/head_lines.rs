@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_model::Ref;
 
 use super::figures::first_chars;
+use super::placeholder::with_reader;
 use super::shape::bytes;
 use super::structure;
 
@@ -65,7 +66,10 @@ impl HeadLines {
 fn note(stored: Option<&Ref>) -> String {
     stored.map_or_else(
         || "\n\n[tool output truncated]".to_owned(),
-        |stored| format!("\n\n[tool output truncated; ref={stored}]"),
+        |stored| {
+            let note = format!("\n\n[tool output truncated; ref={stored}]");
+            with_reader(note, stored)
+        },
     )
 }
 

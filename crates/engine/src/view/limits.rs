@@ -68,24 +68,31 @@ impl Limits {
         over(self.spill_chars, text.len()) && over(self.spill_chars, text.chars().count())
     }
 
-    /// The view of `text`: the same bytes if it is within every limit.
-    pub(super) fn view<'a>(&self, text: &'a str, spill: Option<Spill<'_>>) -> Cow<'a, str> {
+    /// The view of `text`: the same bytes if it is within every limit. `line` is the last line
+    /// of a spill's notice, and stands before the notice of a cut.
+    pub(super) fn view<'a>(
+        &self,
+        text: &'a str,
+        spill: Option<Spill<'_>>,
+        line: Option<&str>,
+    ) -> Cow<'a, str> {
         match spill.filter(|_| self.spills(text)) {
             Some(Spill::Saved { path, sha256 }) => {
                 let chars = text.chars().count();
+                let line = line.map_or_else(String::new, |line| format!("\n{line}"));
                 Cow::Owned(format!(
-                    "[tool output too large: {chars} chars]\nSaved to: {path}\nSHA256: {sha256}"
+                    "[tool output too large: {chars} chars]\nSaved to: {path}\nSHA256: {sha256}{line}"
                 ))
             }
             Some(Spill::Failed(reason)) => {
-                let shown = self.within(text);
+                let shown = self.within(text, line);
                 Cow::Owned(format!("[tool output spill failed: {reason}]\n\n{shown}"))
             }
-            None => self.within(text),
+            None => self.within(text, line),
         }
     }
 
-    fn within<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn within<'a>(&self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let [lines, bytes, chars] = counted(text);
         let fits = !over(self.max_lines, lines)
             && !over(self.max_chars, chars)
@@ -99,8 +106,9 @@ impl Limits {
         let [shown_lines, shown_bytes, shown_chars] = counted(by_bytes);
         let compact = |bytes: usize| human(bytes).replace(' ', "");
         let (shown_bytes, bytes) = (compact(shown_bytes), compact(bytes));
+        let line = line.map_or_else(String::new, |line| format!("\n{line}"));
         Cow::Owned(format!(
-            "{by_bytes}\n\n[tool output truncated: showing {shown_lines}/{lines} lines, \
+            "{by_bytes}{line}\n\n[tool output truncated: showing {shown_lines}/{lines} lines, \
              {shown_bytes}/{bytes} bytes, {shown_chars}/{chars} chars]"
         ))
     }
@@ -155,7 +163,7 @@ mod tests {
             path: "outputs/1",
             sha256: "00ff",
         };
-        let view = limits.view("abcd", Some(saved));
+        let view = limits.view("abcd", Some(saved), None);
         assert_eq!(
             view,
             "[tool output too large: 4 chars]\nSaved to: outputs/1\nSHA256: 00ff"
@@ -170,7 +178,7 @@ mod tests {
             max_chars: 2,
             ..Limits::default()
         };
-        let view = limits.view("abcd", Some(Spill::Failed("disk full")));
+        let view = limits.view("abcd", Some(Spill::Failed("disk full")), None);
         assert_eq!(
             view,
             "[tool output spill failed: disk full]\n\nab\n\n\

@@ -99,8 +99,9 @@ impl Middle {
         Some(max.saturating_mul(self.buffer_percent).div_ceil(100))
     }
 
-    /// The view of `text`: the same bytes if it measures no more than the cap.
-    pub(super) fn view<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    /// The view of `text`: the same bytes if it measures no more than the cap. `line` stands
+    /// behind the marker.
+    pub(super) fn view<'a>(&self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let measured = self.measure(text);
         let Some(cap) = self.cap().filter(|cap| measured > *cap) else {
             return Cow::Borrowed(text);
@@ -108,7 +109,8 @@ impl Middle {
         let (left, right) = self.halves(text, usize::try_from(cap).unwrap_or(usize::MAX));
         let missing = self.missing(text, left, right, cap);
         let header = self.header(text);
-        Cow::Owned(format!("{header}{left}…{missing} truncated…{right}"))
+        let line = line.map_or_else(String::new, |line| format!("\n{line}\n"));
+        Cow::Owned(format!("{header}{left}…{missing} truncated…{line}{right}"))
     }
 
     fn halves<'a>(&self, text: &'a str, cap: usize) -> (&'a str, &'a str) {
@@ -176,9 +178,9 @@ mod tests {
     #[test]
     fn tokens_are_a_quarter_of_the_chars_and_the_buffer_is_a_fifth() {
         let fits = "q".repeat(24_000);
-        assert_eq!(tokens(5_000).view(&fits), fits);
+        assert_eq!(tokens(5_000).view(&fits, None), fits);
         let over = format!("{fits}\nq");
-        let cut = tokens(5_000).view(&over);
+        let cut = tokens(5_000).view(&over, None);
         let half = "q".repeat(12_000);
         let tail = "q".repeat(11_998);
         assert_eq!(
@@ -189,12 +191,12 @@ mod tests {
 
     #[test]
     fn no_budget_leaves_the_marker_alone() {
-        assert_eq!(tokens(0).view("abcdefgh"), "…2 tokens truncated…");
+        assert_eq!(tokens(0).view("abcdefgh", None), "…2 tokens truncated…");
         let none = Middle {
             max: None,
             ..Middle::default()
         };
-        assert_eq!(none.view("abcdefgh"), "abcdefgh");
+        assert_eq!(none.view("abcdefgh", None), "abcdefgh");
     }
 
     #[test]
@@ -204,7 +206,7 @@ mod tests {
             buffer_percent: 100,
             ..tokens(10)
         };
-        let cut = shape.view("aaaaabbbbbbbbbbbbbbbbbbbbccccc");
+        let cut = shape.view("aaaaabbbbbbbbbbbbbbbbbbbbccccc", None);
         assert_eq!(cut, "aaaaa…20 tokens truncated…ccccc");
     }
 
@@ -214,7 +216,7 @@ mod tests {
             unit: Unit::Bytes,
             ..Middle::codex_tokens(6)
         };
-        let cut = bytes.view("ééééé");
+        let cut = bytes.view("ééééé", None);
         assert_eq!(cut, "é…3 chars truncated…é");
     }
 }

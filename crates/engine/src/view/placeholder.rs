@@ -16,10 +16,38 @@ use super::tools::READ;
 /// ```
 pub fn read_call(stored: &Ref, offset: usize) -> String {
     let id = serde_json::Value::from(stored.id());
+    let tool = stored.reader().unwrap_or(READ);
     if offset == 0 {
-        format!("{READ}({{\"ref_id\":{id}}})")
+        format!("{tool}({{\"ref_id\":{id}}})")
     } else {
-        format!("{READ}({{\"ref_id\":{id},\"offset\":{offset}}})")
+        format!("{tool}({{\"ref_id\":{id},\"offset\":{offset}}})")
+    }
+}
+
+/// The line of ours that stands where something was left out and the text of the design has no
+/// room for a ref.
+///
+/// ```
+/// # use trimtab_engine::view::placeholder::way_back;
+/// # let stored = trimtab_testkit::made_ref("r1", None, None);
+/// assert_eq!(way_back(&stored), r#"[trimtab: all of it: tool_output_cache({"ref_id":"r1"})]"#);
+/// ```
+pub fn way_back(stored: &Ref) -> String {
+    format!("[trimtab: all of it: {}]", read_call(stored, 0))
+}
+
+/// The same where messages were left out.
+pub(crate) fn way_back_to_messages(messages: usize, stored: &Ref) -> String {
+    let call = read_call(stored, 0);
+    format!("[trimtab: {messages} messages are left out here; all of them: {call}]")
+}
+
+/// A note that names its ref and no tool, followed by the call where the tool has not its usual
+/// name: a client may have a tool of that name, which does not know the ref.
+pub(crate) fn with_reader(note: String, stored: &Ref) -> String {
+    match stored.reader() {
+        Some(_) => format!("{note}\n{}", way_back(stored)),
+        None => note,
     }
 }
 
@@ -27,7 +55,7 @@ pub fn read_call(stored: &Ref, offset: usize) -> String {
 pub fn plain(stored: Option<&Ref>) -> String {
     stored.map_or_else(
         || "[tool output trimmed]".to_owned(),
-        |stored| format!("[tool output trimmed; ref={stored}]"),
+        |stored| with_reader(format!("[tool output trimmed; ref={stored}]"), stored),
     )
 }
 

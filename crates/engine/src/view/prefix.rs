@@ -24,13 +24,15 @@ impl Default for Prefix {
 const MARKER: &str = "[truncated for context management]";
 
 impl Prefix {
-    /// The view of `text`: the same bytes if it is short enough or was cut before.
-    pub(super) fn view(self, text: &str) -> Cow<'_, str> {
+    /// The view of `text`: the same bytes if it is short enough or was cut before. `line` stands
+    /// where the rest was.
+    pub(super) fn view<'a>(self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let kept = first_chars(text, self.chars);
         if kept.len() == text.len() || Self::was_cut(text) {
             return Cow::Borrowed(text);
         }
-        Cow::Owned(format!("{kept}\n\n{MARKER}"))
+        let line = line.map_or_else(String::new, |line| format!("\n{line}"));
+        Cow::Owned(format!("{kept}{line}\n\n{MARKER}"))
     }
 
     /// True for a text that was cut like this before.
@@ -46,9 +48,15 @@ mod tests {
     #[test]
     fn cutting_twice_is_cutting_once() {
         let shape = Prefix { chars: 3 };
-        let once = shape.view("éééé").into_owned();
+        let once = shape.view("éééé", None).into_owned();
         assert_eq!(once, "ééé\n\n[truncated for context management]");
-        assert_eq!(shape.view(&once), once);
-        assert_eq!(shape.view("ééé"), "ééé");
+        assert_eq!(shape.view(&once, None), once);
+        assert_eq!(shape.view("ééé", None), "ééé");
+        let with_line = shape.view("éééé", Some("[line]")).into_owned();
+        assert_eq!(
+            with_line,
+            "ééé\n[line]\n\n[truncated for context management]"
+        );
+        assert_eq!(shape.view(&with_line, Some("[line]")), with_line);
     }
 }

@@ -7,7 +7,7 @@ use trimtab_model::{Message, Output, Part, Role};
 
 use super::figures::grouped;
 use super::trim::replaced;
-use super::{Change, Prefix, WindowOutputs};
+use super::{Change, Prefix, WindowOutputs, placeholder};
 
 /// Settings of retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,10 +42,13 @@ pub struct Retained {
 ///
 /// Only outputs that are one plain text are cut, errors included. A view may end up a few
 /// chars longer than an output that was just over the length kept; the design wants it so.
+///
+/// With `way_back` each view names the call that gets the rest.
 pub fn retain_in<M: Borrow<Message>>(
     outputs: &WindowOutputs<'_, M>,
     retention: &Retention,
     input_tokens: u64,
+    way_back: bool,
 ) -> Retained {
     let budget = retention.input_budget.filter(|budget| *budget > 0);
     let Some(budget) = budget.filter(|budget| input_tokens > *budget) else {
@@ -54,7 +57,10 @@ pub fn retain_in<M: Borrow<Message>>(
     let longer = outputs.longer_than(retention.keep.chars).into_iter();
     let cut = longer.filter_map(|place| {
         let (message, output) = outputs.get(place)?;
-        let Cow::Owned(text) = retention.keep.view(plain_text(message, &output)?) else {
+        let stored = output.stored.as_ref().filter(|_| way_back);
+        let line = stored.map(placeholder::way_back);
+        let text = plain_text(message, &output)?;
+        let Cow::Owned(text) = retention.keep.view(text, line.as_deref()) else {
             return None;
         };
         Some(Change {

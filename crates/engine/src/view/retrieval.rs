@@ -64,6 +64,8 @@ fn number(out: &mut String, line: usize, text: &str) {
 #[derive(Clone, Debug)]
 pub struct ReadAnswer<'a> {
     ref_id: &'a str,
+    /// The tool that reads on.
+    tool: &'a str,
     text: String,
     first: usize,
     next: usize,
@@ -78,6 +80,7 @@ impl<'a> ReadAnswer<'a> {
     pub fn new(ref_id: &'a str, offset: usize, column: u64, limits: AnswerLimits) -> Self {
         Self {
             ref_id,
+            tool: READ,
             text: String::new(),
             first: offset,
             next: offset,
@@ -86,6 +89,13 @@ impl<'a> ReadAnswer<'a> {
             total: None,
             limits,
         }
+    }
+
+    /// The same, read on with `tool`.
+    #[must_use]
+    pub fn read_with(mut self, tool: &'a str) -> Self {
+        self.tool = tool;
+        self
     }
 
     /// The same, saying how many lines the output has.
@@ -127,8 +137,9 @@ impl<'a> ReadAnswer<'a> {
         let offset = self.next;
         format!(
             " [… {} bytes more in this line: \
-             {READ}({{\"ref_id\":{id},\"offset\":{offset},\"limit\":1,\"column\":{column}}})]",
+             {}({{\"ref_id\":{id},\"offset\":{offset},\"limit\":1,\"column\":{column}}})]",
             grouped(more),
+            self.tool,
         )
     }
 
@@ -145,7 +156,8 @@ impl<'a> ReadAnswer<'a> {
             let _ = write!(
                 self.text,
                 "\n[trimtab: lines {first} to {next}{of} are shown; \
-                 next: {READ}({{\"ref_id\":{id},\"offset\":{next}}})]"
+                 next: {}({{\"ref_id\":{id},\"offset\":{next}}})]",
+                self.tool
             );
         }
         self.text

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use trimtab_model::Ref;
 
-use super::{HeadLines, Limits, Middle, Prefix, Spill, structure};
+use super::{HeadLines, Limits, Middle, Prefix, Spill, placeholder, structure};
 
 /// How an output is shortened, with all its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +68,8 @@ pub struct Given<'a> {
     pub stored: Option<&'a Ref>,
     /// What became of spilling it, where [`Limits::spills`] asked for that.
     pub spill: Option<Spill<'a>>,
+    /// True to say how to get back what is left out, also where the design's own text does not.
+    pub way_back: bool,
     /// The room left for this output, in units of `measure`; shapes with a cap of their own
     /// take the smaller. Only [`Shape::Structure`] looks at it.
     pub room: Option<u64>,
@@ -85,6 +87,7 @@ impl Default for Given<'_> {
         Self {
             stored: None,
             spill: None,
+            way_back: false,
             room: None,
             measure: &bytes,
         }
@@ -101,12 +104,15 @@ impl Default for Given<'_> {
 /// assert_eq!(view("example output", &shape, &Given::default()), "ex…3 tokens truncated…ut");
 /// ```
 pub fn view<'a>(text: &'a str, shape: &Shape, given: &Given<'_>) -> Cow<'a, str> {
+    let line = given.stored.filter(|_| given.way_back);
+    let line = line.map(placeholder::way_back);
+    let line = line.as_deref();
     match shape {
         Shape::Whole => Cow::Borrowed(text),
         Shape::HeadLines(shape) => shape.view(text, given.stored),
-        Shape::Middle(shape) => shape.view(text),
-        Shape::Limits(shape) => shape.view(text, given.spill),
-        Shape::Prefix(shape) => shape.view(text),
+        Shape::Middle(shape) => shape.view(text, line),
+        Shape::Limits(shape) => shape.view(text, given.spill, line),
+        Shape::Prefix(shape) => shape.view(text, line),
         Shape::Structure(shape) => shape.view(text, given),
     }
 }

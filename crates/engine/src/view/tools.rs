@@ -8,16 +8,98 @@ pub const READ: &str = "tool_output_cache";
 /// The tool that searches stored outputs.
 pub const GREP: &str = "tool_output_cache_grep";
 
-/// True for the two retrieval tools, also under the prefix that MCP clients put before names.
+/// What the two tools are called in one conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolNames {
+    /// The tool that reads lines of a stored output.
+    pub read: &'static str,
+    /// The tool that searches stored outputs.
+    pub grep: &'static str,
+}
+
+/// The usual names, and those that are used where a client has tools of the same names.
+const NAMES: [ToolNames; 3] = [
+    ToolNames {
+        read: READ,
+        grep: GREP,
+    },
+    ToolNames {
+        read: "trimtab_tool_output_cache",
+        grep: "trimtab_tool_output_cache_grep",
+    },
+    ToolNames {
+        read: "trimtab_own_output_cache",
+        grep: "trimtab_own_output_cache_grep",
+    },
+];
+
+impl Default for ToolNames {
+    fn default() -> Self {
+        let [usual, ..] = NAMES;
+        usual
+    }
+}
+
+impl ToolNames {
+    /// The first names that none of the tools `taken` has; none if all are taken.
+    ///
+    /// ```
+    /// # use trimtab_engine::view::tools::ToolNames;
+    /// assert_eq!(ToolNames::beside(&["bash"]), Some(ToolNames::default()));
+    /// let other = ToolNames::beside(&["tool_output_cache"]).unwrap();
+    /// assert_eq!(other.read, "trimtab_tool_output_cache");
+    /// assert!(other.serves(other.grep) && !other.serves("tool_output_cache"));
+    /// ```
+    pub fn beside<S: AsRef<str>>(taken: &[S]) -> Option<Self> {
+        let is_free = |names: &Self| !taken.iter().any(|tool| names.serves(tool.as_ref()));
+        NAMES.into_iter().find(is_free)
+    }
+
+    /// The names among which `tool` is, also under the prefix that MCP clients put before names.
+    pub fn of(tool: &str) -> Option<Self> {
+        let bare = tool.rsplit_once("__").map_or(tool, |(_, bare)| bare);
+        NAMES.into_iter().find(|names| names.serves(bare))
+    }
+
+    /// True if `tool` is one of the two.
+    pub fn serves(&self, tool: &str) -> bool {
+        tool == self.read || tool == self.grep
+    }
+
+    /// The definitions of both, in the order in which they are offered.
+    pub fn definitions(&self) -> [Definition; 2] {
+        let [read, grep] = all();
+        [
+            Definition {
+                name: self.read.to_owned(),
+                description: self.in_words(&read.description),
+                ..read
+            },
+            Definition {
+                name: self.grep.to_owned(),
+                description: self.in_words(&grep.description),
+                ..grep
+            },
+        ]
+    }
+
+    /// A text of ours that says the usual names, with these instead.
+    pub fn in_words(&self, text: &str) -> String {
+        // The longer name begins with the shorter one.
+        text.replace(READ, self.read)
+    }
+}
+
+/// True for the two retrieval tools, under whichever name, also under the prefix that MCP clients
+/// put before names.
 ///
 /// ```
 /// # use trimtab_engine::view::tools::is_retrieval;
 /// assert!(is_retrieval("tool_output_cache") && is_retrieval("mcp__trimtab__tool_output_cache_grep"));
-/// assert!(!is_retrieval("my_tool_output_cache"));
+/// assert!(is_retrieval("trimtab_tool_output_cache") && !is_retrieval("my_tool_output_cache"));
 /// ```
 pub fn is_retrieval(tool: &str) -> bool {
-    let bare = tool.rsplit_once("__").map_or(tool, |(_, bare)| bare);
-    bare == READ || bare == GREP
+    ToolNames::of(tool).is_some()
 }
 
 /// What a tool is, in no dialect yet.

@@ -53,6 +53,23 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         Some((message, output_at(message, place.part)?))
     }
 
+    /// The outputs of a message, each with the name of its tool where its call tells it.
+    pub(crate) fn named_in(&self, message: usize) -> Vec<Output> {
+        let first = self.index.first_from(message);
+        let indexed = self.index.outputs.iter().skip(first);
+        let behind = self.behind.iter();
+        let all = indexed
+            .take_while(|output| output.place.message == message)
+            .chain(behind.filter(|output| output.place.message == message));
+        let named = all.filter_map(|indexed| {
+            let output = self.get(indexed.place)?.1.into_owned();
+            let called = Some(indexed.tool.to_string()).filter(|tool| !tool.is_empty());
+            let tool = output.tool.clone().or(called);
+            Some(Output { tool, ..output })
+        });
+        named.collect()
+    }
+
     /// How many there are from message number `from` on, observations aside.
     pub(crate) fn count_from(&self, from: usize) -> usize {
         // Who has outputs tells no observations: all of these stand before the outputs.

@@ -191,7 +191,7 @@ proptest! {
             let protect = |tool: &str| tool.len() % 2 == 1;
             prop_assert_eq!(outputs.over_budget(budget, protect), walked.over_budget(budget, protect));
             let retention = Retention { input_budget: Some(1), keep: Prefix { chars } };
-            prop_assert_eq!(retain_in(&outputs, &retention, 2), retain_in(&walked, &retention, 2));
+            prop_assert_eq!(retain_in(&outputs, &retention, 2, false), retain_in(&walked, &retention, 2, false));
             let cutoff = chars / 3 + 1;
             prop_assert_eq!(archive::excess(&outputs, cutoff, 0), archive::excess(&walked, cutoff, 0));
         }

@@ -86,6 +86,7 @@ fn conditions(room: u64) -> Conditions<'static> {
         bytes: None,
         tools: 0,
         first_ref: 0,
+        way_back: true,
         usage: None,
         tokens: &Measure::tokens,
         cold: false,
@@ -149,6 +150,7 @@ impl Run {
                 observed: false,
                 earlier,
                 spill: None,
+                way_back: true,
             };
             let view = shown(&self.views, &arriving, &room, &weigh);
             let shown = view.as_ref().unwrap_or(output).text().into_owned();

@@ -99,7 +99,7 @@ fn may_be_credential(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headers::of_pairs;
+    use crate::transport::headers::of_pairs;
 
     #[test]
     fn cookie_counts_only_without_another_credential() {

@@ -4,7 +4,6 @@
 //! no page of others may ask; the role must allow it; then the tenant is known, and its limits
 //! hold.
 
-mod audit_log;
 mod connection;
 mod credential;
 mod host_check;
@@ -13,7 +12,7 @@ mod new_token;
 mod origin_check;
 mod rate_limit;
 mod refusal;
-mod request_id;
+pub(crate) mod request_id;
 mod store_quota;
 mod stream;
 mod tenant;
@@ -23,7 +22,6 @@ mod wrong_tokens;
 
 use http::request::Parts;
 
-pub(crate) use audit_log::AuditLog;
 pub(crate) use connection::InboundConnection;
 pub(crate) use rate_limit::CountedRequest;
 pub(crate) use refusal::AccessRefusal;
@@ -35,10 +33,8 @@ pub(crate) use token::TokenTable;
 pub use new_token::NewToken;
 pub use tls::TlsProblem;
 
-use crate::config::TokenRole;
-use crate::own::{self, OwnEndpoint};
-use crate::record::Record;
-use crate::settings::Settings;
+use crate::config::{ProxyConfig, TokenRole};
+use crate::routing::own_endpoint::OwnEndpoint;
 use rate_limit::TenantRates;
 use tenant::PresentedIdentity;
 use token::{AdmittedToken, CarriedToken};
@@ -91,7 +87,8 @@ impl UnknownTenant {
 /// Everything that is needed to judge a request.
 pub(crate) struct AccessCheck<'a> {
     pub(crate) state: &'a AccessState,
-    pub(crate) settings: &'a Settings,
+    pub(crate) config: &'a ProxyConfig,
+    pub(crate) tokens: &'a TokenTable,
     /// What tells tenants apart; none while there is no store.
     pub(crate) keys: Option<&'a Keys>,
     pub(crate) connection: &'a InboundConnection,
@@ -104,9 +101,13 @@ impl AccessCheck<'_> {
         parts: &mut Parts,
         body_bytes: Option<u64>,
     ) -> Result<RequestCaller, AccessRefusal> {
-        let config = &self.settings.config;
-        host_check::check(config, self.connection.local, &parts.uri, &parts.headers)?;
-        let endpoint = own::endpoint(parts.uri.path());
+        host_check::check(
+            self.config,
+            self.connection.local,
+            &parts.uri,
+            &parts.headers,
+        )?;
+        let endpoint = OwnEndpoint::of_path(parts.uri.path());
         let token = self.token(parts, endpoint).await?;
         let is_admin = token.as_ref().is_none_or(|it| it.role == TokenRole::Admin);
         if endpoint == Some(OwnEndpoint::Status) && !is_admin {
@@ -135,7 +136,7 @@ impl AccessCheck<'_> {
         parts: &mut Parts,
         endpoint: Option<OwnEndpoint>,
     ) -> Result<Option<AdmittedToken>, AccessRefusal> {
-        let tokens = &self.settings.tokens;
+        let tokens = self.tokens;
         let carried = tokens.carried(&parts.headers, endpoint.is_some());
         if let CarriedToken::Right(token, header) = carried {
             parts.headers.remove(header);
@@ -144,7 +145,7 @@ impl AccessCheck<'_> {
         // A page does not know a token, so this is asked of requests without one only.
         let host = host_check::host(&parts.uri, &parts.headers).unwrap_or_default();
         let called = (self.connection.scheme(), host);
-        origin_check::check(&self.settings.config, called, &parts.headers)?;
+        origin_check::check(self.config, called, &parts.headers)?;
         if !tokens.is_required() || endpoint == Some(OwnEndpoint::Health) {
             return Ok(None);
         }
@@ -165,7 +166,7 @@ impl AccessCheck<'_> {
         parts: &Parts,
         token: Option<&AdmittedToken>,
     ) -> Result<Tenant, UnknownTenant> {
-        let tenancy = &self.settings.config.tenancy;
+        let tenancy = &self.config.tenancy;
         let presented = PresentedIdentity {
             token: token.map(|token| &*token.name),
             user: credential::user(tenancy, &parts.headers),
@@ -191,7 +192,7 @@ impl AccessCheck<'_> {
         token: Option<&AdmittedToken>,
         body_bytes: Option<u64>,
     ) -> Result<Option<CountedRequest>, AccessRefusal> {
-        let quotas = &self.settings.config.quotas;
+        let quotas = &self.config.quotas;
         if !quotas.limits_requests() {
             return Ok(None);
         }
@@ -204,10 +205,4 @@ impl AccessCheck<'_> {
         let rates = &self.state.rates;
         rates.begin(name, quotas, body_bytes.unwrap_or(0)).map(Some)
     }
-}
-
-/// Writes down who asks, before anything is known but the head of a request.
-pub(crate) fn note_sender(record: &mut Record, connection: &InboundConnection, parts: &Parts) {
-    record.peer = connection.peer.to_string();
-    record.request_id = request_id::of(&parts.headers);
 }

@@ -8,7 +8,7 @@ const CLIENT_HEADER: &str = "x-request-id";
 const LONGEST: usize = 128;
 
 /// The client's own id where it is well-formed, else a new one.
-pub(super) fn of(headers: &HeaderMap) -> String {
+pub(crate) fn of(headers: &HeaderMap) -> String {
     let mut given = headers.get_all(CLIENT_HEADER).iter();
     let given = match (given.next(), given.next()) {
         (Some(one), None) => one.to_str().ok().filter(|id| is_well_formed(id)),

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 
 use super::stream::InboundStream;
 use crate::config::TlsFiles;
-use crate::notices::Notices;
+use crate::resources::notices::Notices;
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use http::header::{AUTHORIZATION, HeaderName};
 use sha2::{Digest, Sha256};
 
 use crate::config::{ProxyConfig, TokenRole};
-use crate::headers;
+use crate::transport::headers;
 
 /// The name of the token that the setting `token` holds.
 const DEFAULT: &str = "default";

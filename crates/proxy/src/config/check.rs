@@ -8,7 +8,7 @@ use trimtab::redact::redact_address;
 use trimtab_engine::policy::BadSetting;
 
 use super::{ModelRule, ProxyConfig, Upstream, access_check};
-use crate::policy::{self, Policies};
+use crate::config::policies::{self, Policies};
 
 /// Everything that is wrong.
 pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
@@ -114,7 +114,7 @@ impl Bad {
     }
 
     fn preset(&mut self, setting: &str, preset: &str) {
-        if let Err(allowed) = policy::find(preset, &self.presets) {
+        if let Err(allowed) = policies::find(preset, &self.presets) {
             self.add(setting, &preset, &allowed);
         }
     }

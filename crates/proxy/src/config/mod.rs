@@ -7,6 +7,7 @@ mod access;
 mod access_check;
 mod check;
 mod limits;
+pub(crate) mod policies;
 mod retention;
 mod secret;
 mod token_strength;

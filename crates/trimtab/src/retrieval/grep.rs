@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 use trimtab_engine::view::retrieval::{GrepAnswer, Line, MatchLayout};
-use trimtab_engine::view::tools::GREP;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_store::{Form, Found, FoundLine, LineRange, Match, Query, Stop, Stored};
 
 use super::arguments::Arguments;
@@ -75,7 +75,7 @@ impl Asked {
     }
 
     /// The call that goes on behind `skip` matches.
-    fn next_call(&self, skip: usize) -> String {
+    fn next_call(&self, tool: &str, skip: usize) -> String {
         let mut arguments = Map::new();
         arguments.insert("pattern".to_owned(), Value::from(self.pattern.as_str()));
         if let Some(id) = &self.ref_id {
@@ -93,12 +93,12 @@ impl Asked {
         for (name, number, _) in numbers.iter().filter(|(_, number, usual)| number != usual) {
             arguments.insert((*name).to_owned(), Value::from(*number));
         }
-        format!("{GREP}({})", Value::Object(arguments))
+        format!("{tool}({})", Value::Object(arguments))
     }
 }
 
 impl Retrieval<'_> {
-    pub(super) fn grep(&self, asked: &Asked) -> Result<String, Refusal> {
+    pub(super) fn grep(&self, asked: &Asked, names: ToolNames) -> Result<String, Refusal> {
         let started = Instant::now();
         let expired = || started.elapsed() >= self.grep_time;
         let query = asked.query(self.limits.max_bytes).until(&expired);
@@ -129,7 +129,7 @@ impl Retrieval<'_> {
             text.push_str(UNREADABLE_NOTE);
         }
         if self.layout == MatchLayout::Grouped {
-            text.push_str(&rest(asked, &found, shown));
+            text.push_str(&rest(asked, names, &found, shown));
         }
         text.push_str(&self.gaps(&found));
         Ok(text)
@@ -167,7 +167,7 @@ impl Retrieval<'_> {
 }
 
 /// Which matches the answer shows, and the call that shows the next; nothing if it shows all.
-fn rest(asked: &Asked, found: &Found, shown: usize) -> String {
+fn rest(asked: &Asked, names: ToolNames, found: &Found, shown: usize) -> String {
     let is_cut = matches!(found.stopped, Some(Stop::Matches | Stop::Bytes));
     if shown == 0 && found.skipped > 0 && found.stopped.is_none() {
         let all = found.skipped;
@@ -177,7 +177,7 @@ fn rest(asked: &Asked, found: &Found, shown: usize) -> String {
         return String::new();
     }
     let (first, last) = (found.skipped + 1, found.skipped + shown);
-    let next = asked.next_call(last);
+    let next = asked.next_call(names.grep, last);
     format!("\n[trimtab: matches {first} to {last} are shown, there are more; next: {next}]")
 }
 

@@ -1,6 +1,7 @@
 //! `tool_output_cache`: lines of an output.
 
 use trimtab_engine::view::retrieval::{Line, ReadAnswer};
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_store::{Form, LineRange, Stored};
 
 use super::arguments::Arguments;
@@ -35,14 +36,15 @@ struct Shown {
 }
 
 impl Retrieval<'_> {
-    pub(super) fn read(&self, asked: &Asked) -> Result<String, Refusal> {
+    pub(super) fn read(&self, asked: &Asked, names: ToolNames) -> Result<String, Refusal> {
         let stored = self.store.open(&self.session, &asked.ref_id, Form::Text)?;
         if stored.is_binary()? {
             return Err(Refusal::binary(&stored));
         }
         let first = usize::try_from(asked.offset).unwrap_or(usize::MAX);
         let mut answer = ReadAnswer::new(&asked.ref_id, first, asked.column, self.limits)
-            .out_of(stored.line_count());
+            .out_of(stored.line_count())
+            .read_with(names.read);
         if asked.offset >= stored.line_count() {
             return Ok(answer.finish());
         }

@@ -1,20 +1,27 @@
 //! Plans and steps carried out: stored, written to the journal, told of.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, Reason};
 use trimtab_engine::planner::{
     self, Cliff, Conditions, Conversation, Draft, Ladder, MediaPlace, Misfit, Next, Rates, Step,
 };
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{RawJson, Ref};
-use trimtab_store::Put;
+use trimtab_model::{Message, RawJson, Ref};
+use trimtab_store::{Form, LineRange, Put};
 use trimtab_wire::catalogue::Prices;
 
-use super::readable::readable;
+use super::readable::{list_of_refs, listed_refs, names_others, read_calls, readable};
 use super::{Event, EventKind, Pending, Session, SessionError};
 
 /// Media type of messages that a compaction replaced.
 const ROUNDS: &str = "application/vnd.trimtab.messages+json";
+
+/// The most lines of refs that are read at the end of stored messages.
+const LISTED_LINES: u64 = 400;
 
 /// Where a ladder ended.
 pub(super) enum Climbed {
@@ -60,6 +67,7 @@ impl Session {
             bytes: limits.bytes,
             tools: weigh(&self.setup.tools),
             first_ref: self.first_ref.as_ref().map_or(0, weigh),
+            way_back: self.setup.retrieval.is_some(),
             usage: self.usage,
             tokens: &tokens,
             cold: self.cold,
@@ -114,6 +122,12 @@ impl Session {
                 self.carry_out_quietly(plan, Event::new(kind, reason.clone()).noting(note))
             }
             Step::Draft(draft) => self.take_draft(*draft),
+            Step::Drop(dropping) => {
+                let gone: Vec<_> = dropping.messages().collect();
+                let stored = self.keep_messages(&gone)?;
+                let plan = dropping.plan(stored.as_ref());
+                self.carry_out_quietly(plan, Event::new(EventKind::Dropped, reason.clone()))
+            }
             Step::Media(places) => self.show_as_text(places, reason),
             Step::ToolSummaries(archived) => {
                 let event = Event::new(EventKind::Trimmed, reason.clone());
@@ -174,16 +188,71 @@ impl Session {
     /// Stores what a draft replaces, so that it can be had back by a ref.
     pub(super) fn keep_replaced(&self, draft: &mut Draft) -> Result<(), SessionError> {
         let replaced: Vec<_> = draft.replaced().collect();
-        if replaced.is_empty() {
-            return Ok(());
+        if let Some(stored) = self.keep_messages(&replaced)? {
+            draft.stored_at(stored);
         }
-        let messages = RawJson::of(&replaced);
-        let text = readable(&replaced);
-        let call = format!("compaction-{}", draft.length());
+        Ok(())
+    }
+
+    /// Stores messages that go; none if there are none. Their text ends with the refs of all that
+    /// went before, so that nothing is more than one read away from a ref that a window shows.
+    fn keep_messages(&self, gone: &[&Arc<Message>]) -> Result<Option<Ref>, SessionError> {
+        if gone.is_empty() {
+            return Ok(None);
+        }
+        let messages = RawJson::of(&gone);
+        let mut text = readable(gone);
+        text.push_str(&list_of_refs(&self.refs_of_earlier(gone)?));
+        let call = format!("compaction-{}", self.projection.log().len());
         let put = Put::new(&call, messages.as_str()).media_type(ROUNDS);
         let stored = self.store.put(&self.id, put.text(&text))?;
-        draft.stored_at(stored);
-        Ok(())
+        Ok(Some(self.named(stored)))
+    }
+
+    /// The refs of what was left out of `gone` before, each once: those that its outputs and our
+    /// own messages name, and those that the messages behind them end with.
+    fn refs_of_earlier(&self, gone: &[&Arc<Message>]) -> Result<Vec<String>, SessionError> {
+        let mut earlier: Vec<String> = Vec::new();
+        for message in gone {
+            let trimmed = message.outputs().filter(|output| output.trimmed);
+            let stored = trimmed.filter_map(|output| output.stored.as_ref());
+            earlier.extend(stored.map(|stored| stored.id().to_owned()));
+            if !names_others(message) {
+                continue;
+            }
+            for id in read_calls(&message.text()) {
+                earlier.extend(self.listed_behind(&id)?);
+                earlier.push(id);
+            }
+        }
+        let mut known = HashSet::new();
+        earlier.retain(|id| known.insert(id.clone()));
+        Ok(earlier)
+    }
+
+    /// The refs that stored messages end with; none if something else is stored under `id`.
+    fn listed_behind(&self, id: &str) -> Result<Vec<String>, SessionError> {
+        let metadata = match self.store.metadata(&self.id, id) {
+            Err(error) if error.is_not_found() => return Ok(Vec::new()),
+            metadata => metadata?,
+        };
+        if metadata.labels.media_type != ROUNDS {
+            return Ok(Vec::new());
+        }
+        let stored = self.store.open(&self.id, id, Form::Text)?;
+        let offset = stored.line_count().saturating_sub(LISTED_LINES);
+        let read = stored.lines(LineRange::new(offset, LISTED_LINES))?;
+        let lines = read.lines.iter();
+        let listed = lines.flat_map(|line| listed_refs(&String::from_utf8_lossy(&line.bytes)));
+        Ok(listed.collect())
+    }
+
+    /// A ref as the model is to read it.
+    pub(super) fn named(&self, stored: Ref) -> Ref {
+        match self.setup.retrieval {
+            Some(names) if names != ToolNames::default() => stored.read_with(names.read),
+            _ => stored,
+        }
     }
 
     /// Carries out a plan and tells of it; a plan that would not help is told of as well.
@@ -241,8 +310,10 @@ impl Session {
             return Ok(None);
         };
         let shows_a_ref = plan.shows_a_ref();
-        // What has to fit is worth a tool.
-        let must = matches!(plan.reason, Reason::Fit | Reason::Overflow);
+        // What has to fit is worth a tool, and so is what a design wants done. Only a policy that
+        // weighs costs counts it.
+        let must = matches!(plan.reason, Reason::Fit | Reason::Overflow)
+            || !self.setup.policy.ageing.cards.enabled;
         let costs = plan.tokens_after.saturating_add(first_ref);
         if shows_a_ref && !must && costs >= plan.tokens_before {
             return Ok(None);

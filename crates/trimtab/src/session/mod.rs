@@ -33,6 +33,7 @@ use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::policy::Policy;
 use trimtab_engine::trigger::WindowUnknown;
 use trimtab_engine::view::policy::{BadGlob, Views};
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_engine::window::{Invalid, Projection, Window};
 use trimtab_model::estimate::{Calibration, Measure};
 use trimtab_model::{Kind, Message, Output, Role, Usage};
@@ -226,7 +227,14 @@ impl Session {
         if fits && self.observations.is_observation(log, &message) {
             message.meta.kind = Some(Kind::Observation);
         }
-        keep(&*self.store, &self.id, &self.projection, &mut message)?;
+        let named = |stored| self.named(stored);
+        keep(
+            &*self.store,
+            &self.id,
+            &self.projection,
+            &mut message,
+            named,
+        )?;
         let shown = self.show(&message)?;
         let mut entry = Entry {
             message,
@@ -273,6 +281,7 @@ impl Session {
                 earlier: repeats
                     .and_then(|repeats| repeats.shown_before(&self.projection, &output)),
                 spill: file.as_ref().map(SpillFile::spill),
+                way_back: self.setup.retrieval.is_some(),
             };
             let (view, takes) = self.conditions(|conditions| {
                 let weigh = |measure: &Measure| conditions.weigh(measure);
@@ -377,6 +386,11 @@ impl Session {
             self.setup.tools = tools;
             self.usage = None;
         }
+    }
+
+    /// What the retrieval tools are called that the model has from now on; none if it has none.
+    pub fn set_retrieval(&mut self, names: Option<ToolNames>) {
+        self.setup.retrieval = names;
     }
 
     /// What the first ref in the window will bring along, measured: the definitions of the

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trimtab_engine::policy::Policy;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::Dialect;
 use trimtab_model::estimate::{Calibration, Measure};
 use trimtab_wire::catalogue::{Prices, Tier};
@@ -50,15 +51,19 @@ pub struct Setup {
     /// What was learned of this model's counts. Keep one per model and hand it on: see
     /// [`Session::calibration`](super::Session::calibration).
     pub calibration: Calibration,
+    /// What the retrieval tools are called that the model has. None if it has none: then nothing
+    /// but the presets' own texts names a ref.
+    pub retrieval: Option<ToolNames>,
     /// True if the model is known to count as we do: then nothing is learned from its reports.
     pub counts_as_we_do: bool,
 }
 
 impl Setup {
-    /// The defaults with this policy.
+    /// The defaults with this policy, for a model that has the retrieval tools.
     pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
         Self {
             policy: policy.into(),
+            retrieval: Some(ToolNames::default()),
             ..Self::default()
         }
     }

@@ -33,8 +33,10 @@ pub(crate) fn open(policy: Policy, limits: Limits) -> Session {
 
 /// The same in a store.
 pub(crate) fn open_in(store: Arc<dyn Store>, policy: Policy, limits: Limits) -> Session {
+    // The texts of the designs name no tool of ours.
     let setup = Setup {
         limits,
+        retrieval: None,
         ..Setup::new(policy)
     };
     Session::open(store, SessionId::new("case").unwrap(), setup).unwrap()

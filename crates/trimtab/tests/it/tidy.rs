@@ -1,6 +1,6 @@
 //! House rules that a machine can check.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -103,6 +103,65 @@ fn verifier_and_normaliser_share_no_code() {
         let text = fs::read_to_string(&path).unwrap();
         assert!(is_test || !text.contains("verify::"), "{}", path.display());
     }
+}
+
+/// Crates whose modules must not use each other in a circle.
+const WITHOUT_CYCLES: [&str; 8] = [
+    "agent", "cli", "model", "proxy", "store", "testkit", "trimtab", "wire",
+];
+
+#[test]
+fn modules_of_a_crate_have_no_cycle() {
+    for krate in WITHOUT_CYCLES {
+        let mut uses = module_uses(&root().join("crates").join(krate).join("src"));
+        // Take away modules that use none of the rest, until nothing is left or a cycle is.
+        loop {
+            let names: BTreeSet<String> = uses.keys().cloned().collect();
+            let before = uses.len();
+            uses.retain(|_, used| !used.is_disjoint(&names));
+            if uses.len() == before {
+                break;
+            }
+        }
+        assert!(uses.is_empty(), "{krate} has a cycle among {uses:?}");
+    }
+}
+
+/// For each module at the top of a crate, the other ones that it names.
+fn module_uses(source: &Path) -> BTreeMap<String, BTreeSet<String>> {
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in files(source) {
+        let inside = path.strip_prefix(source).unwrap();
+        let first = inside.iter().next().unwrap().to_string_lossy();
+        let module = first.trim_end_matches(".rs").to_owned();
+        let is_code =
+            path.extension().is_some_and(|end| end == "rs") && !path.ends_with("tests.rs");
+        if !is_code || module == "lib" || module == "main" {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        // What tests use does not count.
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let named = text.split("crate::").skip(1).flat_map(|rest| {
+            let group = rest
+                .strip_prefix('{')
+                .and_then(|rest| rest.split("};").next());
+            group.map_or_else(
+                || vec![first_word(rest)],
+                |group| group.split(',').map(first_word).collect(),
+            )
+        });
+        let others = uses.entry(module.clone()).or_default();
+        others.extend(named.filter(|name| *name != module));
+    }
+    uses
+}
+
+fn first_word(text: &str) -> String {
+    let letters = text.trim_start().chars();
+    letters
+        .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+        .collect()
 }
 
 #[test]

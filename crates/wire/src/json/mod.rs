@@ -3,11 +3,16 @@
 //! A value is scanned once to find where it ends and unescaped only if its text is needed,
 //! so that reading a transcript costs about as much as checking its syntax.
 
+pub(crate) mod blocks;
+pub(crate) mod cursor;
 mod escape;
 mod fields;
 mod given;
 mod object;
 mod pick;
+pub(crate) mod span;
+pub(crate) mod strings;
+pub(crate) mod unscannable;
 
 pub(crate) use fields::{Fields, Name};
 pub(crate) use given::{Entry, Given};

@@ -1,6 +1,6 @@
 //! A few fields of an object, found in one pass and without allocating.
 
-use crate::scan::cursor::Cursor;
+use super::cursor::Cursor;
 
 /// The values of the fields `names` of the object in `json`, as they came; the last one
 /// where a name is there twice. None if `json` is not an object.

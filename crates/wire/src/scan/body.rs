@@ -2,14 +2,14 @@
 
 use trimtab_model::{Dialect, Role};
 
-use super::cursor::{Open, Scanned};
 use super::element::{Reader, is_null};
 use super::memo::Before;
 use super::request::{Limit, LimitName, MarkerName, Request, SessionHints, ToolSpan};
-use super::span::Span;
 use super::table::{Tables, narrow};
-use super::unscannable::Why;
 use super::{chat, messages, responses};
+use crate::json::cursor::{Open, Scanned};
+use crate::json::span::Span;
+use crate::json::unscannable::Why;
 
 /// Reads a whole body.
 pub(super) fn read(text: &str, dialect: Dialect) -> Scanned<Done> {

@@ -5,11 +5,11 @@
 
 use trimtab_model::{MediaKind, Role};
 
-use super::cursor::Scanned;
 use super::element::{Reader, bare, is_null, is_string};
-use super::span::Span;
 use super::table::{PartKind, PartSpan};
-use super::unscannable::Why;
+use crate::json::cursor::Scanned;
+use crate::json::span::Span;
+use crate::json::unscannable::Why;
 
 /// The fields of an entry that tell what it is. A field's span has its name in it.
 #[derive(Default)]

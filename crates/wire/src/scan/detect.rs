@@ -3,8 +3,8 @@
 use trimtab_model::Dialect;
 
 use super::element::string;
-use super::span::Span;
 use crate::json::pick;
+use crate::json::span::Span;
 
 /// Tells the dialect of a request from its path, else from its body.
 ///

@@ -2,11 +2,11 @@
 
 use trimtab_model::Dialect;
 
-use super::cursor::{Cursor, Scanned};
 use super::memo::Before;
 use super::request::{MarkerName, MarkerSpan, Request};
-use super::span::Span;
 use super::table::{PartKind, PartSpan, Tables};
+use crate::json::cursor::{Cursor, Scanned};
+use crate::json::span::Span;
 
 /// Reads a body.
 pub(super) struct Reader<'a> {

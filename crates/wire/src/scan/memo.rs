@@ -6,11 +6,11 @@
 use trimtab_model::{Dialect, Role};
 
 use super::Scan;
-use super::cursor::Cursor;
 use super::element::Reader;
 use super::request::Request;
-use super::span::Span;
 use super::table::{MessageRow, Tables, narrow};
+use crate::json::cursor::Cursor;
+use crate::json::span::Span;
 
 /// What was known of a body before its list of messages.
 #[derive(Clone, Debug)]

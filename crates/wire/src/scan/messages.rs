@@ -5,11 +5,11 @@
 
 use trimtab_model::{MediaKind, Role};
 
-use super::cursor::Scanned;
 use super::element::{Reader, bare, is_list, is_string};
-use super::span::Span;
 use super::table::{PartKind, PartSpan};
-use super::unscannable::Why;
+use crate::json::cursor::Scanned;
+use crate::json::span::Span;
+use crate::json::unscannable::Why;
 
 /// Reads one entry.
 pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {

@@ -18,32 +18,27 @@
 //! assert_eq!(scan.message(1).unwrap().text(), "a.txt");
 //! ```
 
-mod blocks;
 mod body;
 mod chat;
-pub(crate) mod cursor;
 mod detect;
 mod element;
 mod memo;
 mod messages;
 mod request;
 mod responses;
-mod span;
-mod strings;
 mod table;
-mod unscannable;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::json::span::Span;
+pub use crate::json::unscannable::{Unscannable, Why};
 pub use detect::detect;
 pub(crate) use element::string;
 pub use memo::{Boundary, Memo};
 pub use request::{Limit, LimitName, MarkerName, MarkerSpan, Request, SessionHints, ToolSpan};
-pub use span::Span;
 pub use table::{PartKind, PartSpan};
-pub use unscannable::{Unscannable, Why};
 
 use table::Tables;
 use trimtab_model::Dialect;

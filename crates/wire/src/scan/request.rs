@@ -1,6 +1,6 @@
 //! What a body says besides its messages.
 
-use super::span::Span;
+use crate::json::span::Span;
 
 /// A limit of the answer's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@
 
 use trimtab_model::{MediaKind, Role};
 
-use super::cursor::Scanned;
 use super::element::{Reader, bare, is_list, is_string};
-use super::span::Span;
 use super::table::{PartKind, PartSpan};
+use crate::json::cursor::Scanned;
+use crate::json::span::Span;
 
 /// The fields of an entry that tell what it is.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 
 use trimtab_model::{MediaKind, Role};
 
-use super::span::Span;
-use super::unscannable::{Unscannable, Why};
+use crate::json::span::Span;
+use crate::json::unscannable::{Unscannable, Why};
 
 /// What a part is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

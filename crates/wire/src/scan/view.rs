@@ -8,10 +8,10 @@ use trimtab_model::{Dialect, Message, Role};
 
 use super::element::string;
 use super::request::Request;
-use super::span::Span;
 use super::table::{Entry, PartSpan};
 use super::{PartKind, Scan};
 use crate::json::pick;
+use crate::json::span::Span;
 use crate::{chat, messages, responses};
 
 impl<'a> Scan<'a> {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::edits::Edits;
 use super::members::Members;
+use crate::json::cursor::Cursor;
 use crate::json::quoted;
 use crate::scan::Span;
-use crate::scan::cursor::Cursor;
 
 /// The lists and objects that change, by where they are.
 #[derive(Debug)]

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::edits::Edits;
+use crate::json::cursor::Cursor;
 use crate::scan::Span;
-use crate::scan::cursor::Cursor;
 
 /// A list's elements, or an object's fields with their names.
 #[derive(Debug)]

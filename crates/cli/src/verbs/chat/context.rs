@@ -9,9 +9,10 @@ use trimtab::session::Session;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Kind, Message, Role, Usage};
 
-use super::text::{clipped, wrapped};
+use super::text::wrapped;
 use crate::exit::Failure;
 use crate::ui::bar::{self, Segment};
+use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped, percent};
 use crate::ui::style::{self, TextStyle};
 

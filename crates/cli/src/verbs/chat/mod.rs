@@ -24,9 +24,7 @@ pub(crate) mod text;
 
 use std::path::PathBuf;
 
-use trimtab::config::{Key, Kind};
-
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::handover;
 use crate::model::DialectName;
@@ -89,25 +87,6 @@ pub struct AllowedArgs {
     #[arg(long)]
     pub allow_protected_files: bool,
 }
-
-/// The settings of the agent's tools. No file of a project may make them.
-pub const KEYS: &[Key] = &[
-    Key::new(
-        ENVIRONMENT,
-        Kind::Texts,
-        "variables that commands of the agent are given, besides those that all commands need",
-    ),
-    Key::new(
-        ALLOW_WRITES,
-        Kind::Switch,
-        "the agent writes files of the workspace without asking, as with --allow-writes",
-    ),
-];
-
-/// The setting that names variables for commands.
-const ENVIRONMENT: &str = "tools.environment";
-/// The setting that allows writes without a question.
-const ALLOW_WRITES: &str = "tools.allow_writes";
 
 /// What `trimtab chat --help` says first.
 pub const ABOUT: &str = "\

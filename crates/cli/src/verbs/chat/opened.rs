@@ -12,10 +12,11 @@ use trimtab_agent::tools::{CommandEnvironment, Confirm, Shell, Workspace};
 use trimtab_agent::{ASSUMED_WINDOW, Agent, AgentError, Events, Settings};
 
 use super::choice::Choice;
-use super::{ALLOW_WRITES, Args, ENVIRONMENT, sessions};
-use crate::args::Common;
+use super::{Args, sessions};
+use crate::common::Common;
 use crate::exit::{Failure, with_hint};
 use crate::model::{SCRIPTED, Wanted};
+use crate::settings::keys::{ALLOW_WRITES, ENVIRONMENT};
 use crate::{catalogue, model, settings};
 
 /// What the model is told first unless --system says otherwise.

@@ -11,7 +11,7 @@ use super::diff::{DiffLine, diff};
 use super::drive::Watcher;
 use super::editor::{Prompt, Read};
 use super::screen::Screen;
-use super::text::clipped;
+use crate::ui::clipped::clipped;
 use crate::ui::number::counted;
 use crate::ui::style;
 use crate::ui::visible::{visible, visible_lines};

@@ -12,7 +12,7 @@ use super::drive::{self, Ears, Watcher};
 use super::opened::{Opened, failed};
 use super::person::refused;
 use super::{Args, json, shown, talk};
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 

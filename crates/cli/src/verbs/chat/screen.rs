@@ -9,8 +9,9 @@ use trimtab_model::Output;
 
 use super::markdown::Markdown;
 use super::shown;
-use super::text::{clipped, on_one_line, wrapped};
+use super::text::{on_one_line, wrapped};
 use crate::exit::{Failure, with_hint};
+use crate::ui::clipped::clipped;
 use crate::ui::number::counted;
 use crate::ui::progress::Progress;
 use crate::ui::style::{self, TextStyle};

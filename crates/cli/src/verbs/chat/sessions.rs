@@ -8,9 +8,10 @@ use trimtab::store::{Error, Metadata, Put, SessionId, SessionInfo, Store, Stream
 use trimtab_model::{Message, Role};
 
 use super::choice::Choice;
-use super::text::{clipped, on_one_line};
-use crate::args::Common;
+use super::text::on_one_line;
+use crate::common::Common;
 use crate::exit::Failure;
+use crate::ui::clipped::clipped;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, units};

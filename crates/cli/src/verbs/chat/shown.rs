@@ -9,7 +9,8 @@ use trimtab::wire::catalogue::Prices;
 use trimtab_agent::{Event, Turn};
 use trimtab_model::{Call, Output};
 
-use super::text::{clipped, on_one_line};
+use super::text::on_one_line;
+use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped};
 use crate::ui::visible::{visible, visible_lines};
 

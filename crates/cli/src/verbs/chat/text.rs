@@ -1,19 +1,8 @@
 //! Text in the width of a terminal.
 
-use std::borrow::Cow;
-
 use trimtab::config::nearest_name;
 
 use crate::ui::visible::visible;
-
-/// The first `width` characters of a line; the last one shows that there are more.
-pub(crate) fn clipped(line: &str, width: usize) -> Cow<'_, str> {
-    if line.chars().count() <= width {
-        return Cow::Borrowed(line);
-    }
-    let kept: String = line.chars().take(width.saturating_sub(1)).collect();
-    Cow::Owned(kept + "\u{2026}")
-}
 
 /// `text` on one line.
 pub(crate) fn on_one_line(text: &str) -> String {
@@ -56,9 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_clipped_and_wrapped() {
-        assert_eq!(clipped("abcdef", 6), "abcdef");
-        assert_eq!(clipped("abcdefg", 6), "abcde\u{2026}");
+    fn lines_are_joined_and_wrapped() {
         assert_eq!(on_one_line(" a\n  b\t"), "a b");
         assert_eq!(
             wrapped("one two three four", 9, 2),

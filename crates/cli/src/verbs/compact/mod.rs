@@ -19,7 +19,7 @@ use self::carried::{Carried, Wishes};
 use self::next_steps::{Compacted, read_command};
 use self::report::Report;
 use self::summariser::Summariser;
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::{Terminal, number};
 use crate::verbs::inspect::unreadable;

@@ -10,7 +10,7 @@ use trimtab_wire::transcript::Conversation;
 
 use super::carried::Carried;
 use super::{Args, target};
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::number::{counted, grouped, percent};
 use crate::ui::visible::{visible, visible_json};

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use trimtab::config::schema;
 
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::settings;
 use crate::ui::Terminal;

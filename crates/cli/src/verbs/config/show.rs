@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::json;
 use trimtab::config::{Setting, Source, inline};
 
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::settings;
 use crate::ui::columns::{Align, lined_up};

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::json;
 use trimtab_proxy::NewToken;
 
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 

@@ -15,7 +15,7 @@ use serde_json::json;
 use trimtab::config::Source;
 
 use self::check::{Check, State};
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::proxy::block_on;
 use crate::proxy::destinations::destinations;

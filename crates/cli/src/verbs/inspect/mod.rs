@@ -16,7 +16,7 @@ use trimtab_wire::transcript::{Conversation, ReadError, Reader};
 use self::report::Report;
 use self::table::{Layout, Totals};
 use self::windows::Windows;
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::source;
 use crate::ui::{Terminal, line_width, number};

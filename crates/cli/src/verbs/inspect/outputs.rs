@@ -10,7 +10,8 @@ use serde_json::Value;
 use trimtab_model::{Call, Message};
 
 use super::report::Positions;
-use crate::verbs::chat::text::{clipped, on_one_line};
+use crate::ui::clipped::clipped;
+use crate::verbs::chat::text::on_one_line;
 
 /// How many of the largest outputs are shown.
 const LARGEST: usize = 10;

@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use super::report::Report;
 use crate::ui::bar::{self, Segment};
+use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style::{self, TextStyle};
 use crate::ui::visible::visible;
-use crate::verbs::chat::text::{clipped, on_one_line, wrapped};
+use crate::verbs::chat::text::{on_one_line, wrapped};
 
 /// How many faults are told before the rest is only counted.
 const FAULTS: usize = 20;

@@ -9,7 +9,7 @@ use rmcp::{ServiceExt, transport};
 
 use self::server::Server;
 use super::output::place::{Place, session_id};
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 
 /// What `trimtab mcp` takes.

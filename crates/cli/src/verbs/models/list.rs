@@ -4,8 +4,8 @@ use std::io::Write;
 
 use trimtab_wire::catalogue::{Model, Price};
 
-use crate::args::Common;
 use crate::catalogue;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, style};

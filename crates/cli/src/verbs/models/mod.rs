@@ -5,7 +5,7 @@ mod reset;
 mod show;
 mod update;
 
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 

@@ -5,8 +5,8 @@ use std::io;
 
 use trimtab_wire::catalogue::Catalogue;
 
-use crate::args::Common;
 use crate::catalogue;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::number;

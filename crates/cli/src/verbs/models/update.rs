@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::Method;
 use trimtab_wire::catalogue::Catalogue;
 
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::{Failure, with_hint};
 use crate::proxy::block_on;
 use crate::proxy::http::Http;

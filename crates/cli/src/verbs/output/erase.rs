@@ -8,9 +8,10 @@ use clap::ArgGroup;
 use serde_json::json;
 use trimtab::store::{Collect, Collected, SessionId, SessionInfo, Store, Stream};
 
-use super::place::{Place, StoreArgs, session_id};
+use super::place::{Place, session_id};
 use super::sessions::tenant;
-use crate::args::Common;
+use crate::common::Common;
+use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, number, units};

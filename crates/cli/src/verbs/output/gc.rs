@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 use trimtab::store::{Collect, Collected, SessionId, Store};
 
-use super::place::StoreArgs;
-use crate::args::Common;
+use crate::common::Common;
+use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, number, units};

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use trimtab::store::{Error, Found, FoundLine, Match, Query, Stop, Store};
 
 use super::highlight::Highlight;
-use super::place::{SessionArgs, StoreArgs};
-use crate::args::Common;
+use super::place::SessionArgs;
+use crate::common::Common;
+use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::sheet::Sheet;
 use crate::ui::visible::visible_json;

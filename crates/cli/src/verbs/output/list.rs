@@ -4,8 +4,9 @@ use std::io::Write;
 
 use trimtab::store::{Metadata, SessionId, Store};
 
-use super::place::{Place, StoreArgs};
-use crate::args::Common;
+use super::place::Place;
+use crate::common::Common;
+use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::visible::visible;

@@ -15,7 +15,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use trimtab::store::Metadata;
 
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 

@@ -5,23 +5,9 @@ use std::path::{Path, PathBuf};
 use trimtab::store::{Error, FolderStore, Form, SessionId, Store};
 use trimtab_model::Ref;
 
+use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::visible::visible;
-
-/// Says where the store is.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct StoreArgs {
-    /// Where the store is.
-    #[arg(
-        long,
-        help = "Folder of the store [default: $XDG_DATA_HOME/trimtab or ~/.local/share/trimtab]",
-        global = true,
-        value_name = "PATH",
-        env = "TRIMTAB_STORE",
-        hide_env_values = true
-    )]
-    pub store: Option<PathBuf>,
-}
 
 /// Says whose outputs are meant.
 #[derive(Clone, Debug, clap::Args)]

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use trimtab::store::{Put, Store};
 
-use super::place::{SessionArgs, StoreArgs};
-use crate::args::Common;
+use super::place::SessionArgs;
+use crate::common::Common;
+use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::progress::Progress;
 use crate::ui::{Terminal, number, units};

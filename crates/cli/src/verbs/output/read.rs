@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use serde_json::json;
 use trimtab::store::{Error, Form, Line, LineRange, SessionId, Store, Stored};
 
-use super::place::{Place, SessionArgs, StoreArgs};
-use crate::args::Common;
+use super::place::{Place, SessionArgs};
+use crate::common::Common;
+use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::raw_output;
 use crate::ui::sheet::Sheet;

@@ -5,8 +5,8 @@ use std::io::Write;
 use serde_json::json;
 use trimtab::store::{SessionId, SessionInfo, Store};
 
-use super::place::StoreArgs;
-use crate::args::Common;
+use crate::common::Common;
+use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::{Terminal, number, units};

@@ -18,7 +18,7 @@ use trimtab::replay::bill::USUAL;
 use trimtab_model::Dialect;
 
 use self::windows::Windows;
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::progress::Progress;
 use crate::ui::{Terminal, number};

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 
 use trimtab_proxy::{Record, Running};
 
-use crate::args::Common;
 use crate::catalogue;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::proxy::destinations::destinations;
 use crate::proxy::line::request_line;

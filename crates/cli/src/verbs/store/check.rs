@@ -4,7 +4,7 @@ use std::io::Write;
 
 use trimtab::store::FolderStore;
 
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::visible::visible_json;

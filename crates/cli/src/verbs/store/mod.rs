@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use trimtab::store::StoreCheck;
 
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number};

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::json;
 use trimtab::store::{FolderStore, Repaired};
 
-use crate::args::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::visible::visible_json;

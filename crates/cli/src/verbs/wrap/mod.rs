@@ -17,8 +17,8 @@ use serde_json::json;
 
 use self::clients::{CLIENTS, KnownClient, setup};
 use self::setup::{Setup, Surroundings};
-use crate::args::Common;
 use crate::catalogue;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::proxy::destinations::destinations;
 use crate::proxy::savings::Savings;

@@ -1,0 +1,56 @@
+//! Flags that every verb takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Flags that every verb takes.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Common options")]
+pub struct Common {
+    /// Print JSON for scripts instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print no progress and no warnings
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// Settings file to use in place of the project's trimtab.toml
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Change one setting, as in `trimtab config show`; may be given several times
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Where the store is.
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Says where the store is.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct StoreArgs {
+    /// Where the store is.
+    #[arg(
+        long,
+        help = "Folder of the store [default: $XDG_DATA_HOME/trimtab or ~/.local/share/trimtab]",
+        global = true,
+        value_name = "PATH",
+        env = "TRIMTAB_STORE",
+        hide_env_values = true
+    )]
+    pub store: Option<PathBuf>,
+}

@@ -1,0 +1,23 @@
+//! Text cut to the width of a terminal.
+
+use std::borrow::Cow;
+
+/// The first `width` characters of a line; the last one shows that there are more.
+pub fn clipped(line: &str, width: usize) -> Cow<'_, str> {
+    if line.chars().count() <= width {
+        return Cow::Borrowed(line);
+    }
+    let kept: String = line.chars().take(width.saturating_sub(1)).collect();
+    Cow::Owned(kept + "\u{2026}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_line_ends_with_an_ellipsis() {
+        assert_eq!(clipped("abcdef", 6), "abcdef");
+        assert_eq!(clipped("abcdefg", 6), "abcde\u{2026}");
+    }
+}

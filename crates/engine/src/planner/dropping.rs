@@ -1,0 +1,210 @@
+//! Messages that go without a summary, once they are stored.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use trimtab_model::{Kind, Message, Ref, Role};
+
+use super::ageing::position;
+use super::survivors::{must_stay, task};
+use super::{Conditions, Conversation, is_ours, plan};
+use crate::compaction::keep::Kept;
+use crate::compaction::rebuild::{Placement, Replacement, rebuild};
+use crate::compaction::recovery::{half_of_turns, with_note};
+use crate::normalise::Slot;
+use crate::plan::{Edit, Plan, Reason};
+use crate::policy::Policy;
+use crate::removal::Groups;
+use crate::view::placeholder::way_back_to_messages;
+
+/// What the line about dropped messages takes, in tokens, about.
+const LINE_TOKENS: u64 = 60;
+
+/// Messages that go without a summary. Store them, then ask for the [`plan`](Self::plan).
+#[derive(Clone, Debug)]
+pub struct Dropping {
+    policy: Policy,
+    reason: Reason,
+    slots: Vec<Slot>,
+    /// What goes, by index of the slots, in order.
+    gone: Vec<usize>,
+    way: Way,
+    way_back: bool,
+}
+
+/// How messages go.
+#[derive(Clone, Debug)]
+enum Way {
+    /// The oldest half of the turns, with a note in the summary; this stays.
+    HalfOfTurns(Kept),
+    /// The oldest messages with their counterparts.
+    Oldest,
+}
+
+impl Dropping {
+    /// The oldest half of the turns; none if nothing can go.
+    pub(super) fn half_of_turns(
+        conversation: &Conversation<'_>,
+        policy: &Policy,
+        conditions: &Conditions<'_>,
+        reason: &Reason,
+    ) -> Option<Self> {
+        let (gone, kept) = half(conversation)?;
+        Some(Self {
+            policy: policy.clone(),
+            reason: reason.clone(),
+            slots: conversation.slots.to_vec(),
+            gone,
+            way: Way::HalfOfTurns(kept),
+            way_back: conditions.way_back,
+        })
+    }
+
+    /// The oldest messages with their counterparts, until `excess` tokens are free; none if
+    /// nothing can go.
+    pub(super) fn oldest(
+        conversation: &Conversation<'_>,
+        policy: &Policy,
+        conditions: &Conditions<'_>,
+        (excess, reason): (u64, &Reason),
+    ) -> Option<Self> {
+        let line = if conditions.way_back { LINE_TOKENS } else { 0 };
+        let gone = oldest(conversation, policy, excess.saturating_add(line));
+        (!gone.is_empty()).then(|| Self {
+            policy: policy.clone(),
+            reason: reason.clone(),
+            slots: conversation.slots.to_vec(),
+            gone,
+            way: Way::Oldest,
+            way_back: conditions.way_back,
+        })
+    }
+
+    /// What goes.
+    pub fn messages(&self) -> impl Iterator<Item = &Arc<Message>> {
+        let gone = self.gone.iter().filter_map(|at| self.slots.get(*at));
+        gone.map(|slot| &slot.message)
+    }
+
+    /// The plan, with a line that says where the messages are stored.
+    pub fn plan(&self, stored: Option<&Ref>) -> Plan {
+        let line = stored.filter(|_| self.way_back);
+        let line = line.map(|stored| way_back_to_messages(self.gone.len(), stored));
+        let edits = match &self.way {
+            Way::HalfOfTurns(kept) => self.with_summary(kept, line),
+            Way::Oldest => self.hidden(line),
+        };
+        let bound = self.policy.compaction.bound_reasoning;
+        let reason = self.reason.clone();
+        let mut plan = plan(reason, edits, &self.slots, &self.gone, bound);
+        plan.refs.extend(stored.cloned());
+        plan
+    }
+
+    /// Everything but `kept` goes, and the summary so far says so.
+    fn with_summary(&self, kept: &Kept, line: Option<String>) -> Vec<Edit> {
+        let mut summary = with_note(
+            &previous_summary(&self.slots, &self.policy),
+            self.gone.len(),
+        );
+        if let Some(line) = line {
+            summary.push('\n');
+            summary.push_str(&line);
+        }
+        let replacement = Replacement {
+            retain: said_before(&self.slots, Kind::Retain, ""),
+            summary,
+            note: String::new(),
+        };
+        let placement = &self.policy.compaction.placement;
+        rebuild(&self.slots, kept, &replacement, placement)
+    }
+
+    /// What goes is hidden, and a line of ours stands where it began.
+    fn hidden(&self, line: Option<String>) -> Vec<Edit> {
+        let gone = self.gone.iter().filter_map(|at| self.slots.get(*at));
+        let positions: Vec<usize> = gone.filter_map(position).collect();
+        let hide = |at: &usize| Edit::Hide {
+            from: *at,
+            to: at + 1,
+        };
+        let mut edits: Vec<Edit> = positions.iter().map(hide).collect();
+        if let (Some(line), Some(first)) = (line, positions.first()) {
+            edits.push(Edit::Insert {
+                before: *first,
+                message: Arc::new(Message::user(line).with_kind(Kind::Note)),
+            });
+        }
+        edits
+    }
+}
+
+/// The messages of the oldest half of the turns, and what stays beside them.
+fn half(conversation: &Conversation<'_>) -> Option<(Vec<usize>, Kept)> {
+    let slots = conversation.slots;
+    let said = slots.iter().enumerate().filter(|(_, slot)| is_said(slot));
+    let (said, messages): (Vec<usize>, Vec<&Message>) =
+        said.map(|(at, slot)| (at, &*slot.message)).unzip();
+    let (gone, stays) = said.split_at_checked(half_of_turns(&messages)?)?;
+    let before: BTreeSet<usize> = task(slots, conversation.opening)
+        .filter(|at| gone.binary_search(at).is_ok())
+        .collect();
+    let question = slots.iter().rposition(|slot| slot.message.is_real_user());
+    let question = question.filter(|at| gone.binary_search(at).is_ok() && !before.contains(at));
+    let goes = |at: &usize| Some(*at) != question && !before.contains(at);
+    let gone: Vec<usize> = gone.iter().copied().filter(goes).collect();
+    if gone.is_empty() {
+        return None;
+    }
+    let kept = Kept {
+        behind: question.into_iter().chain(stays.iter().copied()).collect(),
+        before,
+        system_stays: conversation.system_stays(),
+        ..Kept::default()
+    };
+    Some((gone, kept))
+}
+
+fn is_said(slot: &Slot) -> bool {
+    slot.message.role != Role::System && !is_ours(&slot.message)
+}
+
+/// The text of the summary that holds now, without what we put before it.
+fn previous_summary(slots: &[Slot], policy: &Policy) -> String {
+    let prefix = match &policy.compaction.placement {
+        Placement::Message { prefix } | Placement::System { prefix } => prefix,
+    };
+    said_before(slots, Kind::Summary, prefix)
+}
+
+/// The text of the newest message of a kind that we put in, without `prefix`.
+pub(super) fn said_before(slots: &[Slot], kind: Kind, prefix: &str) -> String {
+    let mut said = slots.iter().rev().map(|slot| &slot.message);
+    let said = said.find(|message| message.meta.kind == Some(kind));
+    let text = said.map(|message| message.text()).unwrap_or_default();
+    text.strip_prefix(prefix).unwrap_or(&text).to_owned()
+}
+
+/// The oldest messages with their counterparts, until `excess` tokens are free; never the
+/// task, the newest question or the newest round.
+fn oldest(conversation: &Conversation<'_>, policy: &Policy, excess: u64) -> Vec<usize> {
+    let slots = conversation.slots;
+    let must = must_stay(slots, conversation.opening);
+    let groups = Groups::of(slots);
+    let mut gone: BTreeSet<usize> = BTreeSet::new();
+    let mut freed = 0u64;
+    for (at, slot) in slots.iter().enumerate() {
+        if freed >= excess && !gone.is_empty() {
+            break;
+        }
+        if !is_said(slot) || position(slot).is_none() || must.contains(&at) || gone.contains(&at) {
+            continue;
+        }
+        for one in groups.together([at]) {
+            if let Some(slot) = slots.get(one).filter(|_| gone.insert(one)) {
+                freed = freed.saturating_add(policy.estimate.message(&slot.message));
+            }
+        }
+    }
+    gone.into_iter().collect()
+}

@@ -1,0 +1,432 @@
+//! An answer of the model, put together from what passes.
+
+use std::collections::HashMap;
+
+use memchr::memmem;
+use serde_json::{Map, Value, json};
+use trimtab_model::{Dialect, Message, Role, work};
+use trimtab_wire::{chat, messages, responses};
+
+use crate::answer::events::{Events, LONGEST_ANSWER};
+
+/// Puts an answer together from its stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Assembler {
+    dialect: Dialect,
+    events: Events,
+    parts: Parts,
+    /// Bytes of the stream that came; none once it was too long.
+    bytes: Option<usize>,
+}
+
+/// What has come so far.
+#[derive(Clone, Debug, Default)]
+struct Parts {
+    /// Chat Completions: the message.
+    message: Map<String, Value>,
+    /// Chat Completions: its calls. Messages: its parts, with the JSON of their input.
+    list: Vec<(Value, String)>,
+    /// For each index of the stream the newest of these.
+    newest: HashMap<u64, usize>,
+    /// Responses: the entries, as they came.
+    entries: Vec<Value>,
+}
+
+impl Assembler {
+    /// For an answer of `dialect`.
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            events: Events::default(),
+            parts: Parts::default(),
+            bytes: Some(0),
+        }
+    }
+
+    /// True if the answer is too long to be kept.
+    pub(crate) fn gave_up(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    /// Takes the next bytes of the stream.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let Some(came) = self.bytes else { return };
+        work::step_bytes(bytes.len());
+        self.bytes = Some(came + bytes.len()).filter(|came| *came <= LONGEST_ANSWER);
+        if self.gave_up() {
+            self.events = Events::default();
+            self.parts = Parts::default();
+            return;
+        }
+        let (parts, dialect) = (&mut self.parts, self.dialect);
+        self.events.push(bytes, |data| {
+            work::step(1);
+            let Ok(event) = serde_json::from_str::<Value>(data) else {
+                return;
+            };
+            match dialect {
+                Dialect::Chat => parts.chat(&event),
+                Dialect::Messages => parts.messages(&event),
+                Dialect::Responses => parts.responses(event),
+            }
+        });
+    }
+
+    /// What the model said, if it said anything and not too much.
+    pub(crate) fn finish(self) -> Option<Message> {
+        let parts = self.parts;
+        let said = match self.dialect {
+            Dialect::Chat => Value::Object(parts.chat_message()),
+            Dialect::Messages => json!({"role": "assistant", "content": parts.blocks()}),
+            Dialect::Responses => Value::Array(parts.entries),
+        };
+        read(self.dialect, &said)
+    }
+}
+
+/// True if a whole answer calls a tool. Most are not read for that.
+pub(crate) fn calls_a_tool(dialect: Dialect, body: &[u8]) -> bool {
+    let names: &[&str] = match dialect {
+        Dialect::Chat => &["tool_calls", "function_call"],
+        Dialect::Messages => &["tool_use"],
+        Dialect::Responses => &["function_call", "custom_tool_call"],
+    };
+    may_name(body, names) && {
+        let body = serde_json::from_slice(body).ok();
+        let said = body.and_then(|body| of_whole(dialect, body));
+        said.is_some_and(|said| said.has_calls())
+    }
+}
+
+/// False if a JSON text has none of the names in it.
+pub(crate) fn may_name(json: &[u8], names: &[&str]) -> bool {
+    let escaped = || memmem::find(json, b"\\u00").is_some();
+    let is_named = |name: &&str| memmem::find(json, name.as_bytes()).is_some();
+    names.iter().any(is_named) || escaped()
+}
+
+/// What the model said in a whole answer.
+pub(crate) fn of_whole(dialect: Dialect, mut body: Value) -> Option<Message> {
+    let said = match dialect {
+        Dialect::Chat => body.pointer_mut("/choices/0/message")?.take(),
+        Dialect::Messages => {
+            let content = body.get_mut("content")?.take();
+            json!({"role": "assistant", "content": content})
+        }
+        Dialect::Responses => body.get_mut("output")?.take(),
+    };
+    read(dialect, &said)
+}
+
+/// The message in the dialect's own form, as the model has it.
+fn read(dialect: Dialect, said: &Value) -> Option<Message> {
+    let json = said.to_string();
+    let read = match dialect {
+        Dialect::Chat => vec![chat::read_message(&json).ok()?],
+        Dialect::Messages => messages::read_message(&json).ok()?,
+        Dialect::Responses => responses::read_input(&json).ok()?,
+    };
+    let mut spoken = read.into_iter().filter(|said| said.role == Role::Assistant);
+    let first = spoken.next()?;
+    Some(spoken.fold(first, |mut whole, more| {
+        whole.parts.extend(more.parts);
+        whole
+    }))
+}
+
+impl Parts {
+    fn chat(&mut self, event: &Value) {
+        let choices = event.get("choices").and_then(Value::as_array);
+        let first = choices
+            .into_iter()
+            .flatten()
+            .find(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0);
+        let delta = first.and_then(|choice| choice.get("delta")?.as_object());
+        for (name, value) in delta.into_iter().flatten() {
+            if name == "tool_calls" {
+                for call in value.as_array().into_iter().flatten() {
+                    self.add_call(call);
+                }
+            } else if name != "role" && !value.is_null() {
+                add(self.message.entry(name).or_insert(Value::Null), value);
+            }
+        }
+    }
+
+    fn add_call(&mut self, delta: &Value) {
+        let index = delta.get("index").and_then(Value::as_u64).unwrap_or(0);
+        let call = self.at(index, json!({}));
+        let fields = delta.as_object().into_iter().flatten();
+        for (name, value) in fields.filter(|(name, _)| *name != "index") {
+            match (name.as_str(), call.get_mut(name)) {
+                ("function", Some(Value::Object(function))) => {
+                    for (name, value) in value.as_object().into_iter().flatten() {
+                        let slot = function.entry(name).or_insert(Value::Null);
+                        if name == "arguments" || slot.is_null() {
+                            add(slot, value);
+                        }
+                    }
+                }
+                (_, Some(_)) => {}
+                (_, None) => {
+                    if let Some(call) = call.as_object_mut() {
+                        call.insert(name.clone(), value.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    /// The part at an index of the stream, which may be new.
+    fn at(&mut self, index: u64, new: Value) -> &mut Value {
+        let at = self.newest.get(&index).copied();
+        let at = at.unwrap_or_else(|| self.begin(index, new));
+        match self.list.get_mut(at) {
+            Some((value, _)) => value,
+            // It was pushed just now.
+            None => self.message.entry("").or_insert(Value::Null),
+        }
+    }
+
+    /// Begins a part at an index of the stream.
+    fn begin(&mut self, index: u64, part: Value) -> usize {
+        let at = self.list.len();
+        self.newest.insert(index, at);
+        self.list.push((part, String::new()));
+        at
+    }
+
+    fn chat_message(self) -> Map<String, Value> {
+        let mut message = self.message;
+        message.insert("role".to_owned(), json!("assistant"));
+        message.entry("content").or_insert(Value::Null);
+        let calls: Vec<Value> = self.list.into_iter().map(|(call, _)| call).collect();
+        if !calls.is_empty() {
+            message.insert("tool_calls".to_owned(), Value::Array(calls));
+        }
+        message
+    }
+
+    fn messages(&mut self, event: &Value) {
+        let text = |name: &str| event.get(name).and_then(Value::as_str);
+        let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);
+        match text("type") {
+            Some("content_block_start") => {
+                let part = event.get("content_block").cloned().unwrap_or_default();
+                self.begin(index, part);
+            }
+            Some("content_block_delta") => {
+                let at = self.newest.get(&index);
+                let found = at.and_then(|at| self.list.get_mut(*at));
+                if let (Some((part, input)), Some(delta)) = (found, event.get("delta")) {
+                    add_to_part(part, input, delta);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn blocks(self) -> Vec<Value> {
+        let finished = |(mut part, input): (Value, String)| {
+            if let (Ok(input), Some(part)) = (serde_json::from_str(&input), part.as_object_mut()) {
+                part.insert("input".to_owned(), input);
+            }
+            part
+        };
+        self.list.into_iter().map(finished).collect()
+    }
+
+    fn responses(&mut self, mut event: Value) {
+        let done = event.get("type").and_then(Value::as_str) == Some("response.output_item.done");
+        if let Some(item) = event.get_mut("item").filter(|_| done) {
+            self.entries.push(item.take());
+        }
+    }
+}
+
+/// Adds what a delta of Messages brings to its part.
+fn add_to_part(part: &mut Value, input: &mut String, delta: &Value) {
+    let Some(part) = part.as_object_mut() else {
+        return;
+    };
+    for (name, value) in delta.as_object().into_iter().flatten() {
+        match name.as_str() {
+            "type" => {}
+            "partial_json" => input.push_str(value.as_str().unwrap_or_default()),
+            "signature" => drop(part.insert(name.clone(), value.clone())),
+            "citation" => {
+                let list = part.entry("citations").or_insert_with(|| json!([]));
+                if list.is_null() {
+                    *list = json!([]);
+                }
+                add(list, &json!([value]));
+            }
+            _ => add(part.entry(name).or_insert(Value::Null), value),
+        }
+    }
+}
+
+/// Texts and lists grow, everything else is replaced.
+fn add(slot: &mut Value, more: &Value) {
+    match (slot, more) {
+        (Value::String(text), Value::String(more)) => text.push_str(more),
+        (Value::Array(list), Value::Array(more)) => list.extend(more.iter().cloned()),
+        (slot, more) => *slot = more.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_model::Part;
+
+    fn assembled(dialect: Dialect, events: &[Value]) -> Message {
+        let mut assembler = Assembler::new(dialect);
+        for event in events {
+            assembler.push(format!("data: {event}\n\n").as_bytes());
+        }
+        assembler.push(b"data: [DONE]\n\n");
+        assembler.finish().unwrap()
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
+    fn delta(delta: Value) -> Value {
+        json!({"choices": [{"index": 0, "delta": delta}]})
+    }
+
+    #[test]
+    fn chat_completions() {
+        let message = assembled(
+            Dialect::Chat,
+            &[
+                delta(json!({"role": "assistant", "content": "he", "reasoning_content": "h"})),
+                delta(json!({"content": "llo", "reasoning_content": "m"})),
+                delta(
+                    json!({"tool_calls": [{"index": 1, "id": "c2", "type": "function",
+                    "function": {"name": "g", "arguments": ""}}]}),
+                ),
+                delta(json!({"tool_calls": [{"index": 1, "function": {"arguments": "{\"a\":"}}]})),
+                delta(json!({"tool_calls": [{"index": 1, "function": {"arguments": "1}"}}]})),
+            ],
+        );
+        assert_eq!(message.text(), "hello");
+        let call = message.calls().next().unwrap();
+        assert_eq!((call.id.as_str(), call.name.as_str()), ("c2", "g"));
+        assert_eq!(call.arguments, "{\"a\":1}");
+        assert!(
+            message
+                .parts
+                .iter()
+                .any(|part| matches!(part, Part::Reasoning(_)))
+        );
+    }
+
+    #[test]
+    fn messages_keep_their_signatures() {
+        let part = |index: u64, part: Value| json!({"type": "content_block_start", "index": index, "content_block": part});
+        let delta = |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+        let message = assembled(
+            Dialect::Messages,
+            &[
+                part(
+                    0,
+                    json!({"type": "thinking", "thinking": "", "signature": ""}),
+                ),
+                delta(0, json!({"type": "thinking_delta", "thinking": "hm"})),
+                delta(0, json!({"type": "signature_delta", "signature": "sig"})),
+                part(
+                    1,
+                    json!({"type": "tool_use", "id": "c1", "name": "f", "input": {}}),
+                ),
+                delta(
+                    1,
+                    json!({"type": "input_json_delta", "partial_json": "{\"a\":"}),
+                ),
+                delta(1, json!({"type": "input_json_delta", "partial_json": "1}"})),
+                part(
+                    2,
+                    json!({"type": "tool_use", "id": "c2", "name": "g", "input": {}}),
+                ),
+            ],
+        );
+        let [
+            Part::Reasoning(thought),
+            Part::Call(call),
+            Part::Call(empty),
+        ] = message.parts.as_slice()
+        else {
+            panic!("{message:?}");
+        };
+        assert_eq!(
+            (thought.text.as_str(), thought.seal.as_deref()),
+            ("hm", Some("sig"))
+        );
+        assert_eq!(
+            (call.arguments.as_str(), empty.arguments.as_str()),
+            ("{\"a\":1}", "{}")
+        );
+    }
+
+    #[test]
+    fn responses_keep_their_entries() {
+        let done = |item: Value| json!({"type": "response.output_item.done", "item": item});
+        let message = assembled(
+            Dialect::Responses,
+            &[
+                done(
+                    json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}),
+                ),
+                done(
+                    json!({"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}),
+                ),
+            ],
+        );
+        assert_eq!((message.parts.len(), message.calls().count()), (2, 1));
+    }
+
+    #[test]
+    fn work_on_many_calls_is_linear() {
+        let units = |calls: u64| {
+            let part = |index: u64| json!({"type": "content_block_start", "index": index, "content_block": {"type": "tool_use", "id": "c", "name": "f", "input": {}}});
+            let delta = |index: u64| json!({"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta", "partial_json": "{}"}});
+            let events: Vec<Value> = (0..calls).map(part).chain((0..calls).map(delta)).collect();
+            let (message, units) = work::counted(|| assembled(Dialect::Messages, &events));
+            assert_eq!(message.calls().count() as u64, calls);
+            units
+        };
+        let (once, twice) = (units(2_000), units(4_000));
+        assert!(once >= 4_000 && twice <= once * 5 / 2, "{once}, {twice}");
+    }
+
+    #[test]
+    fn overlong_stream_is_given_up() {
+        let mut assembler = Assembler::new(Dialect::Chat);
+        let event = format!(
+            "data: {}\n\n",
+            delta(json!({"content": "x".repeat(1 << 20)}))
+        );
+        for _ in 0..7 {
+            assembler.push(event.as_bytes());
+        }
+        assert!(!assembler.gave_up());
+        assembler.push(event.as_bytes());
+        assert!(assembler.gave_up() && assembler.finish().is_none_or(|said| said.is_empty()));
+    }
+
+    #[test]
+    fn whole_answers() {
+        let chat = br#"{"choices": [{"message": {"role": "assistant", "content": "hi"}}]}"#;
+        let of_whole =
+            |dialect, body: &[u8]| of_whole(dialect, serde_json::from_slice(body).unwrap());
+        assert_eq!(of_whole(Dialect::Chat, chat).unwrap().text(), "hi");
+        let messages = br#"{"content": [{"type": "text", "text": "hi"}]}"#;
+        assert_eq!(of_whole(Dialect::Messages, messages).unwrap().text(), "hi");
+        let responses = br#"{"output": [{"type": "message", "role": "assistant",
+            "content": [{"type": "output_text", "text": "hi"}]}]}"#;
+        assert_eq!(
+            of_whole(Dialect::Responses, responses).unwrap().text(),
+            "hi"
+        );
+        assert!(of_whole(Dialect::Chat, b"{}").is_none());
+    }
+}

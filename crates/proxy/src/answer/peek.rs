@@ -1,0 +1,346 @@
+//! A look at an answer before the client gets its head.
+//!
+//! An overflow comes as a status, as the first event of a stream, or as a failed answer after
+//! all was said to be well. Only as long as nothing has been given to the client can the
+//! request be sent again.
+
+use bytes::BytesMut;
+use http::Response;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use trimtab_wire::overflow::{self, Action, Certainty, Kind, Verdict};
+
+use crate::answer::events::Events;
+use crate::config::Limits;
+use crate::transport::body::{self, Body, Collected, collect, rejoined};
+use crate::transport::decompress::decode_error;
+
+/// The longest error that is read: none is longer than a page.
+const LONGEST_ERROR: usize = 256 << 10;
+/// Whole answers up to this size are read before they are passed on: no error is longer.
+const SHORT_ANSWER: usize = 64 << 10;
+
+/// What is known of the request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// The model's window in tokens, where it is known.
+    pub(crate) window: Option<u64>,
+    /// Our estimate of what was sent, in tokens.
+    pub(crate) estimate: u64,
+}
+
+/// What an answer is.
+pub(crate) enum Looked {
+    /// An answer to be passed on.
+    Answer(Response<Body>),
+    /// The request was too large; the answer that says so.
+    Overflow(Verdict, Response<Body>),
+}
+
+/// Looks at an answer as far as needed.
+pub(crate) async fn look(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
+    if !answer.status().is_success() {
+        return failed(answer, sent, limits).await;
+    }
+    if answer.headers().contains_key(CONTENT_ENCODING) {
+        return Looked::Answer(answer);
+    }
+    let kind = answer.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.starts_with("text/event-stream") {
+        stream(answer, sent, limits).await
+    } else if kind.starts_with("application/json") {
+        whole(answer, sent, limits).await
+    } else {
+        Looked::Answer(answer)
+    }
+}
+
+/// A status that says no.
+async fn failed(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
+    let (parts, body) = answer.into_parts();
+    let error = match within(limits, collect(body, LONGEST_ERROR)).await {
+        Some(Collected::Whole(error)) => error,
+        Some(Collected::Longer(read, rest)) => {
+            return Looked::Answer(Response::from_parts(parts, rejoined(read, rest)));
+        }
+        None => return Looked::Answer(Response::from_parts(parts, silent())),
+    };
+    let unpacked = decode_error(&parts.headers, &error);
+    let headers: Vec<(&str, &str)> = parts
+        .headers
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+        .collect();
+    let text = unpacked.as_ref().unwrap_or(&error);
+    let response = overflow::Response::new(parts.status.as_u16(), text).headers(&headers);
+    let verdict = overflow::classify(&informed(response, sent));
+    drop(headers);
+    judged(verdict, Response::from_parts(parts, body::full(error)))
+}
+
+/// A stream: held back until its first event that is not only a greeting.
+async fn stream(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
+    let (parts, mut body) = answer.into_parts();
+    let mut held = BytesMut::new();
+    let mut first = First::default();
+    let deadline = tokio::time::Instant::now() + limits.peek_time();
+    while first.undecided() && held.len() < SHORT_ANSWER {
+        let Ok(frame) = tokio::time::timeout_at(deadline, body.frame()).await else {
+            break;
+        };
+        match frame {
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    first.push(&data);
+                    held.extend_from_slice(&data);
+                }
+            }
+            Some(Err(error)) => {
+                body = body::failing(error);
+                break;
+            }
+            None => break,
+        }
+    }
+    let answer = Response::from_parts(parts, rejoined(held.freeze(), body));
+    match first.error {
+        Some(error) => {
+            let response = overflow::Response::event("error", error.as_bytes());
+            judged(overflow::classify(&informed(response, sent)), answer)
+        }
+        None => Looked::Answer(answer),
+    }
+}
+
+/// An answer in one piece: short ones may be errors.
+async fn whole(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
+    let (parts, body) = answer.into_parts();
+    match within(limits, collect(body, SHORT_ANSWER)).await {
+        Some(Collected::Whole(bytes)) => {
+            let is_error = is_error(&bytes);
+            let answer = Response::from_parts(parts, body::full(bytes.clone()));
+            if !is_error {
+                return Looked::Answer(answer);
+            }
+            let response = overflow::Response::event("error", &bytes);
+            judged(overflow::classify(&informed(response, sent)), answer)
+        }
+        Some(Collected::Longer(read, rest)) => {
+            Looked::Answer(Response::from_parts(parts, rejoined(read, rest)))
+        }
+        None => Looked::Answer(Response::from_parts(parts, silent())),
+    }
+}
+
+async fn within(limits: &Limits, collecting: impl Future<Output = Collected>) -> Option<Collected> {
+    tokio::time::timeout(limits.idle_time(), collecting)
+        .await
+        .ok()
+}
+
+/// What is left of an answer that stopped coming.
+fn silent() -> Body {
+    body::failing("upstream stopped in the middle of its answer".into())
+}
+
+fn informed(response: overflow::Response<'_>, sent: Sent) -> overflow::Response<'_> {
+    let response = response.estimate(sent.estimate);
+    match sent.window {
+        Some(window) => response.window(window),
+        None => response,
+    }
+}
+
+/// Only what a smaller request can cure is an overflow here.
+fn judged(verdict: Verdict, answer: Response<Body>) -> Looked {
+    let helps = matches!(
+        verdict.action,
+        Action::Compact | Action::LowerReserve | Action::ShrinkBytes
+    );
+    let is_ours = verdict.is_overflow() || matches!(verdict.kind, Kind::RateLimit | Kind::Items);
+    if helps && is_ours && verdict.certainty == Certainty::Stated {
+        Looked::Overflow(verdict, answer)
+    } else {
+        Looked::Answer(answer)
+    }
+}
+
+/// The beginning of a stream.
+#[derive(Default)]
+struct First {
+    events: Events,
+    decided: bool,
+    error: Option<String>,
+}
+
+impl First {
+    fn undecided(&self) -> bool {
+        !self.decided
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let (decided, error) = (&mut self.decided, &mut self.error);
+        self.events.push(bytes, |data| {
+            if *decided {
+                return;
+            }
+            match kind_of(data) {
+                Seen::Greeting => {}
+                Seen::Error => {
+                    *error = Some(data.to_owned());
+                    *decided = true;
+                }
+                Seen::Content => *decided = true,
+            }
+        });
+    }
+}
+
+enum Seen {
+    Greeting,
+    Error,
+    Content,
+}
+
+/// The outline of an event or of a whole answer.
+#[derive(Deserialize)]
+struct Outline<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(default, rename = "choices")]
+    _choices: Option<IgnoredAny>,
+}
+
+fn kind_of(data: &str) -> Seen {
+    let Ok(outline) = serde_json::from_str::<Outline<'_>>(data) else {
+        return Seen::Content;
+    };
+    let kind = outline.kind.map_or("", |kind| kind.get().trim_matches('"'));
+    match kind {
+        "response.created" | "response.in_progress" | "response.queued" | "ping" | "keepalive" => {
+            Seen::Greeting
+        }
+        "error" | "response.failed" => Seen::Error,
+        _ if has_error(&outline) => Seen::Error,
+        _ => Seen::Content,
+    }
+}
+
+fn has_error(outline: &Outline<'_>) -> bool {
+    outline.error.is_some_and(|error| error.get() != "null")
+}
+
+/// True for a whole answer that is an error although its status says otherwise.
+fn is_error(body: &[u8]) -> bool {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    serde_json::from_str::<Outline<'_>>(text).is_ok_and(|outline| has_error(&outline))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn answer(status: u16, kind: &'static str, text: &'static str) -> Response<Body> {
+        let mut answer = Response::new(body::full(text));
+        *answer.status_mut() = http::StatusCode::from_u16(status).unwrap();
+        let kind = HeaderValue::from_static(kind);
+        answer.headers_mut().insert(CONTENT_TYPE, kind);
+        answer
+    }
+
+    /// Whether it was held for an overflow, and what the client would get.
+    async fn looked(answer: Response<Body>) -> (bool, String) {
+        let (overflow, answer) = match look(answer, Sent::default(), &Limits::default()).await {
+            Looked::Overflow(_, answer) => (true, answer),
+            Looked::Answer(answer) => (false, answer),
+        };
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        (overflow, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    const SSE: &str = "text/event-stream; charset=utf-8";
+    const JSON: &str = "application/json";
+
+    #[tokio::test]
+    async fn an_overflow_is_seen_in_every_form() {
+        let forms = [
+            (
+                400,
+                JSON,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 213462 tokens > 200000 maximum"}}"#,
+            ),
+            (
+                400,
+                JSON,
+                r#"{"error":{"code":"context_length_exceeded","message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens."}}"#,
+            ),
+            (
+                200,
+                SSE,
+                "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{}}\n\nevent: response.in_progress\ndata: {\"type\":\"response.in_progress\"}\n\nevent: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Your input exceeds the context window of this model.\"}}}\n\n",
+            ),
+            (
+                200,
+                SSE,
+                "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 213462 tokens > 200000 maximum\"}}\n\n",
+            ),
+            (
+                200,
+                SSE,
+                "data: {\"error\":{\"code\":400,\"message\":\"This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens\"}}\n\n",
+            ),
+            (
+                200,
+                JSON,
+                r#"{"status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}}"#,
+            ),
+        ];
+        for (status, kind, text) in forms {
+            let (overflow, given) = looked(answer(status, kind, text)).await;
+            assert!(overflow, "{text}");
+            assert_eq!(given, text);
+        }
+    }
+
+    #[tokio::test]
+    async fn everything_else_passes_as_it_came() {
+        let others = [
+            (
+                429,
+                JSON,
+                r#"{"error":{"message":"Rate limit reached, please try again in 2s"}}"#,
+            ),
+            (401, JSON, r#"{"error":{"message":"invalid x-api-key"}}"#),
+            (500, "text/plain", "oops"),
+            (
+                200,
+                SSE,
+                "data: {\"choices\":[{\"delta\":{\"content\":\"prompt is too long\"}}]}\n\ndata: [DONE]\n\n",
+            ),
+            (
+                200,
+                SSE,
+                "event: ping\ndata: {\"type\":\"ping\"}\n\nevent: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\nevent: error\ndata: {\"type\":\"error\"}\n\n",
+            ),
+            (200, SSE, ""),
+            (
+                200,
+                JSON,
+                r#"{"status":"completed","error":null,"output":[]}"#,
+            ),
+            (200, JSON, "not json"),
+        ];
+        for (status, kind, text) in others {
+            let (overflow, given) = looked(answer(status, kind, text)).await;
+            assert!(!overflow, "{text}");
+            assert_eq!(given, text);
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! The window of a conversation, carried out on a body.
+
+use std::collections::{BTreeSet, HashSet};
+use std::mem::discriminant;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use memchr::memmem;
+use trimtab::request::{changes_to, loop_lost_reasoning};
+use trimtab::session::SessionError;
+use trimtab_engine::journal::Journal;
+use trimtab_engine::log::Log;
+use trimtab_engine::normalise::{Entry, Source};
+use trimtab_engine::observation::observed;
+use trimtab_engine::view::tools::ToolNames;
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Output, Part, Ref};
+use trimtab_wire::scan::Scan;
+use trimtab_wire::splice::{Change, splice};
+use trimtab_wire::validate::{Fault, validate};
+
+use super::{Branch, Trouble};
+use crate::conversation::retrieval_tools;
+use crate::prefix_cache::last_sent::Carried;
+use crate::prefix_cache::prefix_hash::Prints;
+use crate::records::record::PromptSizes;
+
+/// A body that is ready to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    /// The body; none if it is sent as it came.
+    pub(crate) body: Option<Bytes>,
+    /// What came and what is sent.
+    pub(crate) sizes: PromptSizes,
+    /// What the session expects a provider to count for what is sent, in tokens. It rests on
+    /// figures that were reported before, so it cannot be compared with the sizes.
+    pub(crate) tokens: u64,
+    /// How long an answer it asks for, in tokens, where it says so.
+    pub(crate) answer: Option<u64>,
+    /// What the retrieval tools are called that are offered in it; none if they are not.
+    pub(crate) offered: Option<ToolNames>,
+    /// Which window of its session it is.
+    pub(crate) window: u64,
+    /// What was repaired in it because the provider would have refused it.
+    pub(crate) repairs: Vec<&'static str>,
+}
+
+/// What may be done to a body beside its window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ways {
+    /// True to offer the retrieval tools where the window shows a ref.
+    pub(crate) offer: bool,
+    /// The longest answer to ask for, where an error made us lower it.
+    pub(crate) lowered: Option<u64>,
+    /// True if the answer stops by itself where the window is full.
+    pub(crate) may_overrun: bool,
+}
+
+/// The shortest answer that is worth asking for.
+pub(crate) const LEAST_ANSWER: u64 = 1_024;
+
+impl Ways {
+    /// What the tools of ours are called beside those of a body, where they may be offered.
+    fn names(self, scan: &Scan<'_>) -> Option<ToolNames> {
+        self.offer.then(|| retrieval_tools::names(scan)).flatten()
+    }
+
+    /// The limit of the answer, if it has to be another one than the client asked for.
+    fn limit(self, scan: &Scan<'_>, tokens: u64, window: Option<u64>) -> Option<u64> {
+        if self.lowered.is_some() {
+            return self.lowered;
+        }
+        let asked = scan.answer_limit()?;
+        let room = window?.saturating_sub(tokens.saturating_add(tokens / 50));
+        let tight = !self.may_overrun && room < asked && room >= LEAST_ANSWER.min(asked / 2);
+        // A thinking budget must stay below it, so it is not ours to lower unasked then.
+        let has_budget = || memmem::find(scan.body(), b"\"budget_tokens\"").is_some();
+        (tight && !has_budget()).then_some(room)
+    }
+}
+
+/// How far the window was searched for refs.
+#[derive(Debug, Default)]
+pub(super) struct Refs {
+    entries: usize,
+    plans: usize,
+    found: bool,
+    /// The refs that the plans name.
+    known: HashSet<String>,
+}
+
+impl Refs {
+    fn of(journal: &Journal, plans: usize) -> Self {
+        let refs = journal.plans().flat_map(|plan| &plan.refs);
+        Self {
+            plans,
+            known: refs.map(|stored| stored.id().to_owned()).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The refs that an entry of the window shows.
+    fn shown<'e>(&'e self, log: &Log, entry: &'e Entry) -> impl Iterator<Item = &'e str> {
+        let outputs = entry.message.outputs().filter(|output| shows_ref(output));
+        let stored = outputs.filter_map(|output| output.stored.as_ref());
+        let observation = observed(&entry.message).filter(|(_, output)| shows_ref(output));
+        let observation = observation.and(entry.message.meta.stored.as_ref());
+        let came = match entry.source {
+            Source::Log(at) => log.get(at),
+            Source::Inserted(_) => None,
+        };
+        // What the client wrote is not searched: only what plans put there names refs of ours.
+        let is_as_it_came = came.is_some_and(|came| Arc::ptr_eq(came, &entry.message));
+        let texts = entry.message.parts.iter().filter_map(Part::as_text);
+        let words = texts
+            .filter(move |_| !is_as_it_came)
+            .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()));
+        let named = words.filter(move |word| self.known.contains(*word));
+        stored.chain(observation).map(Ref::id).chain(named)
+    }
+}
+
+impl Branch {
+    /// Makes the window fit and carries it out on the body. Where the prints of its beginnings
+    /// are given, what was sent before need not be made again.
+    pub(crate) fn compose(
+        &mut self,
+        scan: &Scan<'_>,
+        ways: &Ways,
+        prints: Option<Prints<'_>>,
+    ) -> Result<Outgoing, Trouble> {
+        let offers = self.count_ours(scan, ways)?;
+        let ready = self.session.ready();
+        let shows_a_ref = offers.is_some() && self.shows_a_ref()?;
+        let offered = offers.filter(|_| shows_a_ref);
+        let ours = offered.map(|names| retrieval_tools::of(scan.dialect(), names));
+        // What cannot be made to fit is sent as small as it is: the provider has the last word.
+        let tokens = match &ready {
+            Ok(ready) => ready.tokens,
+            Err(SessionError::Store(_) | SessionError::Entry { .. }) => {
+                return Err(ready
+                    .err()
+                    .map_or_else(|| Trouble::Mismatch(String::new()), Trouble::Session));
+            }
+            Err(_) => self.estimate()?,
+        };
+        if offered.is_some() {
+            // Tools stand before everything that reasoning is bound to.
+            self.session.front_changes()?;
+        }
+        let window = self.session.setup().limits.window;
+        let limit = ways.limit(scan, tokens, window);
+        let mut whole: Vec<Change> = limit
+            .map(|tokens| Change::SetLimit { tokens })
+            .into_iter()
+            .collect();
+        if let Some(ours) = &ours {
+            whole.push(Change::AddTools {
+                tools: ours.definitions.clone(),
+            });
+        }
+        let body = self.carry_out(scan, whole, prints)?;
+        let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
+        let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
+        Ok(Outgoing {
+            body,
+            repairs,
+            sizes,
+            tokens,
+            answer: limit.or(scan.answer_limit()),
+            offered,
+            window: self.session.windows(),
+        })
+    }
+
+    /// What came and what is sent. `ours` are the tools that are added.
+    fn sizes(
+        &mut self,
+        is_changed: bool,
+        ours: Option<Measure>,
+    ) -> Result<PromptSizes, SessionError> {
+        let tools = self.tools.1;
+        let came = self.came + tools;
+        let sent = if is_changed {
+            self.session.window()?.measures().total() + tools + ours.unwrap_or_default()
+        } else {
+            came
+        };
+        let calibration = self.session.calibration();
+        Ok(PromptSizes {
+            tokens: (calibration.tokens(&came), calibration.tokens(&sent)),
+            measures: (came, sent),
+        })
+    }
+
+    /// The kinds of repairs in the window, each once.
+    fn repairs(&self) -> Vec<&'static str> {
+        let repairs = self.session.projection().built().repairs().iter();
+        let kinds: BTreeSet<&str> = repairs.map(|repair| repair.kind.name()).collect();
+        kinds.into_iter().collect()
+    }
+
+    /// Counts the tools of ours where they will be offered: beside refs, and what does not fit
+    /// will show some. Gives their names if they may be.
+    pub(crate) fn count_ours(
+        &mut self,
+        scan: &Scan<'_>,
+        ways: &Ways,
+    ) -> Result<Option<ToolNames>, Trouble> {
+        let offers = ways.names(scan);
+        let shows = offers.is_some() && self.shows_a_ref()?;
+        self.count(scan, offers.filter(|_| shows));
+        if offers.is_some() && !shows && !self.session.fits()? {
+            self.count(scan, offers);
+        }
+        Ok(offers)
+    }
+
+    /// Tells the session what its first ref brings along, and what reads it, before anything is
+    /// let in.
+    pub(crate) fn count_first_ref(&mut self, scan: &Scan<'_>, ways: &Ways) {
+        let offers = ways.names(scan);
+        let tools = offers.map(|names| retrieval_tools::of(scan.dialect(), names).measure);
+        self.session.set_first_ref(tools.unwrap_or_default());
+        self.session.set_retrieval(offers);
+    }
+
+    fn count(&mut self, scan: &Scan<'_>, ours: Option<ToolNames>) {
+        self.ours = if let Some(names) = ours {
+            // They are counted as tools now.
+            self.session.set_first_ref(Measure::default());
+            retrieval_tools::of(scan.dialect(), names).measure
+        } else {
+            Measure::default()
+        };
+        self.session.set_tools(self.tools.1 + self.ours);
+    }
+
+    fn estimate(&mut self) -> Result<u64, SessionError> {
+        let total = self.session.window()?.measures().total() + self.session.setup().tools;
+        Ok(self.session.calibration().tokens(&total))
+    }
+
+    /// The body with the window carried out on it; none if it is sent as it came. The changes
+    /// in `whole` are not about messages.
+    fn carry_out(
+        &mut self,
+        scan: &Scan<'_>,
+        mut whole: Vec<Change>,
+        prints: Option<Prints<'_>>,
+    ) -> Result<Option<Bytes>, Trouble> {
+        self.session.window()?;
+        let projection = self.session.projection();
+        let (log, entries) = (projection.log(), projection.built().entries());
+        if loop_lost_reasoning(projection) {
+            whole.push(Change::StopThinking);
+        }
+        let came = |at: usize| scan.message(at);
+        let as_client = self.ledger.as_client(log, entries, came);
+        let is_plain = as_client.is_none();
+        let mut prints = prints.filter(|_| is_plain);
+        if let (Some(last), Some(prints)) = (&mut self.carried, &mut prints)
+            && let Some(body) = last.go_on(scan, (log, entries), &whole, prints)
+        {
+            return Ok(Some(body));
+        }
+        self.carried = None;
+        let mut changes = match as_client {
+            Some((log, entries)) => changes_to(&log, &entries, scan.dialect()),
+            None => changes_to(log, entries, scan.dialect()),
+        };
+        changes.extend(whole.iter().cloned());
+        // Where only normalising changed something, the rules for bodies have the last word.
+        let is_only_repaired = is_plain && whole.is_empty() && projection.is_unedited();
+        if changes.is_empty() || (is_only_repaired && validate(scan).is_empty()) {
+            return Ok(None);
+        }
+        let Some(body) = spliced(scan, &changes)? else {
+            return Ok(None);
+        };
+        // A limit that follows the room there is will be another one next time.
+        let lasts = |change: &Change| !matches!(change, Change::SetLimit { .. });
+        if let Some(mut prints) = prints.filter(|_| whole.iter().all(lasts)) {
+            let carried = Carried::of(scan, (log, entries), &body, (&changes, whole), &mut prints);
+            self.carried = carried.map(Box::new);
+        }
+        Ok(Some(body))
+    }
+
+    /// The refs that the window shows.
+    pub(crate) fn refs_shown(&mut self) -> Result<Vec<String>, SessionError> {
+        self.session.window()?;
+        let projection = self.session.projection();
+        let refs = Refs::of(projection.journal(), 0);
+        let entries = projection.built().entries().iter();
+        let mut shown: Vec<String> = Vec::new();
+        let mut listed = HashSet::new();
+        for id in entries.flat_map(|entry| refs.shown(projection.log(), entry)) {
+            if listed.insert(id) {
+                shown.push(id.to_owned());
+            }
+        }
+        Ok(shown)
+    }
+
+    /// True if the window shows a ref that the model could ask for.
+    fn shows_a_ref(&mut self) -> Result<bool, SessionError> {
+        self.session.window()?;
+        let decided = self.decided();
+        let projection = self.session.projection();
+        let entries = projection.built().entries();
+        if decided != self.refs.plans {
+            self.refs = Refs::of(projection.journal(), decided);
+        }
+        let mut new = entries.iter().skip(self.refs.entries);
+        let refs = &self.refs;
+        let found =
+            refs.found || new.any(|entry| refs.shown(projection.log(), entry).next().is_some());
+        self.refs.found = found;
+        // The newest entries may still change.
+        self.refs.entries = entries.len().saturating_sub(1);
+        Ok(found)
+    }
+}
+
+/// True if what is shown of an output leaves something out and says where it is.
+fn shows_ref(output: &Output) -> bool {
+    let stored = output.stored.as_ref().filter(|_| output.trimmed);
+    stored.is_some_and(|stored| output.text().contains(stored.id()))
+}
+
+/// The body after the changes, if a provider would accept it.
+fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Bytes>, Trouble> {
+    let mismatch = |why: String| Trouble::Mismatch(why);
+    let spliced = splice(scan, changes).map_err(|refused| mismatch(refused.to_string()))?;
+    let body = spliced.body;
+    if body.as_ref() == scan.body() {
+        return Ok(None);
+    }
+    let again = Scan::new(&body, scan.dialect()).map_err(|why| mismatch(why.to_string()))?;
+    let faults = validate(&again);
+    if !faults.is_empty() {
+        // What the client sent like this may pass: some servers are less strict.
+        let came = validate(scan);
+        let known: HashSet<_> = came.iter().map(|fault| discriminant(&fault.rule)).collect();
+        let is_new = |fault: &&Fault| !known.contains(&discriminant(&fault.rule));
+        if let Some(fault) = faults.iter().find(is_new) {
+            return Err(mismatch(format!("the new body is not valid: {fault}")));
+        }
+    }
+    Ok(Some(Bytes::from(body.into_owned())))
+}

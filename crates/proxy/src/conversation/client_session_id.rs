@@ -1,0 +1,146 @@
+//! What clients say about the session that a request belongs to.
+
+use http::HeaderMap;
+use serde::Deserialize;
+use trimtab_wire::scan::Scan;
+
+use crate::access::{Keys, Tenant};
+use crate::transport::headers;
+
+/// The headers in which known clients name their session, in the order in which they count.
+const HEADERS: [&str; 6] = [
+    "x-claude-code-session-id",
+    "session-id",
+    "session_id",
+    "x-session-id",
+    "conversation-id",
+    "conversation_id",
+];
+/// The longest name that is used as it is.
+const LONGEST: usize = 128;
+
+/// The name that a client gives its session, and where it stood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hint {
+    /// Where it stood: the same name in two places is two sessions.
+    pub(crate) from: &'static str,
+    /// The name.
+    pub(crate) name: String,
+}
+
+impl Hint {
+    fn new(from: &'static str, name: impl Into<String>) -> Option<Self> {
+        let name = name.into();
+        (!name.trim().is_empty()).then_some(Self { from, name })
+    }
+
+    /// The name of the session within a tenant.
+    pub(crate) fn session_name(&self, keys: &Keys, tenant: &Tenant) -> String {
+        if self.is_readable() {
+            self.name.clone()
+        } else {
+            keys.name(tenant, &[self.from.as_bytes(), self.name.as_bytes()])
+        }
+    }
+
+    /// True if a person chose the name and may want to see it again.
+    fn is_readable(&self) -> bool {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        self.from == headers::SESSION.as_str()
+            && self.name.len() <= LONGEST
+            && self.name.bytes().all(plain)
+    }
+}
+
+/// What a request says about its session: in its headers, or else in its body.
+pub(crate) fn find(headers: &HeaderMap, scan: &Scan<'_>) -> Option<Hint> {
+    in_headers(headers).or_else(|| in_body(scan))
+}
+
+/// What headers say about a session: ours, or else those of known clients.
+pub(crate) fn in_headers(headers: &HeaderMap) -> Option<Hint> {
+    if let Some(name) = headers::text(headers, &headers::SESSION) {
+        return Hint::new("x-trimtab-session", name);
+    }
+    for from in HEADERS {
+        let value = headers.get(from).and_then(|value| value.to_str().ok());
+        if let Some(hint) = value.and_then(|name| Hint::new(from, name)) {
+            return Some(hint);
+        }
+    }
+    None
+}
+
+fn in_body(scan: &Scan<'_>) -> Option<Hint> {
+    let session = &scan.request().session;
+    let user = scan.string(session.metadata_user_id);
+    let by_user = user.and_then(|user| session_of_user(&user));
+    by_user
+        .and_then(|name| Hint::new("metadata.user_id", name))
+        .or_else(|| Hint::new("prompt_cache_key", scan.string(session.prompt_cache_key)?))
+}
+
+/// The session in a `user_id`: JSON with a `session_id`, or a name that ends with it.
+fn session_of_user(user: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct User {
+        session_id: String,
+    }
+    if user.trim_start().starts_with('{') {
+        let user: User = serde_json::from_str(user).ok()?;
+        return Some(user.session_id);
+    }
+    let (_, session) = user.rsplit_once("_session_")?;
+    Some(session.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_model::Dialect;
+
+    fn hint(pairs: &[(&'static str, &'static str)], body: &str) -> Option<(&'static str, String)> {
+        let headers = headers::of_pairs(pairs);
+        let scan = Scan::new(body.as_bytes(), Dialect::Messages).unwrap();
+        find(&headers, &scan).map(|hint| (hint.from, hint.name))
+    }
+
+    #[test]
+    fn known_clients_name_their_sessions() {
+        let empty = r#"{"messages": []}"#;
+        let ours = ("x-trimtab-session", "mine");
+        let claude = ("x-claude-code-session-id", "cc-1");
+        let named = |from, name: &str| Some((from, name.to_owned()));
+        assert_eq!(
+            hint(&[claude, ours], empty),
+            named("x-trimtab-session", "mine")
+        );
+        assert_eq!(
+            hint(&[claude], empty),
+            named("x-claude-code-session-id", "cc-1")
+        );
+        assert_eq!(
+            hint(&[("session-id", "codex-1")], empty),
+            named("session-id", "codex-1")
+        );
+        assert_eq!(
+            hint(&[("x-session-id", "oc-1")], empty),
+            named("x-session-id", "oc-1")
+        );
+        assert_eq!(hint(&[], empty), None);
+        assert_eq!(hint(&[("x-session-id", " ")], empty), None);
+        let user = r#"{"messages": [], "metadata": {"user_id": "{\"device_id\":\"d\",\"session_id\":\"s-9\"}"}}"#;
+        assert_eq!(hint(&[], user), named("metadata.user_id", "s-9"));
+        let old = r#"{"messages": [], "metadata": {"user_id": "user_ab_account__session_s-8"}}"#;
+        assert_eq!(hint(&[], old), named("metadata.user_id", "s-8"));
+        let key = r#"{"messages": [], "prompt_cache_key": "k", "metadata": {"user_id": "bob"}}"#;
+        assert_eq!(hint(&[], key), named("prompt_cache_key", "k"));
+    }
+
+    #[test]
+    fn only_plain_names_are_shown_as_they_are() {
+        let shown = |name: &str| Hint::new("x-trimtab-session", name).unwrap().is_readable();
+        assert!(shown("project-7.main"));
+        assert!(!shown("../../etc") && !shown("a b") && !shown(&"x".repeat(200)));
+    }
+}

@@ -1,0 +1,173 @@
+//! Rounds that the client never sees: the model reads stored outputs, and we answer.
+
+use std::collections::HashMap;
+use std::mem::{Discriminant, discriminant};
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Call, Message, Output, Part};
+
+use crate::conversation::message_map;
+
+/// Calls of ours in an answer that also has calls of the client's: they are put back when the
+/// client comes with its outputs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Mixed {
+    /// How long the log was when the model answered.
+    pub(crate) at: usize,
+    /// Each call with its index among the parts of the answer.
+    pub(crate) calls: Vec<(usize, Call)>,
+    /// What they were answered with.
+    pub(crate) outputs: Vec<Output>,
+    /// The ids of the calls that the client was given.
+    pub(crate) theirs: Vec<String>,
+}
+
+impl Mixed {
+    /// True if `message`, which comes when the log is `at` long, is the answer they were in: a
+    /// client that asked again may come with another one.
+    fn belongs_to(&self, message: &Message, at: usize) -> bool {
+        let ids = message.calls().map(|call| &call.id);
+        self.at == at && ids.eq(&self.theirs)
+    }
+}
+
+/// The calls of ours, if they were in `message`, which comes when the log is `at` long.
+pub(crate) fn of_message(mixed: Option<Mixed>, message: &Message, at: usize) -> Option<Mixed> {
+    mixed.filter(|mixed| mixed.belongs_to(message, at))
+}
+
+/// The parts of an answer that the client sees: all but the calls of ours.
+pub(crate) fn visible(answer: &Message, is_ours: impl Fn(&str) -> bool) -> Vec<Part> {
+    let shown = |part: &&Part| part.as_call().is_none_or(|call| !is_ours(&call.name));
+    answer.parts.iter().filter(shown).cloned().collect()
+}
+
+/// The client's message as the provider gave it: without what it said in hidden rounds before,
+/// and with the calls of ours.
+pub(crate) fn as_sent(mut message: Message, before: &[Part], mixed: Option<&Mixed>) -> Message {
+    let came = message.parts.clone();
+    if let Some(parts) = without(&message.parts, before) {
+        message.parts = parts;
+    }
+    if let Some(mixed) = mixed {
+        message.parts = put_back(message.parts, &mixed.calls);
+    }
+    if message.parts != came {
+        message_map::mark_altered(&mut message);
+    }
+    message
+}
+
+/// `parts` with calls of ours among them, each at its index; those that are further go last.
+fn put_back(parts: Vec<Part>, calls: &[(usize, Call)]) -> Vec<Part> {
+    let mut parts = parts.into_iter();
+    let mut whole: Vec<Part> = Vec::new();
+    for (index, call) in calls {
+        let before = index.saturating_sub(whole.len());
+        whole.extend(parts.by_ref().take(before));
+        whole.push(Part::Call(call.clone()));
+    }
+    whole.extend(parts);
+    whole
+}
+
+/// `parts` without those that were said before. None if they do not begin with them, or if
+/// nothing would be left.
+fn without(parts: &[Part], before: &[Part]) -> Option<Vec<Part>> {
+    let mut left: Vec<Option<Part>> = parts.iter().cloned().map(Some).collect();
+    // For each kind of part, how far everything was said before.
+    let mut gone: HashMap<Discriminant<Part>, usize> = HashMap::new();
+    for said in before.iter().filter(|part| !part.is_blank()) {
+        let from = gone.entry(discriminant(said)).or_default();
+        let same_kind =
+            |part: &Option<Part>| part.as_ref().is_some_and(|part| same_kind(part, said));
+        *from += left.get(*from..)?.iter().position(same_kind)?;
+        let part = left.get_mut(*from)?;
+        *part = rest(part.as_ref()?, said)?;
+    }
+    let left: Vec<Part> = left.into_iter().flatten().collect();
+    (!left.is_empty()).then_some(left)
+}
+
+fn same_kind(one: &Part, other: &Part) -> bool {
+    discriminant(one) == discriminant(other)
+}
+
+/// What is left of `part` behind `said`: nothing, or more text. None if it begins otherwise.
+#[expect(
+    clippy::option_option,
+    reason = "no match, a whole match, a match with a rest"
+)]
+fn rest(part: &Part, said: &Part) -> Option<Option<Part>> {
+    match (part, said) {
+        (Part::Text(part), Part::Text(said)) => {
+            let rest = part.text.strip_prefix(said.text.as_str())?;
+            Some((!rest.is_empty()).then(|| Part::text(rest)))
+        }
+        (Part::Reasoning(part), Part::Reasoning(said)) if part.seal == said.seal => {
+            let rest = part.text.strip_prefix(said.text.as_str())?;
+            Some((!rest.is_empty()).then(|| Part::reasoning(rest)))
+        }
+        (part, said) => (part == said).then_some(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_ours(name: &str) -> bool {
+        name == "mine"
+    }
+
+    #[test]
+    fn what_was_said_before_is_not_said_twice() {
+        let first = Message::assistant("Let me see. ").with_call(Call::new("h", "mine", "{}"));
+        let before = visible(&first, is_ours);
+        assert_eq!(before.len(), 1);
+        // Chat Completions: one text.
+        let joined = Message::assistant("Let me see. It is 7.");
+        assert_eq!(as_sent(joined, &before, None).text(), "It is 7.");
+        // Messages: two parts.
+        let mut parts = Message::assistant("Let me see. ");
+        parts.parts.push(Part::text("It is 7."));
+        assert_eq!(as_sent(parts, &before, None).text(), "It is 7.");
+        // A client that changed it gets it back as it is.
+        let other = Message::assistant("It is 7.");
+        assert_eq!(as_sent(other.clone(), &before, None), other);
+    }
+
+    #[test]
+    fn calls_of_ours_are_put_back_where_they_were() {
+        let message = Message::assistant("both").with_call(Call::new("c", "theirs", "{}"));
+        let mixed = Mixed {
+            at: 3,
+            calls: vec![(1, Call::new("h", "mine", "{}"))],
+            outputs: vec![Output::new("h", "found")],
+            theirs: vec!["c".to_owned()],
+        };
+        // Another answer at the same place, and the same answer elsewhere, have none.
+        let other = Message::assistant("both").with_call(Call::new("d", "theirs", "{}"));
+        assert_eq!(of_message(Some(mixed.clone()), &other, 3), None);
+        assert_eq!(of_message(Some(mixed.clone()), &message, 5), None);
+        assert!(of_message(Some(mixed.clone()), &message, 3).is_some());
+        let sent = as_sent(message, &[], Some(&mixed));
+        let ids: Vec<&str> = sent.calls().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids, ["h", "c"]);
+    }
+
+    #[test]
+    fn signed_thoughts_are_told_apart() {
+        let thought = |text: &str, seal: &str| {
+            let mut part = Part::reasoning(text);
+            if let Part::Reasoning(reasoning) = &mut part {
+                reasoning.seal = Some(seal.to_owned());
+            }
+            part
+        };
+        let parts = vec![thought("a", "1"), thought("b", "2"), Part::text("t")];
+        let left = without(&parts, &[thought("a", "1")]).unwrap();
+        assert_eq!(left, parts[1..]);
+        assert!(without(&parts, &[thought("a", "3")]).is_none());
+    }
+}

@@ -1,0 +1,278 @@
+//! Which message of the log is which message of the client.
+//!
+//! The log of a session holds what the provider is sent: the client's messages, and the rounds
+//! in between that the client never saw. Marks on the messages tell them apart; they are kept
+//! with the log and never sent.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use trimtab_engine::log::Log;
+use trimtab_engine::normalise::{Entry, Source};
+use trimtab_model::{Message, Output, Part, RawJson};
+
+use crate::prefix_cache::fingerprint::{Print, Trail};
+
+/// On a message of the client: its print in the chain.
+const PRINT: &str = "trimtab:print";
+/// On a message of the client that is not sent as it came.
+const ALTERED: &str = "trimtab:altered";
+/// The fields that mark where a cache may end: they move from call to call.
+const MARKERS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
+
+/// Which message of the log is which message of the client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    /// The prints of the client's messages.
+    pub(crate) trail: Trail,
+    /// For each message of the client its position in the log.
+    places: Vec<usize>,
+    /// The client's positions whose messages are not sent as they came.
+    altered: BTreeSet<usize>,
+}
+
+impl Ledger {
+    /// Reads the marks of a log. None if it is not one of ours.
+    pub(crate) fn read(log: &Log) -> Option<Self> {
+        let mut ledger = Self::default();
+        for (place, message) in log.messages().iter().enumerate() {
+            if let Some(print) = print_on(message) {
+                ledger.trail.restore(print, message.role);
+                ledger.add(place, has(message, ALTERED));
+            }
+        }
+        (ledger.trail.len() > 0 || log.is_empty()).then_some(ledger)
+    }
+
+    /// Notes down that the client's next message is at `place` of the log.
+    pub(crate) fn admitted(&mut self, print: Print, message: &Message, place: usize) {
+        self.trail.restore(print, message.role);
+        self.add(place, has(message, ALTERED));
+    }
+
+    fn add(&mut self, place: usize, altered: bool) {
+        if altered {
+            self.altered.insert(self.places.len());
+        }
+        self.places.push(place);
+    }
+
+    /// True if the log holds nothing but the client's messages, as they came.
+    fn is_plain(&self, logged: usize) -> bool {
+        self.altered.is_empty() && self.places.len() == logged
+    }
+
+    /// For each message of the client its place in the log.
+    pub(crate) fn places(&self) -> &[usize] {
+        &self.places
+    }
+
+    /// How much of the log the client's first messages are.
+    pub(crate) fn logged(&self, messages: usize) -> usize {
+        let last = messages.checked_sub(1).and_then(|at| self.places.get(at));
+        last.map_or(0, |place| place + 1)
+    }
+
+    /// The client's positions with their places, without those that are not sent as they came.
+    pub(crate) fn unaltered(&self) -> impl Iterator<Item = (usize, usize)> {
+        let places = self.places.iter().copied().enumerate();
+        places.filter(|(at, _)| !self.altered.contains(at))
+    }
+
+    /// The place of the client's last message.
+    pub(crate) fn last_place(&self) -> Option<usize> {
+        self.places.last().copied()
+    }
+
+    /// The log and the window as the client would count them: `came` reads a message of the
+    /// client's again. None if there is no difference.
+    pub(crate) fn as_client(
+        &self,
+        log: &Log,
+        entries: &[Entry],
+        came: impl Fn(usize) -> Option<Message>,
+    ) -> Option<(Log, Vec<Entry>)> {
+        if self.is_plain(log.len()) {
+            return None;
+        }
+        let mut position = vec![None; log.len()];
+        let mut messages = Vec::with_capacity(self.places.len());
+        for (client, place) in self.places.iter().enumerate() {
+            if let Some(slot) = position.get_mut(*place) {
+                *slot = Some(client);
+            }
+            let again = self
+                .altered
+                .contains(&client)
+                .then(|| came(client))
+                .flatten();
+            messages.push(match again {
+                Some(message) => message.into(),
+                None => std::sync::Arc::clone(log.get(*place)?),
+            });
+        }
+        let source = |source: Source| {
+            let at = source.position();
+            let exact = position.get(at).copied().flatten();
+            match (source, exact) {
+                (Source::Log(_), Some(client)) => Source::Log(client),
+                _ => Source::Inserted(self.places.partition_point(|place| *place < at)),
+            }
+        };
+        let entry = |entry: &Entry| Entry {
+            source: source(entry.source),
+            ..entry.clone()
+        };
+        Some((
+            messages.into_iter().collect(),
+            entries.iter().map(entry).collect(),
+        ))
+    }
+}
+
+/// Marks a message of the client's on its way into the log.
+pub(crate) fn mark(message: &mut Message, print: Print) {
+    strip_markers(message);
+    set(message, PRINT, RawJson::of(&format!("{print:032x}")));
+}
+
+/// Marks a message as not sent as it came.
+pub(crate) fn mark_altered(message: &mut Message) {
+    set(message, ALTERED, RawJson::of(&true));
+}
+
+fn set(message: &mut Message, name: &str, value: RawJson) {
+    message.meta.extra.push((name.to_owned(), value));
+}
+
+fn has(message: &Message, name: &str) -> bool {
+    message.meta.extra.iter().any(|(key, _)| key == name)
+}
+
+/// The print on a message of the client's.
+fn print_on(message: &Message) -> Option<Print> {
+    let extra = message.meta.extra.iter();
+    let (_, print) = extra.into_iter().find(|(key, _)| key == PRINT)?;
+    Print::from_str_radix(print.as_str().trim_matches('"'), 16).ok()
+}
+
+/// Takes the cache markers out: where they stand is the business of each request.
+fn strip_markers(message: &mut Message) {
+    message.meta.extra.retain(|(name, _)| !is_marker(name));
+    for part in &mut message.parts {
+        match part {
+            Part::Text(text) => text.extra.retain(|(name, _)| !is_marker(name)),
+            Part::Call(call) => call.extra.retain(|(name, _)| !is_marker(name)),
+            Part::Output(output) => strip_output(output),
+            Part::Media(media) => strip_raw(&mut media.raw),
+            Part::Opaque(opaque) => strip_raw(&mut opaque.raw),
+            Part::Reasoning(_) => {}
+        }
+    }
+}
+
+/// True for a field that marks where a cache may end.
+pub(crate) fn is_marker(name: &str) -> bool {
+    MARKERS.contains(&name)
+}
+
+fn strip_raw(raw: &mut RawJson) {
+    if !MARKERS.iter().any(|name| raw.as_str().contains(name)) {
+        return;
+    }
+    if let Ok(mut object) = serde_json::from_str::<Map<String, Value>>(raw.as_str()) {
+        object.retain(|name, _| !is_marker(name));
+        *raw = RawJson::of(&object);
+    }
+}
+
+fn strip_output(output: &mut Output) {
+    output.extra.retain(|(name, _)| !is_marker(name));
+    for part in &mut output.content {
+        match part {
+            Part::Text(text) => text.extra.retain(|(name, _)| !is_marker(name)),
+            Part::Media(media) => strip_raw(&mut media.raw),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use trimtab_engine::normalise::Touch;
+
+    fn marked(mut message: Message, print: Print) -> Message {
+        mark(&mut message, print);
+        message
+    }
+
+    fn entry(log: &Log, at: usize) -> Entry {
+        Entry {
+            message: Arc::clone(log.get(at).unwrap()),
+            source: Source::Log(at),
+            touch: Touch::Untouched,
+        }
+    }
+
+    #[test]
+    fn a_log_tells_whose_messages_it_holds() {
+        let mut split = marked(Message::assistant("two"), 2);
+        mark_altered(&mut split);
+        let log: Log = [
+            marked(Message::user("q"), 1),
+            Message::assistant("one"),
+            Message::output("h", "found"),
+            split,
+            marked(Message::user("r"), 3),
+        ]
+        .into_iter()
+        .collect();
+        let ledger = Ledger::read(&log).unwrap();
+        assert_eq!((ledger.trail.len(), ledger.trail.get(2)), (3, Some(3)));
+        assert_eq!(ledger.last_place(), Some(4));
+
+        let entries: Vec<Entry> = (0..5).map(|at| entry(&log, at)).collect();
+        let came = |at: usize| (at == 1).then(|| Message::assistant("onetwo"));
+        let (client, seen) = ledger.as_client(&log, &entries, came).unwrap();
+        assert_eq!(
+            (client.len(), client.get(1).unwrap().text().as_ref()),
+            (3, "onetwo")
+        );
+        let sources: Vec<Source> = seen.iter().map(|entry| entry.source).collect();
+        assert_eq!(
+            sources,
+            [
+                Source::Log(0),
+                Source::Inserted(1),
+                Source::Inserted(1),
+                Source::Log(1),
+                Source::Log(2)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_plain_log_needs_no_translation() {
+        let log: Log = [marked(Message::user("q"), 1)].into_iter().collect();
+        let ledger = Ledger::read(&log).unwrap();
+        assert!(ledger.as_client(&log, &[], |_| None).is_none());
+        assert!(Ledger::read(&[Message::user("q")].into_iter().collect()).is_none());
+    }
+
+    #[test]
+    fn cache_markers_do_not_enter_the_log() {
+        let body = br#"{"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c",
+            "cache_control": {"type": "ephemeral"}, "content": [{"type": "text", "text": "x",
+            "cache_control": {"type": "ephemeral"}}, {"type": "image", "source": {},
+            "cache_control": {"type": "ephemeral"}}]}, {"type": "later", "a": 1,
+            "cache_control": {"type": "ephemeral"}}]}]}"#;
+        let scan = trimtab_wire::scan::Scan::new(body, trimtab_model::Dialect::Messages).unwrap();
+        for at in 0..scan.len() {
+            let kept = marked(scan.message(at).unwrap(), 1);
+            let kept = serde_json::to_string(&kept).unwrap();
+            assert!(!kept.contains("cache_control"), "{kept}");
+        }
+    }
+}

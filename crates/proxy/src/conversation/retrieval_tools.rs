@@ -1,0 +1,88 @@
+//! The two retrieval tools as they are offered, written and measured once.
+
+use std::sync::LazyLock;
+
+use trimtab_engine::view::tools::{ToolNames, is_retrieval};
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Dialect, RawJson};
+use trimtab_wire::scan::Scan;
+
+/// The tools in one dialect.
+#[derive(Clone)]
+pub(crate) struct Ours {
+    /// As entries of `tools`.
+    pub(crate) definitions: Vec<RawJson>,
+    /// What they add to a window.
+    pub(crate) measure: Measure,
+}
+
+/// What the tools of ours are called beside those of a client: by their usual names, or by others
+/// where the client has tools of these names. None if they are not needed, because the client has
+/// the MCP server of ours.
+pub(crate) fn names(scan: &Scan<'_>) -> Option<ToolNames> {
+    let tools = scan.request().tool_list.iter();
+    let taken: Vec<_> = tools.filter_map(|tool| scan.string(tool.name)).collect();
+    let is_our_server = |name: &str| name.contains("trimtab__") && is_retrieval(name);
+    if taken.iter().any(|name| is_our_server(name)) {
+        return None;
+    }
+    ToolNames::beside(&taken)
+}
+
+/// The tools in `dialect`, under these names.
+pub(crate) fn of(dialect: Dialect, names: ToolNames) -> Ours {
+    static USUAL: [LazyLock<Ours>; 3] = [
+        LazyLock::new(|| Ours::new(Dialect::Chat, ToolNames::default())),
+        LazyLock::new(|| Ours::new(Dialect::Messages, ToolNames::default())),
+        LazyLock::new(|| Ours::new(Dialect::Responses, ToolNames::default())),
+    ];
+    if names != ToolNames::default() {
+        return Ours::new(dialect, names);
+    }
+    let [chat, messages, responses] = &USUAL;
+    let usual = match dialect {
+        Dialect::Chat => chat,
+        Dialect::Messages => messages,
+        Dialect::Responses => responses,
+    };
+    Ours::clone(usual)
+}
+
+impl Ours {
+    fn new(dialect: Dialect, names: ToolNames) -> Self {
+        let tools = names.definitions();
+        let definitions: Vec<RawJson> = tools
+            .iter()
+            .map(|tool| RawJson::of(&tool.in_dialect(dialect)))
+            .collect();
+        let measures = definitions.iter();
+        let measure = measures.map(|json| Measure::of_text(json.as_str())).sum();
+        Self {
+            definitions,
+            measure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_take_what_their_definitions_take() {
+        for dialect in Dialect::ALL {
+            let ours = of(dialect, ToolNames::default());
+            assert_eq!(ours.definitions.len(), 2);
+            let bytes: usize = ours
+                .definitions
+                .iter()
+                .map(|json| json.as_str().len())
+                .sum();
+            let tokens = ours.measure.tokens();
+            assert!(
+                (bytes as u64 / 8..bytes as u64 / 2).contains(&tokens),
+                "{dialect}: {tokens}"
+            );
+        }
+    }
+}

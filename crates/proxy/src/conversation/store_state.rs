@@ -1,0 +1,301 @@
+//! Whether there is a store to work with, and what belongs to the one that there is.
+//!
+//! Without a store that can be written, requests pass as they came: a ref that is not durable
+//! would be lost. What is wrong is told once, shown in the status, and looked at again until
+//! the store can be used.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use trimtab_store::{Error, Result, SessionId, Store};
+
+use crate::access::Keys;
+use crate::conversation::family::Families;
+use crate::prefix_cache::parsed_bodies::Memos;
+use crate::resources::memory_budget::MemoryBudget;
+use crate::resources::notices::Notices;
+
+/// How a store is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// At the start: it may be made if it is not there.
+    First,
+    /// After it was lost: only the store itself is taken, a new one is not made. Its disk may
+    /// not be mounted at the moment.
+    Again,
+}
+
+/// Opens the store.
+pub(crate) type OpenStore = Box<dyn Fn(Opening) -> Result<Arc<dyn Store>> + Send + Sync>;
+
+/// An open store, with what was made from its secret and its sessions.
+pub(crate) struct OpenedStore {
+    pub(crate) store: Arc<dyn Store>,
+    /// What tells tenants apart.
+    pub(crate) keys: Keys,
+    /// The conversations in memory.
+    pub(crate) families: Families,
+    /// What is remembered of the bodies of conversations.
+    pub(crate) memos: Memos,
+}
+
+enum Standing {
+    /// Never opened so far.
+    Unopened(String),
+    Usable(Arc<OpenedStore>),
+    /// It can be read, and not be written.
+    ReadOnly(Arc<OpenedStore>),
+    /// It was opened before, and cannot be used now.
+    Lost(String),
+}
+
+/// Whether there is a store to work with.
+pub(crate) struct StoreState {
+    open: OpenStore,
+    notices: Notices,
+    /// What the conversations in memory are counted against.
+    memory: MemoryBudget,
+    standing: RwLock<Standing>,
+    /// Held while the store is looked at: one at a time.
+    looking: Mutex<()>,
+    /// What was found to be damaged in a store that can be used.
+    damage: Mutex<Option<String>>,
+}
+
+impl StoreState {
+    /// Opens the store, if that is possible.
+    pub(crate) fn new(open: OpenStore, notices: Notices, memory: MemoryBudget) -> Self {
+        let state = Self {
+            open,
+            notices,
+            memory,
+            standing: RwLock::new(Standing::Unopened(String::new())),
+            looking: Mutex::default(),
+            damage: Mutex::default(),
+        };
+        state.look();
+        state
+    }
+
+    /// What the conversations in memory are counted against.
+    pub(crate) fn memory(&self) -> &MemoryBudget {
+        &self.memory
+    }
+
+    /// The store, if windows can be managed with it.
+    pub(crate) fn usable(&self) -> Option<Arc<OpenedStore>> {
+        match &*self.standing() {
+            Standing::Usable(opened) => Some(Arc::clone(opened)),
+            _ => None,
+        }
+    }
+
+    /// The store, if outputs can be read from it.
+    pub(crate) fn readable(&self) -> Option<Arc<OpenedStore>> {
+        match &*self.standing() {
+            Standing::Usable(opened) | Standing::ReadOnly(opened) => Some(Arc::clone(opened)),
+            Standing::Unopened(_) | Standing::Lost(_) => None,
+        }
+    }
+
+    /// What is wrong with the store, if something is.
+    pub(crate) fn problem(&self) -> Option<String> {
+        match &*self.standing() {
+            Standing::Usable(_) => self.damage().clone(),
+            Standing::ReadOnly(_) => Some(READ_ONLY.to_owned()),
+            Standing::Unopened(why) | Standing::Lost(why) => Some(unusable(why)),
+        }
+    }
+
+    /// Looks at the store again: whether it is still there, or there again. May wait for it.
+    pub(crate) fn look(&self) {
+        let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = self.next();
+        if let Some(next) = next {
+            let before = self.problem();
+            *self
+                .standing
+                .write()
+                .unwrap_or_else(PoisonError::into_inner) = next;
+            self.tell_change(before);
+        }
+    }
+
+    /// How the store stands now; none if that has not changed.
+    fn next(&self) -> Option<Standing> {
+        let standing = self.standing();
+        let (opened, was_read_only) = match &*standing {
+            Standing::Usable(opened) => (Arc::clone(opened), false),
+            Standing::ReadOnly(opened) => (Arc::clone(opened), true),
+            Standing::Unopened(_) => {
+                drop(standing);
+                return Some(self.opened(Opening::First, Standing::Unopened));
+            }
+            Standing::Lost(_) => {
+                drop(standing);
+                return Some(self.opened(Opening::Again, Standing::Lost));
+            }
+        };
+        drop(standing);
+        match opened.store.status() {
+            Ok(status) if status.read_only == was_read_only => {
+                // A store that was opened for reading only stays so: it may be writable now.
+                let again = was_read_only.then(|| self.opened(Opening::Again, Standing::Lost));
+                again.filter(|next| matches!(next, Standing::Usable(_)))
+            }
+            Ok(status) if status.read_only => Some(Standing::ReadOnly(opened)),
+            Ok(_) => Some(self.opened(Opening::Again, Standing::Lost)),
+            // Somebody else is at work: no word about its state.
+            Err(Error::Busy) => None,
+            Err(error) => Some(Standing::Lost(first_line(&error))),
+        }
+    }
+
+    fn opened(&self, opening: Opening, failed: impl Fn(String) -> Standing) -> Standing {
+        let opened = (self.open)(opening).and_then(|store| {
+            let keys = Keys::derive(&store.secret()?);
+            let read_only = store.status()?.read_only;
+            let opened = Arc::new(OpenedStore {
+                store,
+                keys,
+                families: Families::new(self.memory.clone()),
+                memos: Memos::new(self.memory.clone()),
+            });
+            Ok(if read_only {
+                Standing::ReadOnly(opened)
+            } else {
+                Standing::Usable(opened)
+            })
+        });
+        opened.unwrap_or_else(|error| failed(first_line(&error)))
+    }
+
+    fn tell_change(&self, before: Option<String>) {
+        *self.damage() = None;
+        match (before, self.problem()) {
+            // Before the first look there is nothing to compare with.
+            (Some(before), None) if before != unusable("") => {
+                self.tell("the store can be used again: requests are managed");
+            }
+            (before, Some(problem)) if before.as_ref() != Some(&problem) => self.tell(&problem),
+            _ => {}
+        }
+    }
+
+    /// Takes in why a request could not be managed.
+    pub(crate) fn failed(&self, error: &Error) {
+        if error.is_damaged() {
+            let mut damage = self.damage();
+            if damage.is_none() {
+                let problem = format!(
+                    "the store is damaged: {}; `trimtab store check` says what is lost",
+                    first_line(error)
+                );
+                *damage = Some(problem.clone());
+                drop(damage);
+                self.tell(&problem);
+            }
+        } else if matches!(error, Error::Vanished { .. } | Error::ReadOnly) {
+            self.look();
+        }
+    }
+
+    /// Tells the operator something.
+    pub(crate) fn tell(&self, notice: &str) {
+        self.notices.say(notice);
+    }
+
+    /// Makes everything durable, and lets go of the sessions in memory.
+    pub(crate) fn close(&self) {
+        if let Some(opened) = self.usable() {
+            opened.families.flush();
+            let sessions = opened.families.sessions();
+            // Whoever cannot be told will see that the leases end.
+            opened.lease(&sessions, Duration::ZERO).unwrap_or(());
+        }
+    }
+
+    fn standing(&self) -> std::sync::RwLockReadGuard<'_, Standing> {
+        self.standing.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn damage(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenedStore {
+    /// Keeps collection away from these sessions for a while.
+    pub(crate) fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
+        if sessions.is_empty() {
+            return Ok(());
+        }
+        self.store.lease(sessions, time)
+    }
+}
+
+const READ_ONLY: &str =
+    "the store is read-only: what is stored can be read, requests pass as they came";
+
+fn unusable(why: &str) -> String {
+    format!("the store cannot be used, requests pass as they came: {why}")
+}
+
+fn first_line(error: &Error) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use trimtab_store::MemoryStore;
+
+    use super::*;
+    use crate::config::Limits;
+
+    fn told_to(notices: impl Fn(&str) + Send + Sync + 'static) -> Notices {
+        Notices::new(Some(Box::new(notices)))
+    }
+
+    fn budget() -> MemoryBudget {
+        MemoryBudget::new(&Limits::default())
+    }
+
+    #[test]
+    fn a_store_that_comes_back_is_used() {
+        let (there, told) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(Mutex::new(vec![])),
+        );
+        let (is_there, telling) = (Arc::clone(&there), Arc::clone(&told));
+        let store = Arc::new(MemoryStore::new());
+        let open = move |_| {
+            let is_there = is_there.load(Ordering::Relaxed);
+            let opened = is_there.then(|| Arc::clone(&store) as Arc<dyn Store>);
+            opened.ok_or(Error::Full)
+        };
+        let notices = move |notice: &str| telling.lock().unwrap().push(notice.to_owned());
+        let state = StoreState::new(Box::new(open), told_to(notices), budget());
+        assert!(state.usable().is_none() && state.readable().is_none());
+        state.look();
+        there.store(true, Ordering::Relaxed);
+        state.look();
+        state.look();
+        assert!(state.usable().is_some() && state.problem().is_none());
+        let told = told.lock().unwrap();
+        assert!(told[0].contains("no room left"), "{told:?}");
+        assert!(told[1].contains("can be used again"), "{told:?}");
+        assert_eq!(told.len(), 2, "each is told once");
+    }
+
+    #[test]
+    fn a_usable_store_is_not_worth_a_notice() {
+        let store = Arc::new(MemoryStore::new());
+        let notices = |notice: &str| panic!("{notice}");
+        let open = move |_| Ok(Arc::clone(&store) as Arc<dyn Store>);
+        let state = StoreState::new(Box::new(open), told_to(notices), budget());
+        assert!(state.usable().is_some());
+    }
+}

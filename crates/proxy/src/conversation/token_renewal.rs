@@ -1,0 +1,158 @@
+//! Conversations that go on under a renewed credential.
+//!
+//! A tenant is a credential, and some credentials last for hours only: access tokens that a
+//! client renews in the middle of a conversation. Nothing in such a token, and nothing that a
+//! client says about itself, proves to us whose it is. What does is the conversation: whoever
+//! presents all of it, word for word, with what the model answered, knows everything that is
+//! stored of it. So a conversation of another access token is taken over as a copy, if the
+//! request names the same session and begins with every message that it has. The copy has its
+//! bytes and may redeem its refs, which nobody can guess; the other one stays as it is.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use trimtab::session::{SessionError, Setup};
+use trimtab_model::{Message, Output};
+use trimtab_store::{SessionId, Store, Stream};
+use trimtab_wire::scan::Scan;
+
+use crate::conversation::branch::Branch;
+use crate::conversation::branch_name::branch_name;
+use crate::prefix_cache::fingerprint::Trail;
+
+/// The most families that are looked through, the newest first.
+const FAMILIES: usize = 4;
+/// The most branches of each that are looked through, the newest first.
+const BRANCHES: usize = 16;
+
+/// True if requests with these headers present an access token, which will be renewed.
+pub(crate) fn will_be(headers: &HeaderMap) -> bool {
+    let mut presented = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (presented.next(), presented.next()) else {
+        return false;
+    };
+    let token = value.to_str().ok().and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    let is_jwt = |token: &str| token.starts_with("eyJ") && token.matches('.').count() == 2;
+    token.is_some_and(|token| token.starts_with("sk-ant-oat") || is_jwt(token))
+}
+
+/// A conversation that comes under a name, as it came.
+pub(crate) struct Came<'a> {
+    /// Where all families of that name are listed, whoever presents which credential.
+    pub(crate) place: &'a str,
+    pub(crate) scan: &'a Scan<'a>,
+    pub(crate) trail: &'a Trail,
+}
+
+impl Came<'_> {
+    /// Lists a family that begins under the name.
+    pub(crate) fn list(&self, store: &dyn Store, family: &str) -> Result<(), SessionError> {
+        let place = SessionId::new(self.place)?;
+        let at = store.position(&place, Stream::Log)?;
+        store.append(&place, Stream::Log, at, &[family.as_bytes()])?;
+        Ok(())
+    }
+
+    /// The session of another family that the conversation goes on from, and how long its log
+    /// is.
+    pub(crate) fn find(
+        &self,
+        store: &Arc<dyn Store>,
+        own: &str,
+        setup: &Setup,
+    ) -> Result<Option<(SessionId, usize)>, SessionError> {
+        let place = SessionId::new(self.place)?;
+        let end = store.position(&place, Stream::Log)?;
+        let from = end.saturating_sub(FAMILIES as u64);
+        let listed = store.read(&place, Stream::Log, from, FAMILIES)?;
+        for family in listed.iter().rev() {
+            let family = String::from_utf8_lossy(family);
+            if family == own {
+                continue;
+            }
+            if let Some(found) = self.find_in(store, &family, setup)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn find_in(
+        &self,
+        store: &Arc<dyn Store>,
+        family: &str,
+        setup: &Setup,
+    ) -> Result<Option<(SessionId, usize)>, SessionError> {
+        let mut ids = Vec::new();
+        loop {
+            let id = SessionId::new(branch_name(family, ids.len()))?;
+            if store.position(&id, Stream::Log)? == 0 {
+                break;
+            }
+            ids.push(id);
+        }
+        for id in ids.into_iter().rev().take(BRANCHES) {
+            let Some(mut branch) = Branch::open(store, id.clone(), setup.clone())? else {
+                continue;
+            };
+            if self.goes_on_from(&mut branch) {
+                let length = branch.session().projection().log().len();
+                return Ok(Some((id, length)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// True if every message of the client's in `branch` was presented, word for word.
+    fn goes_on_from(&self, branch: &mut Branch) -> bool {
+        let length = branch.trail().len();
+        if self.trail.common(branch.trail()) < length || !self.trail.has_answer_before(length) {
+            return false;
+        }
+        let known = branch.known();
+        known.into_iter().all(|(at, message)| {
+            let presented = self.scan.message(at);
+            presented.is_some_and(|presented| same(&presented, &message))
+        })
+    }
+}
+
+/// True if two messages say the same.
+fn same(one: &Message, other: &Message) -> bool {
+    let output = |output: &Output| (output.call_id.clone(), output.text().into_owned());
+    one.role == other.role
+        && one.text() == other.text()
+        && one.calls().eq(other.calls())
+        && one.outputs().map(output).eq(other.outputs().map(output))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn access_tokens_are_told_from_keys() {
+        let presented = |value: &'static str| {
+            let value = HeaderValue::from_static(value);
+            will_be(&HeaderMap::from_iter([(AUTHORIZATION, value)]))
+        };
+        assert!(presented("Bearer sk-ant-oat01-abc"));
+        assert!(presented(
+            "bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln"
+        ));
+        for key in [
+            "Bearer sk-proj-1",
+            "Bearer sk-ant-api03-x",
+            "Basic eyJ.a.b",
+            "Bearer eyJx",
+        ] {
+            assert!(!presented(key), "{key}");
+        }
+        assert!(!will_be(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,130 @@
+//! `POST /v1/compress`: a conversation in, the window that we would send out, in the form that
+//! gateways already call.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Dialect, SavedTokens};
+use trimtab_wire::scan::{Scan, detect};
+
+use super::{NO_MEMORY, NO_STORE};
+use crate::request::context::Asked;
+use crate::request::plan::{Decided, Managed, Pace, Work};
+use crate::request::plan_memory::planning_bytes;
+use crate::resources::deadline::{self, Unfinished};
+use crate::transport::body::Body;
+
+/// What is said about a body that is no conversation.
+const NOT_UNDERSTOOD: &str =
+    "the body is no conversation\nhint: send {\"messages\": [...], \"model\": \"...\"}";
+
+pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
+    let Some(dialect) = detect(&body, "") else {
+        return asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
+    };
+    let Some(opened) = asked.shared.store_state.usable() else {
+        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
+    };
+    let Ok(tenant) = asked.tenant.clone() else {
+        return match unchanged(dialect, &body) {
+            Some(found) => asked.reply(StatusCode::OK, &found),
+            None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
+        };
+    };
+    let work = Work {
+        shared: Arc::clone(&asked.shared),
+        opened,
+        settings: Arc::clone(&asked.settings),
+        dialect,
+        path: asked.path.clone(),
+        headers: asked.headers.clone(),
+        tenant: tenant.clone(),
+        body: body.clone(),
+        is_pieced: false,
+        hashed: None,
+    };
+    let budget = &asked.shared.memory;
+    let Some(memory) = budget.try_reserve(Some(tenant.as_str()), planning_bytes(&body)) else {
+        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
+    };
+    let limit = asked.settings.config.limits.plan_time();
+    let permit = Arc::clone(&asked.shared.plans).try_acquire_owned();
+    let decided = deadline::in_turn(&asked.shared.turns, limit, move || {
+        let _held = (permit.ok()?, memory);
+        match work.decide(Pace::MayWait) {
+            Decided::Manage(managed) => compressed(&managed),
+            Decided::Pass { .. } | Decided::Later(_) => None,
+        }
+    });
+    let compressed = match decided.await {
+        Ok(compressed) => compressed,
+        Err(Unfinished::Slow) => None,
+        Err(Unfinished::Panicked) => {
+            return asked.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");
+        }
+    };
+    match compressed.or_else(|| unchanged(dialect, &body)) {
+        Some(found) => asked.reply(StatusCode::OK, &found),
+        None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
+    }
+}
+
+/// The window, and what it saves.
+fn compressed(managed: &Managed) -> Option<Value> {
+    let outgoing = &managed.outgoing;
+    let body = outgoing.body.as_ref().unwrap_or(&managed.work.body);
+    let refs = managed.on_branch(|branch| Ok(branch.refs_shown()?)).ok()?;
+    let (before, after) = outgoing.sizes.tokens;
+    let compared = SavedTokens::of_changed(before, after, None, None);
+    Some(json!({
+        "messages": messages(managed.work.dialect, body)?,
+        "tokens_before": before,
+        "tokens_after": after,
+        "tokens_saved": compared.saved(),
+        "compression_ratio": ratio(before, after),
+        "ccr_hashes": refs,
+        "session": managed.session,
+    }))
+}
+
+/// A conversation in which there is nothing to do.
+fn unchanged(dialect: Dialect, body: &[u8]) -> Option<Value> {
+    let tokens = prompt_tokens(dialect, body)?;
+    Some(json!({
+        "messages": messages(dialect, body)?,
+        "tokens_before": tokens,
+        "tokens_after": tokens,
+        "tokens_saved": 0,
+        "compression_ratio": 1.0,
+        "ccr_hashes": [],
+    }))
+}
+
+/// The estimate of a body's messages and tools, for a model that nothing is known of.
+fn prompt_tokens(dialect: Dialect, body: &[u8]) -> Option<u64> {
+    let scan = Scan::new(body, dialect).ok()?;
+    let messages = (0..scan.len()).filter_map(|at| scan.message(at));
+    let messages: Measure = messages.map(|message| Measure::of(&message)).sum();
+    Some((messages + Measure::of_text(scan.json(scan.request().tools))).tokens())
+}
+
+fn messages(dialect: Dialect, body: &[u8]) -> Option<Value> {
+    let mut body: Value = serde_json::from_slice(body).ok()?;
+    let name = if dialect == Dialect::Responses {
+        "input"
+    } else {
+        "messages"
+    };
+    body.get_mut(name).map(Value::take)
+}
+
+fn ratio(before: u64, after: u64) -> f64 {
+    if before == 0 {
+        1.0
+    } else {
+        after as f64 / before as f64
+    }
+}

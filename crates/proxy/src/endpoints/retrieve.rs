@@ -1,0 +1,165 @@
+//! `GET|POST /v1/retrieve/{ref}`: a stored output, whole or searched, for its tenant only.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+use trimtab::retrieval::Retrieval;
+use trimtab_engine::view::tools;
+use trimtab_model::Dialect;
+use trimtab_store::{Form, SessionId, Store};
+
+use super::NO_STORE;
+use crate::access::{Keys, SESSIONS, Tenant};
+use crate::conversation::client_session_id;
+use crate::conversation::family;
+use crate::request::context::Asked;
+use crate::transport::body::Body;
+use crate::transport::headers;
+
+/// How many sessions of a tenant are looked through.
+const MOST: usize = 256;
+/// What is said of a ref that is unknown, malformed or of another tenant.
+const NOT_FOUND: &str = "ref not found";
+/// The longest output that is given in one answer.
+const LONGEST: u64 = 64 << 20;
+
+#[derive(Default, Deserialize)]
+struct Wanted {
+    #[serde(default)]
+    query: Option<String>,
+}
+
+pub(super) async fn answer(mut asked: Asked, id: String, body: Bytes) -> Response<Body> {
+    let wanted: Wanted = serde_json::from_slice(&body).unwrap_or_default();
+    let query = wanted.query.or_else(|| in_path(&asked.path));
+    let Some(opened) = asked.shared.store_state.readable() else {
+        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
+    };
+    let Ok(tenant) = asked.tenant.clone() else {
+        return asked.refuse(StatusCode::NOT_FOUND, NOT_FOUND);
+    };
+    let wanted = WantedSession::new(&asked, &opened.keys, &tenant);
+    let store = Arc::clone(&opened.store);
+    let found = spawn_blocking(move || {
+        let session = wanted.owner(store.as_ref(), &id)?;
+        given(store.as_ref(), session, &id, query)
+    });
+    match found.await.ok().flatten() {
+        Some(found) => {
+            asked.note.record.retrievals += 1;
+            asked.reply(StatusCode::OK, &found)
+        }
+        // Unknown, malformed and foreign refs are all the same.
+        None => asked.refuse(StatusCode::NOT_FOUND, NOT_FOUND),
+    }
+}
+
+/// The query of a path, if it asks for something.
+fn in_path(path: &str) -> Option<String> {
+    let (_, query) = path.split_once('?')?;
+    let mut fields = query.split('&').filter_map(|field| field.split_once('='));
+    let (_, value) = fields.find(|(name, _)| *name == "query")?;
+    Some(decoded(value))
+}
+
+/// Text of a query: `+` and `%` undone.
+fn decoded(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                let digits: Vec<u8> = rest.by_ref().take(2).collect();
+                let digits = String::from_utf8_lossy(&digits).into_owned();
+                bytes.push(u8::from_str_radix(&digits, 16).unwrap_or(b'?'));
+            }
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The sessions of a tenant in which a ref is looked for.
+struct WantedSession {
+    /// What all sessions of the tenant begin with.
+    prefix: String,
+    /// The session that our own header names: it may be a whole name, as our answers give it.
+    named: Option<String>,
+    /// The families that a name of the client's means, one for each dialect.
+    families: Vec<String>,
+}
+
+impl WantedSession {
+    fn new(asked: &Asked, keys: &Keys, tenant: &Tenant) -> Self {
+        let hint = client_session_id::in_headers(&asked.headers);
+        let name = hint.map(|hint| hint.session_name(keys, tenant));
+        let families = name.iter().flat_map(|name| {
+            Dialect::ALL
+                .into_iter()
+                .map(|dialect| family::name(tenant, dialect, name))
+        });
+        Self {
+            prefix: format!("{SESSIONS}{}/", tenant.as_str()),
+            named: headers::text(&asked.headers, &headers::SESSION).map(str::to_owned),
+            families: families.collect(),
+        }
+    }
+
+    /// The session that may redeem the ref, the newest first.
+    fn owner(&self, store: &dyn Store, id: &str) -> Option<SessionId> {
+        let mut sessions = store.sessions().ok()?;
+        sessions.retain(|info| self.includes(info.session.as_str()));
+        sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
+        let mut newest = sessions.into_iter().take(MOST).map(|info| info.session);
+        newest.find(|session| store.metadata(session, id).is_ok())
+    }
+
+    fn includes(&self, session: &str) -> bool {
+        let Some(named) = &self.named else {
+            return session.starts_with(&self.prefix);
+        };
+        let mut families = self.families.iter();
+        session.starts_with(&self.prefix)
+            && (session == named || families.any(|family| family::is_branch(session, family)))
+    }
+}
+
+fn given(store: &dyn Store, session: SessionId, id: &str, query: Option<String>) -> Option<Value> {
+    let metadata = store.metadata(&session, id).ok()?;
+    if let Some(query) = query {
+        let arguments = json!({"ref_id": id, "pattern": query}).to_string();
+        let found = Retrieval::new(store, session).call(tools::GREP, &arguments);
+        return Some(json!({"hash": id, "query": query, "results": [found.text]}));
+    }
+    if metadata.byte_size > LONGEST {
+        return None;
+    }
+    let stored = store.open(&session, id, Form::Text).ok()?;
+    let bytes = stored.bytes().ok()?;
+    Some(json!({
+        "hash": id,
+        "original_content": String::from_utf8_lossy(&bytes),
+        "tool_name": metadata.labels.tool,
+        "lines": stored.shown_lines().ok()?,
+        "bytes": metadata.byte_size,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_read_from_paths() {
+        assert_eq!(
+            in_path("/v1/retrieve/x?a=b&query=two+words%21").unwrap(),
+            "two words!"
+        );
+        assert_eq!(in_path("/v1/retrieve/x"), None);
+    }
+}

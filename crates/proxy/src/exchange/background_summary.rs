@@ -1,0 +1,371 @@
+//! Summaries: a model is asked with the client's own credentials, or one that the settings
+//! name.
+
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, HeaderValue, Method, Request, Version};
+use serde_json::{Map, Value, json};
+use tokio::task::spawn_blocking;
+use trimtab::session::{Answered, Pending, SummaryRequest};
+use trimtab_engine::compaction::answer::Ending;
+use trimtab_model::{Dialect, Message, RawJson, Role};
+use trimtab_wire::scan::{LimitName, Scan};
+use trimtab_wire::{chat, messages, responses};
+
+use crate::answer::usage_watch::usage_of;
+use crate::config::{Compaction, Mode, Summariser, address};
+use crate::conversation::branch::Trouble;
+use crate::conversation::message_map;
+use crate::records::record::{Action, Note, Record};
+use crate::request::plan::Managed;
+use crate::resources::deadline;
+use crate::transport::body::{self, Body, Collected, collect};
+use crate::transport::headers;
+
+/// The most that is read of a summary.
+const LONGEST: usize = 4 << 20;
+
+/// Asks for a summary while the client goes on; it is carried out when it has come.
+pub(crate) fn in_background(managed: &Arc<Managed>, pending: Pending) {
+    let managed = Arc::clone(managed);
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return;
+    };
+    runtime.spawn(async move {
+        let claimed = Arc::clone(&managed);
+        let begun = spawn_blocking(move || {
+            claimed.on_branch(|branch| Ok(!std::mem::replace(&mut branch.summarising, true)))
+        });
+        if !matches!(begun.await, Ok(Ok(true))) {
+            return;
+        }
+        let mut pending = pending;
+        if asks_a_model(&managed) {
+            answer(&managed, &mut pending).await;
+        }
+        let limit = managed.work.settings.config.limits.summary_time();
+        let finishing = deadline::within(limit, move || {
+            managed.on_branch(|branch| {
+                branch.summarising = false;
+                branch.session().finish(pending)?;
+                Ok::<_, Trouble>(())
+            })
+        });
+        // What failed here shows in the next request, which then passes as it came.
+        drop(finishing.await);
+    });
+}
+
+fn asks_a_model(managed: &Managed) -> bool {
+    managed.work.settings.config.compaction != Compaction::Off && managed.mode == Mode::On
+}
+
+/// Asks for everything that `pending` wants.
+pub(crate) async fn answer(managed: &Managed, pending: &mut Pending) {
+    while let Some(request) = pending.request() {
+        let time = managed.work.settings.config.limits.summary_time();
+        let asked = tokio::time::timeout(time, ask(managed, &request)).await;
+        let answered = match asked {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(why)) => Answered::Failed(why),
+            Err(_) => Answered::Failed(format!("no summary within {time:?}")),
+        };
+        let failed = matches!(answered, Answered::Failed(_));
+        pending.answer(answered);
+        if failed {
+            break;
+        }
+    }
+}
+
+/// Whom to ask, and how.
+struct Writer {
+    dialect: Dialect,
+    /// The name of the upstream in reports.
+    upstream: String,
+    model: String,
+    request: Request<Body>,
+}
+
+impl Writer {
+    /// What will be written about asking it.
+    fn note(&self, managed: &Managed) -> Note {
+        let path = self.request.uri().path();
+        let mut note = managed.work.shared.note(self.request.method(), path);
+        let record = &mut note.record;
+        record.action = Action::Asked;
+        record.dialect = Some(self.dialect);
+        record.upstream.clone_from(&self.upstream);
+        record.model.clone_from(&self.model);
+        record.session.clone_from(&managed.session);
+        managed.work.tenant.as_str().clone_into(&mut record.tenant);
+        note
+    }
+}
+
+async fn ask(managed: &Managed, wanted: &SummaryRequest) -> Result<Answered, String> {
+    let writer = match &managed.work.settings.config.summariser {
+        Some(summariser) => by_settings(summariser, wanted),
+        None => by_client(managed, wanted),
+    }
+    .ok_or("the request for a summary cannot be written")?;
+    let mut note = writer.note(managed);
+    let answered = send(managed, writer, &mut note.record).await;
+    match &answered {
+        Ok(Answered::Text { usage, .. }) => note.record.usage = *usage,
+        Ok(Answered::Failed(why)) | Err(why) => note.record.detail.clone_from(why),
+    }
+    answered
+}
+
+async fn send(managed: &Managed, writer: Writer, record: &mut Record) -> Result<Answered, String> {
+    let client = managed.work.shared.client.clone();
+    let answer = client.send(writer.request).await;
+    let answer = answer.map_err(|failed| failed.why)?;
+    let status = answer.status();
+    record.status = status.as_u16();
+    let collected = collect(body::passing(answer.into_body()), LONGEST).await;
+    let Collected::Whole(body) = collected else {
+        return Err("the summary did not arrive whole".to_owned());
+    };
+    if !status.is_success() {
+        return Err(format!("status {status}"));
+    }
+    read(writer.dialect, &body).ok_or_else(|| "the answer is not understood".to_owned())
+}
+
+/// The same model at the same upstream, with the client's own credentials.
+fn by_client(managed: &Managed, wanted: &SummaryRequest) -> Option<Writer> {
+    let work = &managed.work;
+    let scan = Scan::new(&work.body, work.dialect).ok()?;
+    let tools = scan.json(scan.request().tools);
+    let limit = scan.request().limits.first().map(|limit| limit.name);
+    let body = write(work.dialect, &managed.model, wanted, limit, Some(tools))?;
+    let mut request = Request::new(body::full(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = managed.route.address(&managed.rest)?;
+    *request.version_mut() = Version::HTTP_11;
+    let mut sent = headers::of_managed(work.headers.clone());
+    headers::unpacked(&mut sent);
+    *request.headers_mut() = sent;
+    Some(Writer {
+        dialect: work.dialect,
+        upstream: managed.route.upstream.name.clone(),
+        model: managed.model.clone(),
+        request,
+    })
+}
+
+/// The model that the settings name.
+fn by_settings(summariser: &Summariser, wanted: &SummaryRequest) -> Option<Writer> {
+    let dialect = summariser.dialect;
+    let body = write(dialect, &summariser.model, wanted, None, None)?;
+    let path = match dialect {
+        Dialect::Chat => "/v1/chat/completions",
+        Dialect::Messages => "/v1/messages",
+        Dialect::Responses => "/v1/responses",
+    };
+    let mut request = Request::new(body::full(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = address(&summariser.url, path)?;
+    *request.headers_mut() = credentials(summariser)?;
+    Some(Writer {
+        dialect,
+        upstream: "summariser".to_owned(),
+        model: summariser.model.clone(),
+        request,
+    })
+}
+
+fn credentials(summariser: &Summariser) -> Option<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let messages = summariser.dialect == Dialect::Messages;
+    if messages {
+        let name = HeaderName::from_static("anthropic-version");
+        headers.insert(name, HeaderValue::from_static("2023-06-01"));
+    }
+    if let Some(key) = &summariser.key {
+        let (name, value) = if messages {
+            (
+                HeaderName::from_static("x-api-key"),
+                key.reveal().to_owned(),
+            )
+        } else {
+            (AUTHORIZATION, format!("Bearer {}", key.reveal()))
+        };
+        let mut value = HeaderValue::from_str(&value).ok()?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Some(headers)
+}
+
+/// A request for a summary in the dialect's own form. Tools that were called must be defined,
+/// and none may be called.
+fn write(
+    dialect: Dialect,
+    model: &str,
+    wanted: &SummaryRequest,
+    limit: Option<LimitName>,
+    tools: Option<&str>,
+) -> Option<String> {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(model));
+    let limit = limit.unwrap_or(match dialect {
+        Dialect::Chat | Dialect::Messages => LimitName::MaxTokens,
+        Dialect::Responses => LimitName::MaxOutputTokens,
+    });
+    body.insert(limit.as_str().to_owned(), json!(wanted.max_output));
+    let (name, list) = conversation(dialect, &wanted.messages, &mut body);
+    body.insert(name.to_owned(), Value::Array(values(&list)?));
+    // Those of the tools are the client's own, and as many as a provider takes.
+    for name in [name, "system"] {
+        if let Some(entries) = body.get_mut(name) {
+            strip_markers(entries);
+        }
+    }
+    let tools = tools.and_then(|json| serde_json::from_str::<Value>(json).ok());
+    let tools = tools.filter(|tools| tools.as_array().is_some_and(|list| !list.is_empty()));
+    let calls = wanted.messages.iter().any(Message::has_calls);
+    if let Some(tools) = tools.filter(|_| calls) {
+        body.insert("tools".to_owned(), tools);
+        let none = if dialect == Dialect::Messages {
+            json!({"type": "none"})
+        } else {
+            json!("none")
+        };
+        body.insert("tool_choice".to_owned(), none);
+    }
+    if dialect == Dialect::Responses {
+        body.insert("store".to_owned(), json!(false));
+    }
+    serde_json::to_string(&body).ok()
+}
+
+/// The field for the messages, and what stands in it.
+fn conversation(
+    dialect: Dialect,
+    said: &[Message],
+    body: &mut Map<String, Value>,
+) -> (&'static str, Vec<RawJson>) {
+    match dialect {
+        Dialect::Chat => (
+            "messages",
+            said.iter().flat_map(chat::write_message).collect(),
+        ),
+        Dialect::Messages => {
+            let written = messages::write_request(said);
+            if let Some(system) = written.system {
+                body.insert("system".to_owned(), system.to_value());
+            }
+            ("messages", written.messages)
+        }
+        Dialect::Responses => {
+            // The summariser gets no thoughts, so it gets none of what is bound to them.
+            let said: Vec<Message> = said.iter().map(responses::without_ids).collect();
+            ("input", responses::write_input(&said))
+        }
+    }
+}
+
+/// Takes the cache markers out of entries, their parts, and what outputs are made of.
+fn strip_markers(entries: &mut Value) {
+    let objects = entries.as_array_mut().into_iter().flatten();
+    for object in objects.filter_map(Value::as_object_mut) {
+        object.retain(|name, _| !message_map::is_marker(name));
+        if let Some(inner) = object.get_mut("content") {
+            strip_markers(inner);
+        }
+    }
+}
+
+fn values(list: &[RawJson]) -> Option<Vec<Value>> {
+    let parse = |raw: &RawJson| serde_json::from_str(raw.as_str()).ok();
+    list.iter().map(parse).collect()
+}
+
+/// What the summariser said.
+fn read(dialect: Dialect, body: &[u8]) -> Option<Answered> {
+    let outline: Value = serde_json::from_slice(body).ok()?;
+    let said = crate::answer::assemble::of_whole(dialect, outline.clone())?;
+    let text = |pointer: &str| outline.pointer(pointer).and_then(Value::as_str);
+    let stop = match dialect {
+        Dialect::Chat => text("/choices/0/finish_reason"),
+        Dialect::Messages => text("/stop_reason"),
+        Dialect::Responses => text("/incomplete_details/reason"),
+    };
+    let ending = match stop {
+        _ if said.has_calls() => Ending::ToolCall,
+        Some("length" | "max_tokens" | "max_output_tokens" | "model_context_window_exceeded") => {
+            Ending::CutOff
+        }
+        _ => Ending::Whole,
+    };
+    debug_assert_eq!(said.role, Role::Assistant);
+    Some(Answered::Text {
+        text: said.text().into_owned(),
+        ending,
+        usage: outline.get("usage").map(|usage| usage_of(dialect, usage)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_model::{Call, Media, MediaKind, Part};
+
+    fn wanted() -> SummaryRequest {
+        SummaryRequest {
+            messages: vec![
+                Message::system("be brief"),
+                Message::user("q"),
+                Message::assistant("").with_call(Call::new("c1", "f", "{}")),
+                Message::output("c1", "out"),
+                Message::user("now summarise"),
+            ],
+            max_output: 900,
+            takes_previous: false,
+        }
+    }
+
+    #[test]
+    fn a_summary_is_asked_for_in_every_dialect() {
+        let tools = r#"[{"name":"f","input_schema":{}}]"#;
+        for dialect in Dialect::ALL {
+            let body = write(dialect, "m", &wanted(), None, Some(tools)).unwrap();
+            let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+            assert_eq!(scan.answer_limit(), Some(900));
+            assert_eq!(scan.request().tool_list.len(), 1);
+            assert!(trimtab_wire::validate::validate(&scan).is_empty(), "{body}");
+            assert!(body.contains("tool_choice"));
+        }
+    }
+
+    #[test]
+    fn a_summary_request_carries_no_cache_marker_of_the_conversation() {
+        let image = r#"{"type":"image","source":{},"cache_control":{"type":"ephemeral"}}"#;
+        let media = Part::Media(Media {
+            kind: MediaKind::Image,
+            raw: RawJson::parse(image).unwrap(),
+        });
+        let mut wanted = wanted();
+        for _ in 0..6 {
+            wanted
+                .messages
+                .push(Message::new(Role::User, vec![media.clone()]));
+        }
+        let body = write(Dialect::Messages, "m", &wanted, None, None).unwrap();
+        assert!(!body.contains("cache_control"), "{body}");
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_off_is_known() {
+        let cut = br#"{"choices":[{"finish_reason":"length","message":{"content":"so","role":"assistant"}}],"usage":{"prompt_tokens":7,"completion_tokens":1}}"#;
+        let Some(Answered::Text { ending, usage, .. }) = read(Dialect::Chat, cut) else {
+            panic!("it is an answer");
+        };
+        assert_eq!((ending, usage.unwrap().prompt()), (Ending::CutOff, 7));
+    }
+}

@@ -1,0 +1,482 @@
+//! A managed request and its answer: sent, sent again smaller if it was too large, given to
+//! the client.
+
+mod background_summary;
+mod retrieval;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
+use http::{Method, Request, Response, StatusCode, Version};
+use tokio::task::spawn_blocking;
+use trimtab::session::{Moment, Pending, Recovered};
+use trimtab_model::Usage;
+use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
+
+use crate::answer::peek::{Looked, Sent, look};
+use crate::answer::usage_watch::{Seen, UsageWatch};
+use crate::config::{Compaction, Mode};
+use crate::conversation::branch::{Branch, LEAST_ANSWER, Outgoing, Trouble, Ways};
+use crate::conversation::durability::{Flushed, Waits};
+use crate::records::record::Action;
+use crate::request::context::Asked;
+use crate::request::plan::{CONFLICTS, Decided, Managed, Pace};
+use crate::resources::deadline;
+use crate::transport::body::{self, Body, full, held};
+use crate::transport::headers;
+use crate::transport::upstream_client::Failed;
+
+/// How often a request is sent again, smaller.
+const RECOVERIES: u32 = 2;
+/// A refusal of fewer tokens than this teaches no window: something else is wrong.
+const LEAST_REFUSED: u64 = 4_096;
+/// How many times as long as planning the work on a request may take that is under way: without
+/// it there is no answer.
+const UNDER_WAY: u32 = 5;
+
+/// Sends a managed request and gives its answer to the client.
+pub(crate) async fn run(mut asked: Asked, mut managed: Managed, came: Bytes) -> Response<Body> {
+    let pending = managed.pending.take();
+    let mut exchange = Exchange::new(managed, came);
+    if let Some(pending) = pending {
+        exchange.summarise(pending).await;
+    }
+    exchange.note(&mut asked);
+    let answer = exchange.answer().await;
+    exchange.note(&mut asked);
+    match answer {
+        Ok(answer) => exchange.give(asked, answer).await,
+        Err(failed) => asked.unreachable(&failed),
+    }
+}
+
+/// A request under way.
+pub(crate) struct Exchange {
+    pub(crate) managed: Arc<Managed>,
+    /// The body as it came, compressed if it was.
+    came: Bytes,
+    pub(crate) outgoing: Outgoing,
+    /// Why it is sent as it came, if it is.
+    untouched: Option<&'static str>,
+    ways: Ways,
+    recoveries: u32,
+    /// True if the last answer says that the request was too large, and nothing more helped.
+    overflowed: bool,
+    /// What a model must not read the request before.
+    first: Option<Waits>,
+}
+
+impl Exchange {
+    fn new(mut managed: Managed, came: Bytes) -> Self {
+        let first = managed.waits();
+        Self {
+            came,
+            outgoing: managed.outgoing.clone(),
+            untouched: managed.untouched,
+            ways: managed.ways,
+            recoveries: 0,
+            overflowed: false,
+            first,
+            managed: Arc::new(managed),
+        }
+    }
+
+    /// Has a summary written: before the request where requests wait for it, else meanwhile.
+    async fn summarise(&mut self, mut pending: Pending) {
+        let waits = self.managed.work.settings.config.compaction == Compaction::Wait;
+        if !waits || self.managed.mode != Mode::On {
+            return background_summary::in_background(&self.managed, pending);
+        }
+        background_summary::answer(&self.managed, &mut pending).await;
+        self.again(move |branch| Ok(branch.session().finish(pending)?))
+            .await;
+    }
+
+    /// True if the window of ours is what is sent.
+    fn is_ours(&self) -> bool {
+        self.managed.mode == Mode::On && self.untouched.is_none()
+    }
+
+    /// Writes down what is done.
+    fn note(&self, asked: &mut Asked) {
+        let record = &mut asked.note.record;
+        let managed = &self.managed;
+        record.model.clone_from(&managed.model);
+        record.upstream.clone_from(&managed.route.upstream.name);
+        record.session.clone_from(&managed.session);
+        record.window = managed.known.window.unwrap_or_default();
+        record.set_sizes(self.outgoing.sizes);
+        if !self.is_ours() && managed.mode != Mode::Observe {
+            record.tokens_after = record.tokens_before;
+        }
+        record.recoveries = self.recoveries;
+        record.repairs = if self.is_ours() {
+            self.outgoing.repairs.join(",")
+        } else {
+            String::new()
+        };
+        record.reason = self.untouched.unwrap_or_default();
+        record.action = match (managed.mode, self.untouched, &self.outgoing.body) {
+            (Mode::Observe, ..) => Action::Observed,
+            (_, Some(_), _) => Action::Passed,
+            (_, None, Some(_)) => Action::Edited,
+            (_, None, None) => Action::Unchanged,
+        };
+    }
+
+    /// Sends until there is an answer that is not an overflow, or nothing more helps.
+    pub(crate) async fn answer(&mut self) -> Result<Response<Body>, Failed> {
+        let mut original = None;
+        let before = self.recoveries;
+        self.overflowed = false;
+        loop {
+            let answer = self.send().await?;
+            if self.managed.mode != Mode::On {
+                return Ok(answer);
+            }
+            let limits = self.managed.work.settings.config.limits;
+            let (verdict, refused) = match look(answer, self.sent(), &limits).await {
+                // What the provider keeps may be more than what it takes back.
+                Looked::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
+                    self.untouched = Some("refused");
+                    continue;
+                }
+                // A smaller request that is refused for something else did not help either.
+                Looked::Answer(answer) if is_refusal(answer.status()) => {
+                    self.overflowed = original.is_some();
+                    return Ok(original.unwrap_or(answer));
+                }
+                Looked::Answer(answer) => return Ok(answer),
+                Looked::Overflow(verdict, refused) => (verdict, refused),
+            };
+            let first = original.take().unwrap_or(refused);
+            if self.recoveries >= before + RECOVERIES || !self.recover(verdict).await {
+                self.overflowed = true;
+                return Ok(first);
+            }
+            original = Some(first);
+        }
+    }
+
+    /// True if a refused request has the whole conversation in it, of which the client sent only
+    /// a part, and that part was not refused yet.
+    fn may_do_as_it_came(&self, status: StatusCode) -> bool {
+        let was_edited = self.edited().is_some() && self.recoveries == 0;
+        self.managed.work.is_pieced && was_edited && is_refusal(status)
+    }
+
+    fn sent(&self) -> Sent {
+        Sent {
+            window: self.managed.known.window,
+            estimate: self.outgoing.tokens,
+        }
+    }
+
+    /// Sends the request as it stands.
+    async fn send(&mut self) -> Result<Response<Body>, Failed> {
+        let client = self.managed.work.shared.client.clone();
+        let mut conflicts = 0;
+        while let Some(waits) = self.first.take() {
+            let limit = self.managed.work.settings.config.limits.plan_time();
+            let outcome = Arc::new(OnceLock::new());
+            let over = waits.over(limit, Arc::clone(&outcome));
+            let request = self.request(|bytes| held(bytes, over))?;
+            let answer = client.send(request).await;
+            let Some(failure) = outcome.get().filter(|_| answer.is_err()) else {
+                return Ok(answer?.map(body::passing));
+            };
+            // Nobody has read the request: it was never whole.
+            self.managed.forget();
+            conflicts += 1;
+            let may_plan = *failure == Flushed::Conflict && conflicts <= CONFLICTS;
+            if !may_plan || !self.plan_again().await {
+                self.untouched = Some("failed");
+            }
+        }
+        let answer = client.send(self.request(full)?).await?;
+        Ok(answer.map(body::passing))
+    }
+
+    /// Plans the request anew from what another process has written to its conversation. False
+    /// if that failed.
+    async fn plan_again(&mut self) -> bool {
+        let work = self.managed.work_again();
+        let planning = spawn_blocking(move || work.decide(Pace::MayWait));
+        let Ok(Decided::Manage(mut managed)) = planning.await else {
+            return false;
+        };
+        let pending = managed.pending.take();
+        *self = Self::new(*managed, self.came.clone());
+        if let Some(pending) = pending {
+            self.summarise(pending).await;
+        }
+        true
+    }
+
+    /// The body, if it is not sent as it came.
+    fn edited(&self) -> Option<&Bytes> {
+        self.outgoing.body.as_ref().filter(|_| self.is_ours())
+    }
+
+    fn request(&self, body: impl FnOnce(Bytes) -> Body) -> Result<Request<Body>, Failed> {
+        let managed = &self.managed;
+        let edited = self.edited();
+        let bytes = edited.unwrap_or(&self.came).clone();
+        let mut sent = headers::of_managed(managed.work.headers.clone());
+        if edited.is_some() {
+            headers::unpacked(&mut sent);
+        }
+        let mut request = Request::new(body(bytes));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = managed.route.address(&managed.rest).ok_or_else(|| Failed {
+            timed_out: false,
+            why: "the path cannot be sent on".to_owned(),
+        })?;
+        *request.version_mut() = Version::HTTP_11;
+        *request.headers_mut() = sent;
+        Ok(request)
+    }
+
+    /// Makes the request smaller. False if nothing helps.
+    async fn recover(&mut self, verdict: Verdict) -> bool {
+        let window = self.learn(&verdict);
+        let (managed, mut ways) = (Arc::clone(&self.managed), self.ways);
+        let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
+        let ours = self.is_ours();
+        let recovering = deadline::within(self.patience(), move || {
+            let outgoing = managed.with(|branch, scan| {
+                let asked = if ours { asked } else { scan.answer_limit() };
+                if let Some(room) = room_for_answer(&verdict, tokens, asked) {
+                    ways.lowered = Some(room);
+                    return branch.compose(scan, &ways, None).map(Some);
+                }
+                match branch.session().recover(&shrinkable(verdict))? {
+                    Recovered::GiveUp => return Ok(None),
+                    Recovered::Retry => {}
+                    Recovered::Summarise(pending) => {
+                        branch.session().finish(pending)?;
+                    }
+                }
+                if window.is_some() {
+                    // A smaller window has less room for the answer too.
+                    branch.session().set_limits(managed.limits(scan, window));
+                }
+                branch.compose(scan, &ways, None).map(Some)
+            });
+            (outgoing, ways)
+        });
+        let Ok((Ok(Some(outgoing)), ways)) = recovering.await else {
+            return false;
+        };
+        // Estimates before and after need not be alike: one may rest on reported usage.
+        let sent = self
+            .edited()
+            .map_or(self.managed.work.body.len(), Bytes::len);
+        let body = outgoing.body.as_ref();
+        let is_smaller = body.is_some_and(|body| body.len() < sent);
+        let asks_for_less = body.is_some() && ways.lowered != self.ways.lowered;
+        if !is_smaller && !asks_for_less {
+            return false;
+        }
+        self.untouched = None;
+        self.outgoing = outgoing;
+        self.ways = ways;
+        self.recoveries += 1;
+        true
+    }
+
+    /// How long work on a request may take that is under way.
+    fn patience(&self) -> Duration {
+        let limits = self.managed.work.settings.config.limits;
+        limits.plan_time().saturating_mul(UNDER_WAY)
+    }
+
+    /// Remembers what an error says or shows about the model's window, and gives the window that
+    /// is known then.
+    fn learn(&self, verdict: &Verdict) -> Option<u64> {
+        let managed = Arc::clone(&self.managed);
+        let known = managed.known.window;
+        if !matches!(verdict.kind, Kind::Prompt | Kind::PromptAndAnswer) {
+            return known;
+        }
+        let models = &managed.work.shared.models;
+        let (window, is_new) = match verdict.sizes.limit {
+            Some(limit) if limit > LEAST_ANSWER => (limit, models.learn(managed.whom(), limit)),
+            Some(_) => return known,
+            None => {
+                let refused = self.refused_tokens(verdict);
+                if refused < LEAST_REFUSED {
+                    return known;
+                }
+                (refused, models.learn_refused(managed.whom(), refused))
+            }
+        };
+        let known = known.map_or(window, |known| known.min(window));
+        if is_new {
+            spawn_blocking(move || write_down(&managed));
+        }
+        Some(known)
+    }
+
+    /// What was refused, in tokens, and a tenth less: how much too much it was is not known.
+    fn refused_tokens(&self, verdict: &Verdict) -> u64 {
+        let answer = self.outgoing.answer.unwrap_or_default();
+        let answer = if verdict.kind == Kind::PromptAndAnswer {
+            answer
+        } else {
+            0
+        };
+        let tokens = self.outgoing.tokens.saturating_add(answer);
+        tokens - tokens / 10
+    }
+
+    /// Works on the conversation again, off this thread, and takes the new body.
+    pub(crate) async fn again<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Branch) -> Result<T, Trouble> + Send + 'static,
+    ) -> Option<T> {
+        let (managed, ways) = (Arc::clone(&self.managed), self.ways);
+        let working = deadline::within(self.patience(), move || {
+            managed.with(|branch, scan| {
+                let done = work(branch)?;
+                Ok::<_, Trouble>((done, branch.compose(scan, &ways, None)?))
+            })
+        });
+        let (done, outgoing) = working.await.ok()?.ok()?;
+        self.outgoing = outgoing;
+        Some(done)
+    }
+
+    /// True if this answer, which was given last, says that the request itself is wrong.
+    pub(crate) fn is_refused(&self, answer: &Response<Body>) -> bool {
+        self.overflowed || is_refusal(answer.status())
+    }
+
+    /// From now on this is what is sent, and the tools of ours are not offered.
+    pub(crate) fn withdraw(&mut self, outgoing: Outgoing) {
+        self.ways.offer = false;
+        self.outgoing = outgoing;
+    }
+
+    /// Gives the answer to the client.
+    async fn give(self, asked: Asked, answer: Response<Body>) -> Response<Body> {
+        let serves = self.is_ours() && self.outgoing.offered.is_some();
+        let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
+        if serves && is_plain && answer.status() == StatusCode::OK {
+            return retrieval::give(self, asked, answer).await;
+        }
+        let watch = self.watch().of(answer.headers());
+        asked.hand_on(answer, Some(Box::new(watch)))
+    }
+
+    /// Watches the answer, and learns from it at its end.
+    pub(crate) fn watch(&self) -> UsageWatch {
+        let managed = Arc::clone(&self.managed);
+        let is_ours = self.is_ours() || self.outgoing.body.is_none();
+        let window = self.outgoing.window;
+        UsageWatch::new(managed.work.dialect).then(move |seen| {
+            let teaches = is_ours && seen.usage.is_some();
+            if teaches && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                // Not here: the end of the answer has not left yet.
+                runtime.spawn(learn_later(managed, window, seen));
+            }
+        })
+    }
+}
+
+/// Takes in what was seen of an answer, off this thread. What it takes too long for is not
+/// learned.
+pub(crate) async fn learn_later(managed: Arc<Managed>, window: u64, seen: Seen) {
+    let limit = managed.work.settings.config.limits.plan_time();
+    let learning = deadline::within(limit, move || learn_from(&managed, window, &seen));
+    learning.await.unwrap_or(());
+}
+
+/// True for a status that says that the request itself is wrong.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 400 | 413 | 422)
+}
+
+/// Takes in what was seen of the answer to a window of the session.
+fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
+    let Some(usage) = seen.usage else { return };
+    let mut learned = false;
+    let pending = managed.on_branch(|branch| {
+        // A client may be back with the next request before this is known.
+        if branch.session().windows() == window {
+            if learn_window(managed, branch, &usage, &mut learned)? {
+                // Figures of another prompt than the one that was sent teach nothing.
+                return Ok(None);
+            }
+            branch.session().record(&usage)?;
+            let models = &managed.work.shared.models;
+            let calibration = branch.session().calibration();
+            learned |= models.keep_calibration(managed.whom(), calibration);
+        }
+        let moments: &[Moment] = if seen.called() {
+            &[Moment::AfterAnswer]
+        } else {
+            &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]
+        };
+        Ok(branch.check(moments)?.filter(|_| seen.whole))
+    });
+    if learned {
+        write_down(managed);
+    }
+    if let Ok(Some(pending)) = pending {
+        background_summary::in_background(managed, pending);
+    }
+}
+
+/// Keeps what was learned of the model over a restart.
+fn write_down(managed: &Managed) {
+    let shared = &managed.work.shared;
+    let store = managed.work.opened.store.as_ref();
+    shared.models.write(store, managed.whom());
+}
+
+/// Learns the window of a server that cut a prompt silently. False if it did not.
+fn learn_window(
+    managed: &Managed,
+    branch: &mut Branch,
+    usage: &Usage,
+    learned: &mut bool,
+) -> Result<bool, Trouble> {
+    let (models, whom) = (&managed.work.shared.models, managed.whom());
+    *learned |= models.read(whom, usage.prompt());
+    let Some(window) = branch.was_read(whom, usage.prompt())? else {
+        return Ok(false);
+    };
+    // A provider that was asked to leave something out did no more than that.
+    let asked_for = memchr::memmem::find(&managed.work.body, b"\"context_management\"").is_some();
+    if !asked_for {
+        *learned |= models.learn_cut(whom, window);
+    }
+    Ok(!asked_for)
+}
+
+/// How long an answer there is room for, where that is all that is wrong.
+fn room_for_answer(verdict: &Verdict, estimate: u64, asked: Option<u64>) -> Option<u64> {
+    if verdict.action != Cure::LowerReserve {
+        return None;
+    }
+    let (asked, limit) = (asked?, verdict.sizes.limit?);
+    let prompt = match verdict.sizes.actual {
+        Some(actual) if actual > asked => actual - asked,
+        _ => estimate,
+    };
+    let room = limit.saturating_sub(prompt.saturating_add(prompt / 100));
+    (room >= LEAST_ANSWER.min(asked / 2) && room < asked).then_some(room)
+}
+
+/// A request that is over the whole allowance at once, or whose answer cannot be any shorter, can
+/// only be made smaller.
+fn shrinkable(mut verdict: Verdict) -> Verdict {
+    if !verdict.is_overflow() || verdict.action == Cure::LowerReserve {
+        verdict.kind = Kind::Prompt;
+        verdict.action = Cure::Compact;
+    }
+    verdict
+}

@@ -1,0 +1,305 @@
+//! Retrieval inside the proxy: calls of the two tools are served from the store and hidden
+//! from the client, whose answer goes on as if the model had known all along.
+
+mod alone;
+mod rounds;
+
+use bytes::Bytes;
+use http::Response;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use trimtab_engine::view::tools::ToolNames;
+use trimtab_model::{Message, Part};
+use trimtab_wire::sse::{Event, Filter, Watcher};
+
+use self::rounds::{Failure, Outcome, Server};
+use crate::answer::assemble::{self, Assembler};
+use crate::answer::events::LONGEST_ANSWER;
+use crate::answer::hide_calls;
+use crate::answer::usage_watch::usage_in;
+use crate::exchange::Exchange;
+use crate::request::context::Asked;
+use crate::transport::body::{self, Body, BoxError, Collected, Idle, collect_reserved, rejoined};
+
+/// How many pieces of a stream wait for a slow client.
+const QUEUE: usize = 16;
+/// The field of an answer's usage that says what the hidden rounds before it cost. The others
+/// are the provider's own of the last request: clients take them for the size of the window.
+const HIDDEN_COST: &str = "trimtab_hidden_rounds";
+/// What the client reads where there is no answer.
+const STUCK: &str = "the model asks for stored outputs again and again, and does not answer\n\
+    hint: retrieval = false, or the header x-trimtab-mode: bypass, leaves it without the tools";
+
+/// Gives an answer in which the model may ask for stored outputs.
+pub(crate) async fn give(
+    exchange: Exchange,
+    asked: Asked,
+    answer: Response<Body>,
+) -> Response<Body> {
+    let kind = answer.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.starts_with("text/event-stream") {
+        return stream(exchange, asked, answer);
+    }
+    if kind.starts_with("application/json") {
+        return in_one_piece(exchange, asked, answer).await;
+    }
+    let watch = exchange.watch().of(answer.headers());
+    asked.hand_on(answer, Some(Box::new(watch)))
+}
+
+/// True if an answer asks for nothing but stored outputs.
+fn asks_only_us(said: &Message, names: ToolNames) -> bool {
+    let mut calls = said.parts.iter().filter_map(Part::as_call).peekable();
+    calls.peek().is_some() && calls.all(|call| names.serves(&call.name))
+}
+
+type Pieces = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
+
+/// Gives a stream, which goes on with the next answer where the model asked only us.
+fn stream(exchange: Exchange, asked: Asked, answer: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = answer.into_parts();
+    parts.headers.remove(CONTENT_LENGTH);
+    let (pieces, received) = mpsc::channel(QUEUE);
+    let outcome = Outcome::default();
+    let server = Server::new(exchange, outcome.clone());
+    tokio::spawn(pump(server, body, pieces));
+    let body = StreamBody::new(Received(received)).boxed_unsync();
+    asked.hand_on(Response::from_parts(parts, body), Some(Box::new(outcome)))
+}
+
+/// Passes streams to the client, one after the other.
+async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
+    let dialect = server.exchange.managed.work.dialect;
+    let mut filter = Filter::new(dialect, [server.names.read, server.names.grep]);
+    let mut spoken = false;
+    while let Some((said, spoke)) = pass(&mut server, body, &mut filter, &pieces).await {
+        if !filter.is_waiting() {
+            return;
+        }
+        let Some(said) = said else {
+            // Too long to be served: the client gets the end of what was said.
+            let mut end = Vec::new();
+            filter.release(&mut end);
+            let _: Option<()> = put(&pieces, end).await;
+            return;
+        };
+        spoken |= spoke;
+        let next = tokio::select! {
+            next = server.serve(said) => next,
+            // Nobody waits for the answer any more: the provider need not write it.
+            () = pieces.closed() => return,
+        };
+        match next {
+            Ok(answer) => {
+                filter.go_on();
+                if let Some(cost) = server.hidden_cost() {
+                    filter.note_in_usage(HIDDEN_COST, cost.to_string());
+                }
+                body = answer.into_body();
+            }
+            Err(failure) => {
+                let end = end(&mut filter, &server, failure, spoken).await;
+                // The client may be gone: then nobody wants the end.
+                let _: Option<()> = put(&pieces, end).await;
+                return;
+            }
+        }
+    }
+}
+
+/// How a stream ends that no answer follows: with what was said, or with the error.
+async fn end(filter: &mut Filter, server: &Server, failure: Failure, spoken: bool) -> Vec<u8> {
+    let mut end = Vec::new();
+    if spoken && matches!(failure, Failure::Stuck) {
+        filter.release(&mut end);
+        return end;
+    }
+    let dialect = server.exchange.managed.work.dialect;
+    let event = alone::error_event(dialect, failure).await;
+    filter.go_on();
+    filter.push(event.as_bytes(), &mut end);
+    filter.finish(&mut end);
+    end
+}
+
+/// Passes one stream, and gives what the model said in it, unless that was too long, and whether
+/// the client was shown a text. None if it broke, or the client went away.
+async fn pass(
+    server: &mut Server,
+    body: Body,
+    filter: &mut Filter,
+    pieces: &Pieces,
+) -> Option<(Option<Message>, bool)> {
+    let work = &server.exchange.managed.work;
+    let (dialect, limits) = (work.dialect, work.settings.config.limits);
+    let mut body = Idle::new(body, limits.idle_time());
+    let (mut assembler, mut watcher) = (Assembler::new(dialect), Watcher::new(dialect));
+    let (mut out, mut called, mut ended, mut spoken) = (Vec::new(), false, false, false);
+    loop {
+        let frame = tokio::select! {
+            frame = body.frame() => frame,
+            () = pieces.closed() => return None,
+        };
+        match frame {
+            None => break,
+            Some(Ok(frame)) => {
+                let Some(data) = frame.data_ref() else {
+                    continue;
+                };
+                assembler.push(data);
+                watcher.push(data, |event| {
+                    called |= matches!(event, Event::Call(_));
+                    spoken |= matches!(&event, Event::Text(delta) if !delta.text().is_empty());
+                    ended |= matches!(event, Event::Stop(_) | Event::End);
+                });
+                filter.push(data, &mut out);
+                if std::mem::take(&mut ended) && filter.has_hidden() && !filter.is_waiting() {
+                    // The client may come back as soon as it has the end.
+                    server.keep_mixed(&assembler).await;
+                }
+                if watcher.is_ended() && !filter.is_waiting() {
+                    server.ends();
+                }
+                put(pieces, std::mem::take(&mut out)).await?;
+            }
+            Some(Err(error)) => {
+                filter.finish(&mut out);
+                put(pieces, out).await?;
+                pieces.send(Err(error)).await.ok()?;
+                return None;
+            }
+        }
+    }
+    filter.finish(&mut out);
+    if filter.has_hidden() && !filter.is_waiting() {
+        server.keep_mixed(&assembler).await;
+    }
+    put(pieces, out).await?;
+    let learning = server.learn(watcher.usage(), called);
+    if filter.is_waiting() {
+        // The figures are those of this call, not of the next one.
+        learning.await.ok();
+    }
+    let said = (!assembler.gave_up()).then(|| {
+        let said = assembler.finish();
+        said.unwrap_or_else(|| Message::assistant(""))
+    });
+    Some((said, spoken))
+}
+
+/// Sends bytes to the client. None if it is gone.
+async fn put(pieces: &Pieces, bytes: Vec<u8>) -> Option<()> {
+    if bytes.is_empty() {
+        return Some(());
+    }
+    pieces.send(Ok(Frame::data(Bytes::from(bytes)))).await.ok()
+}
+
+struct Received(mpsc::Receiver<Result<Frame<Bytes>, BoxError>>);
+
+impl futures_core::Stream for Received {
+    type Item = Result<Frame<Bytes>, BoxError>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        self.0.poll_recv(context)
+    }
+}
+
+/// Gives an answer in one piece, after all that the model asked us was served.
+async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) -> Response<Body> {
+    let outcome = Outcome::default();
+    let watch = Box::new(outcome.clone());
+    let mut server = Server::new(exchange, outcome);
+    let dialect = server.exchange.managed.work.dialect;
+    let (mut parts, mut body) = answer.into_parts();
+    let mut earlier = Vec::new();
+    loop {
+        let bytes = match collect_reserved(body, LONGEST_ANSWER, asked.reservation()).await {
+            Collected::Whole(bytes) => bytes,
+            Collected::Longer(read, rest) => {
+                let answer = Response::from_parts(parts, rejoined(read, rest));
+                return asked.hand_on(answer, Some(watch));
+            }
+        };
+        let (shown, said, learning) = server.look(&bytes, earlier.is_empty());
+        let asks = said
+            .as_ref()
+            .is_some_and(|said| asks_only_us(said, server.names));
+        if asks {
+            // The figures are those of this call, not of the next one.
+            learning.await.ok();
+        }
+        if asks && let (Some(said), Some(mut shown)) = (said.clone(), shown.clone()) {
+            hide_calls::hide(dialect, server.names, &mut shown);
+            earlier.push(shown);
+            match server.serve(said).await {
+                Ok(next) => {
+                    (parts, body) = next.into_parts();
+                    continue;
+                }
+                Err(Failure::Said(refused)) => return asked.hand_on(*refused, Some(watch)),
+                Err(Failure::Unreachable(failed)) => return asked.unreachable(&failed),
+                Err(Failure::Stuck) => {
+                    if !earlier.iter().any(|shown| hide_calls::says(dialect, shown)) {
+                        return asked.no_answer(STUCK);
+                    }
+                    earlier.pop();
+                }
+            }
+        }
+        let bytes = server.last(shown, said, &earlier).await.unwrap_or(bytes);
+        parts.headers.remove(CONTENT_LENGTH);
+        return asked.hand_on(Response::from_parts(parts, body::full(bytes)), Some(watch));
+    }
+}
+
+impl Server {
+    /// What an answer in one piece says. The `first` of several is only read where it may call
+    /// a tool of ours.
+    fn look(&self, bytes: &[u8], first: bool) -> (Option<Value>, Option<Message>, JoinHandle<()>) {
+        let dialect = self.exchange.managed.work.dialect;
+        let usage = usage_in(dialect, bytes).unwrap_or_default();
+        if first && !assemble::may_name(bytes, &[self.names.read, self.names.grep]) {
+            let called = assemble::calls_a_tool(dialect, bytes);
+            return (None, None, self.learn(usage, called));
+        }
+        let shown: Option<Value> = serde_json::from_slice(bytes).ok();
+        let said = shown.clone();
+        let said = said.and_then(|shown| assemble::of_whole(dialect, shown));
+        let called = said.as_ref().is_some_and(Message::has_calls);
+        (shown, said, self.learn(usage, called))
+    }
+
+    /// The last answer as the client gets it; none if that is as it came.
+    async fn last(
+        &mut self,
+        shown: Option<Value>,
+        said: Option<Message>,
+        earlier: &[Value],
+    ) -> Option<Bytes> {
+        let dialect = self.exchange.managed.work.dialect;
+        let mut shown = shown?;
+        let hid = hide_calls::hide(dialect, self.names, &mut shown);
+        if !hid && earlier.is_empty() {
+            return None;
+        }
+        hide_calls::put_before(dialect, earlier, &mut shown);
+        let usage = shown.get_mut("usage").and_then(Value::as_object_mut);
+        let cost = self.hidden_cost_before_last();
+        if let (Some(usage), Some(cost), false) = (usage, cost, earlier.is_empty()) {
+            usage.insert(HIDDEN_COST.to_owned(), cost);
+        }
+        if let Some(said) = said.filter(|_| hid) {
+            self.serve_mixed(said).await;
+        }
+        Some(Bytes::from(shown.to_string()))
+    }
+}

@@ -1,0 +1,299 @@
+//! The hidden rounds of one answer: calls of the two tools served from the store, and the model
+//! asked again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::Response;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use trimtab::retrieval::Retrieval;
+use trimtab_engine::view::tools::ToolNames;
+use trimtab_model::{Call, Message, Output, Usage};
+
+use super::alone;
+use crate::answer::assemble::Assembler;
+use crate::answer::usage_watch::Seen;
+use crate::conversation::branch::{Branch, Outgoing, Trouble};
+use crate::conversation::hidden_rounds::Mixed;
+use crate::exchange::{Exchange, learn_later};
+use crate::records::observed_body::Watch;
+use crate::records::record::PromptSizes;
+use crate::records::record::Record;
+use crate::resources::deadline;
+use crate::transport::body::Body;
+use crate::transport::upstream_client::Failed;
+
+/// What the model reads instead of more lines when it has asked often enough.
+const ENOUGH: &str = "no more of these calls are carried out in this answer; \
+    answer with what you have, or ask again later";
+
+/// What became of an answer, told to its record at the end.
+#[derive(Clone, Default)]
+pub(super) struct Outcome(Arc<Mutex<Served>>);
+
+/// What was reported for an answer, and for the hidden ones before it.
+#[derive(Default)]
+struct Served {
+    usage: Option<Usage>,
+    hidden: Option<Usage>,
+    /// The sizes of the prompt that was answered last.
+    sizes: Option<PromptSizes>,
+    retrievals: u32,
+    /// True once the client was given the end of the answer.
+    ended: bool,
+}
+
+impl Served {
+    /// Takes in what was reported for the next answer.
+    fn reported(&mut self, usage: Option<Usage>) {
+        let Some(usage) = usage else { return };
+        if let Some(before) = self.usage.replace(usage) {
+            self.hidden = Some(self.hidden.unwrap_or_default() + before);
+        }
+    }
+}
+
+impl Served {
+    /// What was reported for all answers so far.
+    fn total(&self) -> Option<Usage> {
+        match (self.usage, self.hidden) {
+            (None, None) => None,
+            (usage, hidden) => Some(usage.unwrap_or_default() + hidden.unwrap_or_default()),
+        }
+    }
+}
+
+/// What so many hidden requests cost. The figures do not overlap.
+fn cost(requests: usize, usage: Usage) -> Value {
+    json!({
+        "requests": requests,
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_creation,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+    })
+}
+
+impl Outcome {
+    fn with(&self, change: impl FnOnce(&mut Served)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Watch for Outcome {
+    fn data(&mut self, _: &Bytes) {}
+
+    fn end(&mut self, whole: bool, record: &mut Record) {
+        self.with(|served| {
+            record.cut = !whole && !served.ended;
+            record.usage = served.usage;
+            record.hidden = served.hidden;
+            record.retrievals = served.retrievals;
+            if let Some(sizes) = served.sizes {
+                record.set_sizes(sizes);
+            }
+        });
+    }
+}
+
+/// Why there is no answer that follows.
+pub(super) enum Failure {
+    /// The provider says no.
+    Said(Box<Response<Body>>),
+    /// It cannot be reached.
+    Unreachable(Failed),
+    /// The model asks for nothing but stored outputs, whatever it is told.
+    Stuck,
+}
+
+/// A task that serves one answer.
+pub(super) struct Server {
+    pub(super) exchange: Exchange,
+    /// What the tools of ours are called.
+    pub(super) names: ToolNames,
+    outcome: Outcome,
+    rounds: usize,
+    /// True once the model was asked without the tools of ours.
+    alone: bool,
+    /// True once the calls of ours in an answer that also has others were looked for.
+    kept: bool,
+}
+
+impl Server {
+    pub(super) fn new(exchange: Exchange, outcome: Outcome) -> Self {
+        Self {
+            names: exchange.outgoing.offered.unwrap_or_default(),
+            exchange,
+            outcome,
+            rounds: 0,
+            alone: false,
+            kept: false,
+        }
+    }
+
+    /// Tells session and record what the provider reported.
+    pub(super) fn learn(&self, usage: Usage, called: bool) -> JoinHandle<()> {
+        let usage = (usage != Usage::default()).then_some(usage);
+        let outgoing = &self.exchange.outgoing;
+        self.outcome.with(|served| {
+            served.reported(usage);
+            served.sizes = Some(outgoing.sizes);
+        });
+        let managed = Arc::clone(&self.exchange.managed);
+        let (seen, window) = (Seen::whole(usage, called), outgoing.window);
+        tokio::spawn(learn_later(managed, window, seen))
+    }
+
+    /// The client is given the end of the answer now.
+    pub(super) fn ends(&self) {
+        self.outcome.with(|served| served.ended = true);
+    }
+
+    /// What the hidden answers before the next one cost, for the client to read in its usage.
+    pub(super) fn hidden_cost(&self) -> Option<Value> {
+        let mut usage = None;
+        self.outcome.with(|served| usage = served.total());
+        Some(cost(self.rounds, usage?))
+    }
+
+    /// The same where the last answer was reported already.
+    pub(super) fn hidden_cost_before_last(&self) -> Option<Value> {
+        let mut usage = None;
+        self.outcome.with(|served| usage = served.hidden);
+        Some(cost(self.rounds, usage?))
+    }
+
+    /// Serves an answer that asks for nothing but stored outputs, and gives the answer that
+    /// follows.
+    pub(super) async fn serve(&mut self, said: Message) -> Result<Response<Body>, Failure> {
+        if self.alone {
+            return Err(Failure::Stuck);
+        }
+        let limits = self.exchange.managed.work.settings.config.limits;
+        self.rounds += 1;
+        let enough = self.rounds > limits.retrieval_rounds;
+        let answered = self.exchange.outgoing.clone();
+        let names = self.names;
+        let served = self.exchange.again(move |branch| {
+            let outputs = outputs(branch, &said, names, enough);
+            let count = outputs.len();
+            branch.admit_hidden(said, outputs)?;
+            Ok(count)
+        });
+        let Some(count) = served.await else {
+            return self.ask_alone(answered, None).await;
+        };
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.outcome.with(|served| served.retrievals += count);
+        if enough {
+            let outgoing = self.exchange.outgoing.clone();
+            return self.ask_alone(outgoing, None).await;
+        }
+        match self.exchange.answer().await {
+            Ok(refused) if self.exchange.is_refused(&refused) => {
+                self.ask_alone(answered, Some(refused)).await
+            }
+            answer => given(answer),
+        }
+    }
+
+    /// Asks once more, without the tools of ours: whatever the model wanted to look up must not
+    /// cost the client its answer. A window that was answered before is sent again where one with
+    /// more in it was refused.
+    async fn ask_alone(
+        &mut self,
+        outgoing: Outgoing,
+        refused: Option<Response<Body>>,
+    ) -> Result<Response<Body>, Failure> {
+        self.alone = true;
+        let dialect = self.exchange.managed.work.dialect;
+        let outgoing = alone::without_ours(dialect, outgoing).await;
+        self.exchange.withdraw(outgoing);
+        let answer = self.exchange.answer().await;
+        let good = matches!(&answer, Ok(answer) if !self.exchange.is_refused(answer));
+        match refused.filter(|_| !good) {
+            Some(refused) => Err(Failure::Said(Box::new(refused))),
+            None => given(answer),
+        }
+    }
+
+    /// Serves the calls of ours in a stream that also has calls of the client's, once.
+    pub(super) async fn keep_mixed(&mut self, so_far: &Assembler) {
+        // Once: a stream may end as often as it likes.
+        if std::mem::replace(&mut self.kept, true) {
+            return;
+        }
+        let said = so_far.clone().finish();
+        if let Some(said) = said.filter(|said| !our_calls(said, self.names).is_empty()) {
+            self.serve_mixed(said).await;
+        }
+    }
+
+    /// Serves the calls of ours in an answer that also has calls of the client's.
+    pub(super) async fn serve_mixed(&mut self, said: Message) {
+        let managed = Arc::clone(&self.exchange.managed);
+        let limit = managed.work.settings.config.limits.plan_time();
+        let names = self.names;
+        let served = deadline::within(limit, move || {
+            managed.on_branch(|branch| {
+                let outputs = outputs(branch, &said, names, false);
+                let count = outputs.len();
+                if count > 0 {
+                    branch.keep_mixed(mixed(&said, names, outputs))?;
+                }
+                Ok::<_, Trouble>(count)
+            })
+        });
+        if let Ok(Ok(count)) = served.await {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            self.outcome.with(|served| served.retrievals += count);
+        }
+    }
+}
+
+fn given(answer: Result<Response<Body>, Failed>) -> Result<Response<Body>, Failure> {
+    let answer = answer.map_err(Failure::Unreachable)?;
+    if answer.status().is_success() {
+        Ok(answer)
+    } else {
+        Err(Failure::Said(Box::new(answer)))
+    }
+}
+
+/// The calls of ours in an answer, each with its index among the parts.
+fn our_calls(said: &Message, names: ToolNames) -> Vec<(usize, Call)> {
+    let parts = said.parts.iter().enumerate();
+    parts
+        .filter_map(|(at, part)| Some((at, part.as_call()?.clone())))
+        .filter(|(_, call)| names.serves(&call.name))
+        .collect()
+}
+
+/// The calls of ours in an answer that also has calls of the client's.
+fn mixed(said: &Message, names: ToolNames, outputs: Vec<Output>) -> Mixed {
+    let theirs = said.calls().filter(|call| !names.serves(&call.name));
+    Mixed {
+        at: 0,
+        calls: our_calls(said, names),
+        outputs,
+        theirs: theirs.map(|call| call.id.clone()).collect(),
+    }
+}
+
+/// What the calls of ours are answered with.
+fn outputs(branch: &mut Branch, said: &Message, names: ToolNames, enough: bool) -> Vec<Output> {
+    let store = Arc::clone(branch.session().store());
+    let retrieval = Retrieval::new(store.as_ref(), branch.id().clone());
+    let output = |(_, call): (usize, Call)| {
+        if enough {
+            return Output::new(call.id, ENOUGH);
+        }
+        let answer = retrieval.call(&call.name, &call.arguments);
+        Output {
+            is_error: answer.is_error,
+            ..Output::new(call.id, answer.text)
+        }
+    };
+    our_calls(said, names).into_iter().map(output).collect()
+}

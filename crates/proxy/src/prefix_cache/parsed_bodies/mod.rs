@@ -1,0 +1,340 @@
+//! What is remembered of bodies, so that the next one is read from where it is new.
+//!
+//! A body begins like the one before it. Which one that was is guessed by a sample of its
+//! bytes; that it truly begins like it is proven by a keyed hash of all of them.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use trimtab_model::Dialect;
+use trimtab_wire::scan::{Memo, Scan, Unscannable};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::prefix_cache::fingerprint::{Print, Trail};
+use crate::prefix_cache::prefix_hash::{Hashed, Prints};
+use crate::resources::memory_budget::{MemoryBudget, Reservation};
+
+/// Bytes that are looked at to guess.
+const SAMPLE: usize = 64;
+/// Bytes of the shortest beginning that is worth remembering.
+const SHORTEST: usize = 4 << 10;
+/// Bytes between two places at which a body may be taken up again; the last few entries have
+/// one each, because cache markers move there.
+const APART: usize = 128 << 10;
+const LAST: usize = 6;
+/// Bodies with the same sample that are remembered.
+const ALIKE: usize = 16;
+/// The share of the memory budget that may be remembered of bodies, as a divisor.
+const SHARE: usize = 8;
+
+/// What is remembered of all bodies, within a number of bytes.
+pub(crate) struct Memos {
+    kept: Mutex<Kept>,
+    budget: MemoryBudget,
+}
+
+struct Kept {
+    by_sample: HashMap<u64, Vec<Arc<Known>>>,
+    bytes: usize,
+    memory: Reservation,
+}
+
+/// What is known of one body.
+struct Known {
+    memo: Memo,
+    trail: Trail,
+    /// The messages of its trail that stand before the list.
+    head: usize,
+    marks: Vec<Mark>,
+    sample: u64,
+}
+
+/// A place at which a body may be taken up again.
+#[derive(Clone, Copy)]
+struct Mark {
+    entries: usize,
+    messages: usize,
+    offset: usize,
+    /// Keyed hash of everything before.
+    print: Print,
+    /// The last bytes before.
+    tail: u64,
+}
+
+/// A body that was read, and how.
+pub(crate) struct Read<'a> {
+    pub(crate) scan: Scan<'a>,
+    pub(crate) trail: Trail,
+    tenant: &'a str,
+    /// What it begins like, and the mark up to which.
+    from: Option<(Arc<Known>, usize)>,
+    hashed: &'a Hashed,
+    key: &'a [u8; 192],
+}
+
+impl Read<'_> {
+    /// Prints of the beginnings of the body.
+    pub(crate) fn prints(&self) -> Prints<'_> {
+        self.hashed.prints(self.key, self.scan.body())
+    }
+}
+
+impl Memos {
+    /// Remembers nothing yet; all together may take a share of `budget`.
+    pub(crate) fn new(budget: MemoryBudget) -> Self {
+        Self {
+            kept: Mutex::new(Kept {
+                by_sample: HashMap::new(),
+                bytes: 0,
+                memory: budget.always_reserve(None, 0),
+            }),
+            budget,
+        }
+    }
+
+    /// Forgets everything, and gives how many bytes that were: all of it can be had again by
+    /// reading a body once.
+    pub(crate) fn forget_all(&self) -> usize {
+        let mut kept = self.kept();
+        let bytes = kept.bytes;
+        kept.clear();
+        bytes
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if all but the last few bytes of a body may be known.
+    pub(crate) fn may_know(&self, of: (&str, Dialect), body: &[u8], but: usize) -> bool {
+        let guessed = self.guess(of, body);
+        let first = guessed.first();
+        let mark = first.and_then(|(known, mark)| known.marks.get(*mark));
+        mark.is_some_and(|mark| mark.offset + but >= body.len())
+    }
+
+    /// Reads a body, from where it is new if it begins like one that is known.
+    pub(crate) fn read<'a>(
+        &self,
+        (tenant, dialect): (&'a str, Dialect),
+        (body, hashed): (&'a [u8], &'a Hashed),
+        key: &'a [u8; 192],
+    ) -> Result<Read<'a>, Unscannable> {
+        let guessed = self.guess((tenant, dialect), body);
+        let from = proven(guessed, hashed.prints(key, body));
+        let (scan, trail) = if let Some((known, mark)) = &from {
+            known.resume(*mark, body, key)?
+        } else {
+            let scan = Scan::new(body, dialect)?;
+            let trail = Trail::of(&scan, key);
+            (scan, trail)
+        };
+        Ok(Read {
+            scan,
+            trail,
+            tenant,
+            from,
+            hashed,
+            key,
+        })
+    }
+
+    /// The bodies that this one may begin like, each with the last mark up to which it may; the
+    /// one that it has most in common with first.
+    fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Vec<(Arc<Known>, usize)> {
+        let kept = self.kept();
+        let alike = samples(of, body).filter_map(|sample| kept.by_sample.get(&sample));
+        let alike = alike.flatten().take(ALIKE);
+        let mut guessed: Vec<(usize, usize, Arc<Known>)> = alike
+            .filter_map(|known| {
+                let mut marks = known.marks.iter();
+                let mark = marks.rposition(|mark| tail(body, mark.offset) == Some(mark.tail))?;
+                let offset = known.marks.get(mark)?.offset;
+                Some((offset, mark, Arc::clone(known)))
+            })
+            .collect();
+        guessed.sort_by_key(|(offset, ..)| Reverse(*offset));
+        let guessed = guessed.into_iter();
+        guessed.map(|(_, mark, known)| (known, mark)).collect()
+    }
+
+    /// Remembers a body that was read.
+    pub(crate) fn keep(&self, read: Read<'_>) {
+        let Read {
+            scan,
+            trail,
+            tenant,
+            from,
+            hashed,
+            key,
+        } = read;
+        let (body, dialect) = (scan.body(), scan.dialect());
+        let head = scan.first_in_list();
+        let Some(memo) = scan.into_memo() else { return };
+        let before = from.as_ref().map_or(&[][..], |(known, mark)| {
+            known.marks.get(..=*mark).unwrap_or_default()
+        });
+        let marks = marks(&memo, before, body, hashed.prints(key, body));
+        let Some(sample) = marks.last().and_then(|last| {
+            let beginning = body.get(..last.offset)?;
+            samples((tenant, dialect), beginning).next()
+        }) else {
+            return;
+        };
+        let known = Arc::new(Known {
+            memo,
+            trail,
+            head,
+            marks,
+            sample,
+        });
+        let mut kept = self.kept();
+        if let Some((old, _)) = from {
+            kept.forget(&old);
+        }
+        kept.add(known, self.budget.limit() / SHARE);
+    }
+}
+
+impl Kept {
+    fn clear(&mut self) {
+        self.by_sample = HashMap::new();
+        self.bytes = 0;
+        self.memory.set(0);
+    }
+
+    fn forget(&mut self, old: &Arc<Known>) {
+        let Some(alike) = self.by_sample.get_mut(&old.sample) else {
+            return;
+        };
+        let before = alike.len();
+        alike.retain(|known| !Arc::ptr_eq(known, old));
+        if alike.len() < before {
+            self.bytes = self.bytes.saturating_sub(old.size());
+        }
+        if alike.is_empty() {
+            self.by_sample.remove(&old.sample);
+        }
+    }
+
+    fn add(&mut self, known: Arc<Known>, most: usize) {
+        if self.bytes + known.size() > most {
+            self.clear();
+        }
+        self.bytes += known.size();
+        let alike = self.by_sample.entry(known.sample).or_default();
+        alike.push(known);
+        if alike.len() > ALIKE {
+            let oldest = alike.remove(0);
+            self.bytes = self.bytes.saturating_sub(oldest.size());
+        }
+        self.memory.set(self.bytes);
+    }
+}
+
+impl Known {
+    fn size(&self) -> usize {
+        let marks = size_of_val(self.marks.as_slice());
+        size_of::<Self>() + self.memo.size() + marks + self.trail.len() * size_of::<Print>()
+    }
+
+    /// Reads a body from a mark on.
+    fn resume<'a>(
+        &self,
+        mark: usize,
+        body: &'a [u8],
+        key: &[u8; 192],
+    ) -> Result<(Scan<'a>, Trail), Unscannable> {
+        let mark = self.marks.get(mark);
+        let (entries, messages) = mark.map_or((0, 0), |mark| (mark.entries, mark.messages));
+        let scan = Scan::resume(body, &self.memo, entries)?;
+        let known = self.head..self.head + messages;
+        let trail = Trail::after(&scan, key, &self.trail, known);
+        Ok((scan, trail))
+    }
+}
+
+/// The known body that one is proven to begin like, and the last mark up to which it does.
+fn proven(
+    guessed: Vec<(Arc<Known>, usize)>,
+    mut prints: Prints<'_>,
+) -> Option<(Arc<Known>, usize)> {
+    let mut is_same = |mark: &Mark| prints.of(mark.offset) == mark.print;
+    // Conversations that differ only in their beginning look alike until here.
+    let mut all = guessed.iter();
+    let whole =
+        all.position(|(known, deepest)| known.marks.get(*deepest).is_some_and(&mut is_same));
+    let (known, deepest) = guessed.into_iter().nth(whole.unwrap_or(0))?;
+    if whole.is_some() {
+        return Some((known, deepest));
+    }
+    // Where one beginning is the same, all shorter ones are.
+    let marks = known.marks.get(..deepest)?;
+    let last = marks.partition_point(is_same).checked_sub(1)?;
+    Some((known, last))
+}
+
+/// The marks of a body: those that are proven, and new ones behind them.
+fn marks(memo: &Memo, before: &[Mark], body: &[u8], mut prints: Prints<'_>) -> Vec<Mark> {
+    let entries = memo.entries();
+    let mut marks: Vec<Mark> = Vec::new();
+    for mark in before {
+        add_apart(&mut marks, *mark, mark.entries + LAST > entries);
+    }
+    let first = before.last().map_or(1, |last| last.entries + 1);
+    for entries_before in first..=entries {
+        let Some(boundary) = memo.boundary(entries_before) else {
+            continue;
+        };
+        let is_last = entries_before + LAST > entries;
+        let far = marks.last().map_or(0, |last| last.offset) + APART <= boundary.offset;
+        if !is_last && !far {
+            continue;
+        }
+        let Some(tail) = tail(body, boundary.offset) else {
+            continue;
+        };
+        let mark = Mark {
+            entries: entries_before,
+            messages: boundary.messages,
+            offset: boundary.offset,
+            print: prints.of(boundary.offset),
+            tail,
+        };
+        marks.push(mark);
+    }
+    marks
+}
+
+/// Adds a mark if it is one of the last, or far from the one before.
+fn add_apart(marks: &mut Vec<Mark>, mark: Mark, is_last: bool) {
+    let before = marks.last().map_or(0, |last| last.offset);
+    if is_last || before + APART <= mark.offset {
+        marks.push(mark);
+    }
+}
+
+/// Samples of a body, the one that says most first.
+fn samples<'b>(of: (&'b str, Dialect), body: &'b [u8]) -> impl Iterator<Item = u64> + 'b {
+    // Near enough to the end that what conversations share is behind it.
+    let places = std::iter::successors(Some(SHORTEST), |place| Some(place + place / 8));
+    let places: Vec<usize> = places.take_while(|place| *place <= body.len()).collect();
+    places.into_iter().rev().filter_map(move |place| {
+        let sample = body.get(place - SAMPLE..place)?;
+        let mut hasher = Xxh3::new();
+        hasher.update(of.0.as_bytes());
+        hasher.update(&[of.1 as u8]);
+        hasher.update(&place.to_le_bytes());
+        hasher.update(sample);
+        Some(hasher.digest())
+    })
+}
+
+fn tail(body: &[u8], end: usize) -> Option<u64> {
+    let tail = body.get(end.checked_sub(SAMPLE)?..end)?;
+    Some(xxh3_64(tail))
+}
+
+#[cfg(test)]
+mod tests;

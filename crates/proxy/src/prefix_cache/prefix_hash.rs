@@ -1,0 +1,119 @@
+//! The keyed hash of a body, taken while it comes in.
+//!
+//! Whether a body begins like an earlier one is asked when all of it is there, at places that
+//! are only known then. So the hash is kept as it stood every so often, and is taken up again
+//! from the nearest of those places.
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::prefix_cache::fingerprint::Print;
+
+/// Bytes between two places at which the hash is kept.
+const APART: usize = 64 << 10;
+
+/// The hash of a body so far, as it stood at every multiple of [`APART`].
+pub(crate) struct Hashed {
+    /// In a box, because it is large and goes from hand to hand.
+    now: Box<Xxh3>,
+    bytes: usize,
+    kept: Vec<Xxh3>,
+}
+
+impl Hashed {
+    /// The hash of nothing yet.
+    pub(crate) fn new(key: &[u8; 192]) -> Self {
+        Self {
+            now: Box::new(Xxh3::with_secret(*key)),
+            bytes: 0,
+            kept: Vec::new(),
+        }
+    }
+
+    /// The hash of a body that is there.
+    pub(crate) fn of(key: &[u8; 192], body: &[u8]) -> Self {
+        let mut hashed = Self::new(key);
+        hashed.add(body);
+        hashed
+    }
+
+    /// Takes in the next bytes.
+    pub(crate) fn add(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = APART - self.bytes % APART;
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.now.update(now);
+            self.bytes += now.len();
+            if self.bytes.is_multiple_of(APART) {
+                self.kept.push(Xxh3::clone(&self.now));
+            }
+            bytes = later;
+        }
+    }
+
+    /// Prints of the beginnings of `body`, which is what was hashed.
+    pub(crate) fn prints<'h>(&'h self, key: &[u8; 192], body: &'h [u8]) -> Prints<'h> {
+        Prints {
+            hashed: self,
+            body,
+            hasher: Xxh3::with_secret(*key),
+            at: 0,
+        }
+    }
+}
+
+/// Prints of one beginning of a body after the other.
+pub(crate) struct Prints<'h> {
+    hashed: &'h Hashed,
+    body: &'h [u8],
+    hasher: Xxh3,
+    at: usize,
+}
+
+impl Prints<'_> {
+    /// The print of the first `length` bytes, which is quick if it is not less than what was
+    /// asked for before.
+    pub(crate) fn of(&mut self, length: usize) -> Print {
+        let kept = (length / APART).checked_sub(1);
+        let nearest = kept.and_then(|at| Some((self.hashed.kept.get(at)?, (at + 1) * APART)));
+        if let Some((hasher, at)) = nearest.filter(|(_, at)| *at > self.at || length < self.at) {
+            (self.hasher, self.at) = (hasher.clone(), at);
+        } else if length < self.at {
+            self.hasher.reset();
+            self.at = 0;
+        }
+        let more = self.body.get(self.at..length).unwrap_or_default();
+        self.hasher.update(more);
+        self.at = length;
+        self.hasher.digest128()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xxhash_rust::xxh3::xxh3_128_with_secret;
+
+    #[test]
+    fn every_beginning_has_the_print_of_its_bytes() {
+        let key = [7; 192];
+        let body: Vec<u8> = (0..251).cycle().take(5 * APART + 77).collect();
+        let mut hashed = Hashed::new(&key);
+        for piece in body.chunks(10_007) {
+            hashed.add(piece);
+        }
+        let mut prints = hashed.prints(&key, &body);
+        let lengths = [
+            1,
+            63,
+            APART - 1,
+            APART,
+            APART + 1,
+            4 * APART + 9,
+            body.len(),
+        ];
+        for length in lengths.iter().chain(lengths.iter().rev()) {
+            let expected = xxh3_128_with_secret(&body[..*length], &key);
+            assert_eq!(prints.of(*length), expected, "{length}");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What is written down about requests: log lines, figures, the audit log and notices.
+
+pub(crate) mod audit_log;
+pub(crate) mod observed_body;
+pub(crate) mod record;
+pub(crate) mod token_fit;

@@ -1,0 +1,164 @@
+//! A body that is watched while it passes, and noted down when it has passed.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+
+use crate::records::record::{Note, Record};
+use crate::resources::memory_budget::Reservation;
+use crate::transport::body::{Body, BoxError};
+use crate::transport::connections::OpenRequest;
+
+/// Watches the bytes of an answer. It cannot hold one back.
+pub(crate) trait Watch: Send {
+    /// The next bytes.
+    fn data(&mut self, bytes: &Bytes);
+
+    /// The answer ended, by itself or not: the last chance to add to its record.
+    fn end(&mut self, whole: bool, record: &mut Record);
+}
+
+/// How many frames may wait to be watched, and how many bytes of them.
+const UNWATCHED: usize = 64;
+const UNWATCHED_BYTES: usize = 64 << 10;
+
+type Polled = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+
+/// A body that is watched while it passes.
+pub(crate) struct Noted {
+    inner: Body,
+    note: Note,
+    watch: Option<Box<dyn Watch>>,
+    ended: bool,
+    /// What was given and not yet watched: that is done when the client has it.
+    unwatched: Vec<Bytes>,
+    /// True once the client has it, or will when this is asked again.
+    given: bool,
+    /// An error that is about to be given: what came before it goes out first.
+    error: Option<BoxError>,
+    /// The request is under way until this is dropped.
+    _open: Option<(OpenRequest, Reservation)>,
+}
+
+impl Noted {
+    pub(crate) fn new(
+        inner: Body,
+        note: Note,
+        watch: Option<Box<dyn Watch>>,
+        open: Option<(OpenRequest, Reservation)>,
+    ) -> Self {
+        let ended = inner.is_end_stream();
+        let mut noted = Self {
+            inner,
+            note,
+            watch,
+            ended: false,
+            unwatched: Vec::new(),
+            given: false,
+            error: None,
+            _open: open,
+        };
+        if ended {
+            noted.end(true);
+        }
+        noted
+    }
+
+    /// Gives an error at the next turn: a server that is told of it drops what it has not sent.
+    fn fail(&mut self, polled: Polled, context: &Context<'_>) -> Polled {
+        let Poll::Ready(Some(Err(error))) = polled else {
+            return polled;
+        };
+        self.note.record.detail = error.to_string();
+        self.end(false);
+        self.error = Some(error);
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn end(&mut self, whole: bool) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        self.watch_given();
+        self.note.record.cut = !whole;
+        if let Some(mut watch) = self.watch.take() {
+            watch.end(whole, &mut self.note.record);
+        }
+    }
+}
+
+impl Noted {
+    /// Watches what was given.
+    fn watch_given(&mut self) {
+        for data in self.unwatched.drain(..) {
+            if let Some(watch) = &mut self.watch {
+                watch.data(&data);
+            }
+        }
+    }
+
+    /// Nothing comes now: time to watch what was given, once it is on its way. Whoever sends
+    /// it does so after this has said that there is no more.
+    fn rest(&mut self, context: &Context<'_>) {
+        if self.unwatched.is_empty() {
+            return;
+        }
+        if std::mem::replace(&mut self.given, true) {
+            self.watch_given();
+        } else {
+            context.waker().wake_by_ref();
+        }
+    }
+}
+
+impl HttpBody for Noted {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
+        let this = &mut *self;
+        if let Some(error) = this.error.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        let polled = Pin::new(&mut this.inner).poll_frame(context);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+                this.note.record.bytes_out += bytes;
+                if let (Some(data), true) = (frame.data_ref(), this.watch.is_some()) {
+                    this.unwatched.push(data.clone());
+                    this.given = false;
+                }
+                let waiting = this.unwatched.iter().map(Bytes::len);
+                if this.unwatched.len() >= UNWATCHED || waiting.sum::<usize>() >= UNWATCHED_BYTES {
+                    this.watch_given();
+                }
+                // A body of known length is not asked for its end.
+                if this.inner.is_end_stream() {
+                    this.end(true);
+                }
+            }
+            Poll::Ready(None) => this.end(true),
+            Poll::Ready(Some(Err(_))) => return this.fail(polled, context),
+            Poll::Pending => this.rest(context),
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.end(false);
+    }
+}

@@ -1,0 +1,119 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use http::Method;
+use tokio::sync::Semaphore;
+use trimtab_wire::catalogue::Catalogue;
+
+use crate::access::{AccessState, StoreUse};
+use crate::conversation::store_state::StoreState;
+use crate::models::{Models, learned};
+use crate::records::record::{Book, Note, Report};
+use crate::request::live_settings::Current;
+use crate::resources::deadline;
+use crate::resources::memory_budget::MemoryBudget;
+use crate::resources::notices::Notices;
+use crate::response_chains::Chains;
+use crate::transport::connections::Connections;
+use crate::transport::upstream_client::Client;
+
+/// Bytes that caches give back beyond what is needed when memory runs short.
+const SPARE_ROOM: usize = 4 << 20;
+/// How many bodies are unpacked at the same time: it takes nothing but a processor.
+const UNPACKED_AT_A_TIME: usize = 4;
+
+/// What all requests share.
+pub(crate) struct Shared {
+    /// The settings that hold now.
+    pub(crate) settings: Current,
+    /// Where everything is kept, if that can be used now.
+    pub(crate) store_state: Arc<StoreState>,
+    /// Connections to upstreams.
+    pub(crate) client: Client,
+    /// Permits to plan, or to wait for it.
+    pub(crate) plans: Arc<Semaphore>,
+    /// Turns of those that plan.
+    pub(crate) turns: Arc<Semaphore>,
+    /// What is remembered of who asks.
+    pub(crate) access: AccessState,
+    /// How much tenants have in the store.
+    pub(crate) store_use: StoreUse,
+    /// What is known of models.
+    pub(crate) models: Models,
+    /// The connections of clients.
+    pub(crate) connections: Arc<Connections>,
+    /// What requests and caches may take of the memory.
+    pub(crate) memory: MemoryBudget,
+    /// Conversations that providers keep.
+    pub(crate) chains: Arc<Chains>,
+    /// Permits to unpack a body.
+    pub(crate) unpacking: Semaphore,
+    book: Arc<Book>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        settings: Current,
+        store_state: StoreState,
+        client: Client,
+        catalogue: Catalogue,
+        book: Arc<Book>,
+        notices: Notices,
+    ) -> Self {
+        let opened = store_state.readable();
+        let learned = opened.and_then(|opened| learned::read(opened.store.as_ref()).ok());
+        let plans = settings.get().config.limits.plans;
+        let memory = store_state.memory().clone();
+        let store_state = Arc::new(store_state);
+        caches_give_way(&memory, &store_state);
+        Self {
+            settings,
+            store_state,
+            client,
+            plans: Arc::new(Semaphore::new(plans)),
+            turns: deadline::turns(),
+            access: AccessState::default(),
+            store_use: StoreUse::default(),
+            models: Models::new(catalogue, learned.unwrap_or_default()),
+            connections: Arc::default(),
+            chains: Arc::new(Chains::new(memory.clone(), notices)),
+            memory,
+            unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
+            book,
+        }
+    }
+
+    /// A record of a request of our own, written when it is dropped.
+    pub(crate) fn note(&self, method: &Method, path: &str) -> Note {
+        Note::new(&self.book, method.as_str(), path)
+    }
+
+    /// Figures of all requests so far.
+    pub(crate) fn report(&self) -> Report {
+        let opened = self.store_state.usable();
+        Report {
+            sessions: opened.map_or(0, |opened| opened.families.len() as u64),
+            connections: self.connections.len() as u64,
+            memory_bytes: self.memory.used() as u64,
+            store: self.store_state.problem(),
+            ..self.book.report()
+        }
+    }
+}
+
+/// Lets the caches give way when memory runs short: what is remembered of bodies first, as it
+/// is the easiest to have again.
+fn caches_give_way(memory: &MemoryBudget, store_state: &Arc<StoreState>) {
+    let store_state = Arc::downgrade(store_state);
+    memory.when_short(move |missing| {
+        let opened = store_state.upgrade().and_then(|state| state.readable());
+        if let Some(opened) = opened {
+            let freed = opened.memos.forget_all();
+            // A little more than is needed, so that this is not done for every request.
+            opened
+                .families
+                .make_room((missing + SPARE_ROOM).saturating_sub(freed));
+        }
+    });
+}

@@ -1,0 +1,62 @@
+//! The items of a conversation, shared by all that goes on from it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::resources::memory_budget::Reservation;
+
+/// The items of a request and its answer, behind those before them.
+pub(crate) struct History {
+    before: Option<Arc<Self>>,
+    /// Items in JSON, joined by commas.
+    items: String,
+    /// Bytes of all items that are remembered.
+    bytes: Arc<AtomicUsize>,
+    _memory: Reservation,
+}
+
+impl History {
+    pub(super) fn new(
+        before: Option<Arc<Self>>,
+        items: String,
+        bytes: &Arc<AtomicUsize>,
+        memory: Reservation,
+    ) -> Self {
+        bytes.fetch_add(items.len(), Ordering::Relaxed);
+        Self {
+            before,
+            items,
+            bytes: Arc::clone(bytes),
+            _memory: memory,
+        }
+    }
+
+    /// One item of the last request and answer.
+    pub(super) fn item(&self, place: Range<usize>) -> Option<&str> {
+        self.items.get(place)
+    }
+
+    /// All items from the beginning on, in runs that are joined by commas.
+    pub(super) fn items(&self) -> Vec<&str> {
+        let mut items = Vec::new();
+        let mut history = Some(self);
+        while let Some(now) = history {
+            items.push(now.items.as_str());
+            history = now.before.as_deref();
+        }
+        items.reverse();
+        items
+    }
+}
+
+impl Drop for History {
+    fn drop(&mut self) {
+        self.bytes.fetch_sub(self.items.len(), Ordering::Relaxed);
+        // One after the other: a conversation is longer than the stack is deep.
+        let mut before = self.before.take();
+        while let Some(mut last) = before.and_then(Arc::into_inner) {
+            before = last.before.take();
+        }
+    }
+}

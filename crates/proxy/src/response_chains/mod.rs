@@ -1,0 +1,335 @@
+//! Conversations of Responses of which the provider keeps the earlier messages.
+//!
+//! A client that names `previous_response_id`, or refers to items by their ids, sends only what
+//! is new. What passed here before is remembered under the ids that the client knows, so that
+//! such a request can be read as the whole conversation that it stands for. It is remembered in
+//! memory only. Where something is missing, the request passes as it came.
+
+mod history;
+mod tap;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use trimtab_model::Dialect;
+use trimtab_wire::scan::Scan;
+
+use crate::resources::memory_budget::MemoryBudget;
+use crate::resources::notices::Notices;
+use history::History;
+
+pub(crate) use tap::AnswerTap;
+
+/// The most bytes of items that are remembered, of all tenants together: a small part of the
+/// memory budget, and several conversations of a million tokens.
+const MOST_BYTES: usize = 32 << 20;
+/// The most responses that are remembered.
+const MOST_LINKS: usize = 1 << 16;
+/// The most conversations that are known to be unknown: each is told of once.
+const MOST_TOLD: usize = 4096;
+/// What the operator is told of a conversation whose beginning was not seen.
+const UNSEEN: &str = "a client leaves its conversation to the provider, and its beginning was not \
+    seen here: it passes as it came and is not kept within the window; hint: let the conversation \
+    begin through this proxy, or send the whole input (store = false)";
+
+/// And of a request that names what only the provider has.
+const CONVERSATION: &str = "a client names a conversation that the provider keeps (conversation): \
+    its requests pass as they came and are not kept within the window; hint: send the whole input, \
+    or name previous_response_id of an answer that passed here";
+const STORED_PROMPT: &str = "a client uses a prompt that the provider stores (prompt): such \
+    requests pass as they came and are not kept within the window; hint: send the text of the \
+    prompt as instructions and input";
+
+/// A tenant and an id of the provider's.
+type Name = (String, String);
+
+/// What is remembered of conversations that providers keep.
+pub(crate) struct Chains {
+    kept: Mutex<Kept>,
+    /// Bytes of all items that are remembered.
+    bytes: Arc<AtomicUsize>,
+    memory: MemoryBudget,
+    notices: Notices,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// The conversation that ends with a response, by the response's id.
+    links: HashMap<Name, Link>,
+    /// Items of answers by their own ids: where each stands.
+    items: HashMap<Name, (Arc<History>, Range<usize>)>,
+    /// The ids of responses, oldest first.
+    order: VecDeque<Name>,
+    /// Conversations that the operator was told of.
+    told: HashSet<Name>,
+}
+
+struct Link {
+    past: Past,
+    /// The items of its answer that have ids.
+    item_ids: Vec<String>,
+}
+
+/// What was said before.
+#[derive(Clone)]
+pub(crate) enum Past {
+    /// All of it is known.
+    Known(Option<Arc<History>>),
+    /// Something of it was not seen.
+    Unknown,
+}
+
+/// A request of Responses, read together with what the provider keeps of its conversation.
+#[derive(Default)]
+pub(crate) struct ChainedRequest {
+    /// The whole conversation in one body, if the client sent only a part and the rest is known.
+    pub(crate) whole: Option<Bytes>,
+    /// What is remembered with its answer, if the provider will keep that.
+    pub(crate) next: Option<NextLink>,
+}
+
+/// What is remembered with an answer.
+pub(crate) struct NextLink {
+    tenant: String,
+    past: Past,
+    /// The items of the request, joined by commas.
+    items: String,
+}
+
+/// An item as far as it matters here.
+#[derive(Deserialize)]
+struct Item<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+}
+
+impl Chains {
+    pub(crate) fn new(memory: MemoryBudget, notices: Notices) -> Self {
+        Self {
+            kept: Mutex::default(),
+            bytes: Arc::default(),
+            memory,
+            notices,
+        }
+    }
+
+    /// Reads a request of a tenant.
+    pub(crate) fn read(&self, tenant: &str, body: &[u8]) -> ChainedRequest {
+        let Ok(scan) = Scan::new(body, Dialect::Responses) else {
+            return ChainedRequest::default();
+        };
+        let is_kept = scan.json(scan.request().session.store) != "false";
+        if !is_kept && !scan.is_partial() {
+            return ChainedRequest::default();
+        }
+        let (past, items) = self.past_and_items(tenant, &scan);
+        let whole = match &past {
+            Past::Known(history) if scan.is_partial() => {
+                whole_body(&scan, history.as_ref(), &items)
+            }
+            _ => None,
+        };
+        let next = NextLink {
+            tenant: tenant.to_owned(),
+            past,
+            items,
+        };
+        ChainedRequest {
+            whole,
+            next: is_kept.then_some(next),
+        }
+    }
+
+    /// What came before the request, and its own items with references resolved.
+    fn past_and_items(&self, tenant: &str, scan: &Scan<'_>) -> (Past, String) {
+        let session = &scan.request().session;
+        let named = |span| {
+            scan.string(span)
+                .map(|id| (tenant.to_owned(), id.into_owned()))
+        };
+        let provider_has = [
+            (session.conversation, CONVERSATION),
+            (session.stored_prompt, STORED_PROMPT),
+        ];
+        let provider_has = provider_has.map(|(span, notice)| (scan.json(span), notice));
+        let named_there = provider_has
+            .into_iter()
+            .find(|(json, _)| !matches!(*json, "" | "null"));
+        let mut kept = self.kept();
+        let mut past = match (named_there, named(session.previous_response_id)) {
+            (Some((json, notice)), _) => {
+                let name = (tenant.to_owned(), json.to_owned());
+                self.tell(&mut kept, name, notice);
+                Past::Unknown
+            }
+            (None, None) => Past::Known(None),
+            (None, Some(name)) => {
+                let past = kept.links.get(&name).map(|link| link.past.clone());
+                past.unwrap_or_else(|| {
+                    self.tell(&mut kept, name, UNSEEN);
+                    Past::Unknown
+                })
+            }
+        };
+        let items = resolved(tenant, scan, &kept).unwrap_or_else(|| {
+            past = Past::Unknown;
+            String::new()
+        });
+        (past, items)
+    }
+
+    /// Remembers an answer, as the client has it: a response in JSON.
+    pub(crate) fn remember(&self, next: NextLink, response: &str) {
+        #[derive(Deserialize)]
+        struct Response<'a> {
+            id: String,
+            #[serde(borrow, default)]
+            output: Vec<&'a RawValue>,
+        }
+        let Ok(response) = serde_json::from_str::<Response<'_>>(response) else {
+            return;
+        };
+        let tenant = next.tenant;
+        let mut kept = self.kept();
+        let mut item_ids = Vec::new();
+        let past = match next.past {
+            Past::Unknown => Past::Unknown,
+            Past::Known(before) => {
+                let (items, places) = with_output(next.items, &response.output);
+                let Some(memory) = self.memory.try_reserve(None, items.len()) else {
+                    return;
+                };
+                let history = Arc::new(History::new(before, items, &self.bytes, memory));
+                for (id, place) in places {
+                    let place = (Arc::clone(&history), place);
+                    kept.items.insert((tenant.clone(), id.clone()), place);
+                    item_ids.push(id);
+                }
+                Past::Known(Some(history))
+            }
+        };
+        let name = (tenant, response.id);
+        kept.order.push_back(name.clone());
+        kept.links.insert(name, Link { past, item_ids });
+        self.make_room(&mut kept);
+    }
+
+    /// Forgets the oldest while there is too much.
+    fn make_room(&self, kept: &mut Kept) {
+        let is_too_much = |kept: &Kept| {
+            kept.order.len() > MOST_LINKS || self.bytes.load(Ordering::Relaxed) > MOST_BYTES
+        };
+        while is_too_much(kept) {
+            let Some(oldest) = kept.order.pop_front() else {
+                return;
+            };
+            let Some(link) = kept.links.remove(&oldest) else {
+                continue;
+            };
+            for id in link.item_ids {
+                kept.items.remove(&(oldest.0.clone(), id));
+            }
+        }
+    }
+
+    /// Tells the operator once of something that is not known.
+    fn tell(&self, kept: &mut Kept, name: Name, notice: &str) {
+        if kept.told.len() >= MOST_TOLD {
+            kept.told.clear();
+        }
+        if kept.told.insert(name) {
+            self.notices.say(notice);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The items of a request with those it refers to in their places, joined by commas; none if one
+/// of them is not known.
+fn resolved(tenant: &str, scan: &Scan<'_>, kept: &Kept) -> Option<String> {
+    let list = scan.json(scan.request().list);
+    if list.starts_with('"') {
+        return Some(format!(r#"{{"role":"user","content":{list}}}"#));
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(list).ok()?;
+    let mut resolved = String::with_capacity(list.len());
+    for item in items {
+        let item = match reference(item.get()) {
+            None => item.get(),
+            Some(id) => {
+                let (history, place) = kept.items.get(&(tenant.to_owned(), id))?;
+                history.item(place.clone())?
+            }
+        };
+        if !resolved.is_empty() {
+            resolved.push(',');
+        }
+        resolved.push_str(item);
+    }
+    Some(resolved)
+}
+
+/// The items of a request with those of its answer behind them, and where those are that have
+/// ids.
+fn with_output(mut items: String, output: &[&RawValue]) -> (String, Vec<(String, Range<usize>)>) {
+    let mut places = Vec::new();
+    for item in output {
+        if !items.is_empty() {
+            items.push(',');
+        }
+        let start = items.len();
+        items.push_str(item.get());
+        places.extend(item_id(item.get()).map(|id| (id, start..items.len())));
+    }
+    (items, places)
+}
+
+/// The id that an item refers to, if it is a reference.
+fn reference(item: &str) -> Option<String> {
+    let outline: Item<'_> = serde_json::from_str(item).ok()?;
+    (outline.kind?.get() == r#""item_reference""#)
+        .then(|| serde_json::from_str(outline.id?.get()).ok())
+        .flatten()
+}
+
+fn item_id(item: &str) -> Option<String> {
+    let outline: Item<'_> = serde_json::from_str(item).ok()?;
+    serde_json::from_str(outline.id?.get()).ok()
+}
+
+/// The request with the whole conversation in it; none if it would still be a part of one.
+fn whole_body(scan: &Scan<'_>, history: Option<&Arc<History>>, items: &str) -> Option<Bytes> {
+    let request = scan.request();
+    let mut pieces = history.map_or_else(Vec::new, |history| history.items());
+    pieces.push(items);
+    pieces.retain(|piece| !piece.is_empty());
+    let input = format!("[{}]", pieces.join(","));
+    let previous = request.session.previous_response_id;
+    let mut changes = vec![(request.list, input.as_str())];
+    if !previous.is_empty() {
+        changes.push((previous, "null"));
+    }
+    changes.sort_unstable_by_key(|(span, _)| span.range().start);
+    let text = std::str::from_utf8(scan.body()).ok()?;
+    let mut whole = String::with_capacity(text.len() + input.len());
+    let mut done = 0;
+    for (span, new) in changes {
+        whole.push_str(text.get(done..span.range().start)?);
+        whole.push_str(new);
+        done = span.range().end;
+    }
+    whole.push_str(text.get(done..)?);
+    let is_whole =
+        Scan::new(whole.as_bytes(), Dialect::Responses).is_ok_and(|scan| !scan.is_partial());
+    is_whole.then(|| Bytes::from(whole))
+}

@@ -1,0 +1,308 @@
+//! Which upstream a request goes to.
+
+use std::sync::Arc;
+
+use globset::{GlobBuilder, GlobMatcher};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Uri};
+use trimtab::provider::Provider;
+
+use crate::config::{Mode, ModelRule, ProxyConfig, Upstream};
+use crate::routing::spoken_dialects::{API_KEY, NoRoute, Spoken};
+
+/// An upstream, ready to be sent to.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// Its settings.
+    pub(crate) upstream: Upstream,
+    /// The provider whose own address it is.
+    provider: Option<Provider>,
+    models: Vec<GlobMatcher>,
+}
+
+impl Route {
+    fn new(upstream: Upstream) -> Option<Self> {
+        let host = upstream.address("/")?.host()?.to_owned();
+        let models = upstream.models.iter().filter_map(|glob| matcher(glob));
+        Some(Self {
+            provider: Provider::of_host(&host),
+            models: models.collect(),
+            upstream,
+        })
+    }
+
+    /// The address of `path`, which may have a query, at this upstream.
+    pub(crate) fn address(&self, path: &str) -> Option<Uri> {
+        self.upstream.address(path)
+    }
+
+    /// The part of `path` that is sent, if it is one of ours.
+    fn rest<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let rest = path.strip_prefix(self.upstream.prefix.as_str())?;
+        let ends = rest.is_empty() || rest.starts_with(['/', '?']);
+        ends.then_some(rest)
+    }
+
+    fn takes(&self, spoken: Spoken) -> bool {
+        let is_open = self.upstream.dialects.is_empty();
+        is_open
+            || spoken
+                .dialects()
+                .iter()
+                .any(|one| self.upstream.takes(*one))
+    }
+
+    fn serves(&self, model: Option<&str>) -> bool {
+        self.models.is_empty()
+            || model.is_some_and(|model| self.models.iter().any(|glob| glob.is_match(model)))
+    }
+
+    /// False for a provider's own address and a credential that is plainly another's.
+    fn may_see(&self, headers: &HeaderMap) -> bool {
+        let Some(provider) = self.provider else {
+            return true;
+        };
+        if provider == Provider::OpenAi && headers.contains_key(API_KEY) {
+            return false;
+        }
+        let values = headers.get_all(AUTHORIZATION).iter();
+        let mut keys = values.chain(headers.get_all(API_KEY)).map(|value| {
+            let text = value.to_str().unwrap_or_default();
+            text.strip_prefix("Bearer ").unwrap_or(text).trim()
+        });
+        keys.all(|key| provider.may_issue(key))
+    }
+}
+
+/// A glob over whole names, in which `*` also stands for slashes.
+fn matcher(glob: &str) -> Option<GlobMatcher> {
+    let glob = GlobBuilder::new(glob).literal_separator(false).build();
+    glob.ok().map(|glob| glob.compile_matcher())
+}
+
+/// All upstreams, and what holds for some models.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    routes: Vec<Arc<Route>>,
+    rules: Vec<(GlobMatcher, ModelRule)>,
+}
+
+impl Routes {
+    /// The routes of these settings, which were checked.
+    pub(crate) fn new(config: &ProxyConfig) -> Self {
+        let mut routes: Vec<Arc<Route>> = config
+            .upstreams()
+            .into_iter()
+            .filter_map(Route::new)
+            .map(Arc::new)
+            .collect();
+        // The longest prefix, then the narrowest choice; else the order of the settings.
+        routes.sort_by_key(|route| {
+            let upstream = &route.upstream;
+            let narrow = (upstream.models.is_empty(), upstream.dialects.is_empty());
+            (std::cmp::Reverse(upstream.prefix.len()), narrow)
+        });
+        let rules = config.models.iter();
+        Self {
+            routes,
+            rules: rules
+                .filter_map(|rule| Some((matcher(&rule.model)?, rule.clone())))
+                .collect(),
+        }
+    }
+
+    /// The upstream for a request, and the part of its path that is sent there. One that does
+    /// not take the dialect is never chosen: the request carries a key for somebody else.
+    pub(crate) fn choose<'p>(
+        &self,
+        path: &'p str,
+        spoken: impl Into<Spoken>,
+        model: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<(Arc<Route>, &'p str), NoRoute> {
+        let spoken = spoken.into();
+        let all = self.routes.iter();
+        let fitting = all.filter_map(|route| Some((route, route.rest(path)?)));
+        let taking = fitting.clone().filter(|(route, _)| route.takes(spoken));
+        let best = taking.clone().find(|(route, _)| route.serves(model));
+        let Some((route, rest)) = best.or_else(|| taking.clone().next()) else {
+            let is_known = fitting.clone().next().is_some();
+            return Err(if is_known {
+                NoRoute::Dialect
+            } else {
+                NoRoute::Path
+            });
+        };
+        match route.provider {
+            Some(provider) if !route.may_see(headers) => Err(NoRoute::Key(provider)),
+            _ => Ok((Arc::clone(route), rest)),
+        }
+    }
+
+    /// What holds for a model.
+    pub(crate) fn rule(&self, model: &str) -> Option<&ModelRule> {
+        let mut rules = self.rules.iter();
+        rules
+            .find(|(glob, _)| glob.is_match(model))
+            .map(|(_, rule)| rule)
+    }
+
+    /// What is done with a request unless its headers say otherwise.
+    pub(crate) fn mode(&self, config: &ProxyConfig, route: &Route, model: Option<&str>) -> Mode {
+        let by_model = model.and_then(|model| self.rule(model)?.mode);
+        by_model.or(route.upstream.mode).unwrap_or(config.mode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_model::Dialect;
+
+    fn routes() -> Routes {
+        let text = r#"
+            [[upstreams]]
+            name = "rest"
+            url = "http://rest.test/api/"
+            [[upstreams]]
+            name = "claude"
+            url = "http://claude.test"
+            dialects = ["messages"]
+            [[upstreams]]
+            name = "small"
+            url = "http://small.test"
+            models = ["qwen*"]
+            [[upstreams]]
+            name = "router"
+            url = "http://router.test"
+            prefix = "/router"
+        "#;
+        Routes::new(&ProxyConfig::from_toml(text).unwrap())
+    }
+
+    fn sent(path: &str, dialect: Dialect, model: Option<&str>) -> String {
+        let routes = routes();
+        let none = HeaderMap::new();
+        let (route, rest) = routes.choose(path, dialect, model, &none).unwrap();
+        route.address(rest).unwrap().to_string()
+    }
+
+    #[test]
+    fn the_narrowest_upstream_is_chosen() {
+        let chat = "/v1/chat/completions";
+        assert_eq!(
+            sent(chat, Dialect::Chat, Some("gpt")),
+            "http://rest.test/api/v1/chat/completions"
+        );
+        assert_eq!(
+            sent(chat, Dialect::Chat, Some("qwen3")),
+            "http://small.test/v1/chat/completions"
+        );
+        assert_eq!(
+            sent("/v1/messages?beta=true", Dialect::Messages, Some("c")),
+            "http://claude.test/v1/messages?beta=true"
+        );
+        assert_eq!(
+            sent("/router/v1/x", Dialect::Messages, None),
+            "http://router.test/v1/x"
+        );
+        assert_eq!(
+            sent("/routers/v1/x", Dialect::Chat, None),
+            "http://rest.test/api/routers/v1/x"
+        );
+    }
+
+    #[test]
+    fn no_path_leads_to_another_host() {
+        for path in [
+            "//evil.test/x",
+            "/@evil.test/",
+            "/\\evil.test",
+            "/..//evil.test",
+            "/?http://evil.test",
+            "/%2f%2fevil.test",
+            "",
+        ] {
+            let routes = routes();
+            let none = HeaderMap::new();
+            let Ok((route, rest)) = routes.choose(path, Dialect::Chat, None, &none) else {
+                continue;
+            };
+            if let Some(uri) = route.address(rest) {
+                assert_eq!(uri.host(), Some("rest.test"), "{path}");
+            }
+        }
+    }
+
+    fn headers(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())])
+    }
+
+    #[test]
+    fn a_dialect_without_an_upstream_goes_nowhere() {
+        let only = Upstream::new("m", "http://m.test").for_dialects([Dialect::Messages]);
+        let config = ProxyConfig {
+            upstreams: vec![only],
+            ..ProxyConfig::default()
+        };
+        let routes = Routes::new(&config);
+        let chosen = |path: &str, spoken: Spoken, headers: &HeaderMap| {
+            let chosen = routes.choose(path, spoken, None, headers);
+            chosen.map(|_| ())
+        };
+        let none = HeaderMap::new();
+        let chat = Dialect::Chat.into();
+        let refused = chosen("/v1/chat/completions", chat, &none);
+        assert_eq!(refused, Err(NoRoute::Dialect));
+        let bearer = headers("authorization", "Bearer k");
+        let models = chosen("/v1/models", Spoken::by_client(&bearer), &bearer);
+        assert_eq!(models, Err(NoRoute::Dialect));
+        let key = headers("x-api-key", "k");
+        assert_eq!(chosen("/v1/models", Spoken::by_client(&key), &key), Ok(()));
+    }
+
+    #[test]
+    fn a_provider_gets_no_key_of_another() {
+        let routes = Routes::new(&ProxyConfig::default());
+        let sees = |dialect: Dialect, headers: &HeaderMap| {
+            let chosen = routes.choose("/v1/x", dialect, None, headers);
+            chosen.map(|(route, _)| route.upstream.name.clone())
+        };
+        let openai = headers("authorization", "Bearer sk-proj-1");
+        let anthropic = headers("x-api-key", "sk-ant-1");
+        let login = headers("authorization", "Bearer sk-ant-oat-1");
+        assert_eq!(sees(Dialect::Chat, &openai).as_deref(), Ok("openai"));
+        assert_eq!(
+            sees(Dialect::Messages, &anthropic).as_deref(),
+            Ok("anthropic")
+        );
+        assert_eq!(sees(Dialect::Messages, &login).as_deref(), Ok("anthropic"));
+        let foreign = |provider| Err(NoRoute::Key(provider));
+        assert_eq!(
+            sees(Dialect::Messages, &openai),
+            foreign(Provider::Anthropic)
+        );
+        assert_eq!(sees(Dialect::Chat, &anthropic), foreign(Provider::OpenAi));
+        assert_eq!(sees(Dialect::Chat, &login), foreign(Provider::OpenAi));
+    }
+
+    #[test]
+    fn a_version_is_not_repeated() {
+        let at = |url: &str, path: &str| Upstream::new("u", url).address(path).unwrap().to_string();
+        let chat = "/v1/chat/completions?a=b";
+        for (url, expected) in [
+            ("http://h", "http://h/v1/chat/completions?a=b"),
+            ("http://h/", "http://h/v1/chat/completions?a=b"),
+            ("http://h/v1", "http://h/v1/chat/completions?a=b"),
+            ("http://h/v1/", "http://h/v1/chat/completions?a=b"),
+            ("http://h/api/v1", "http://h/api/v1/chat/completions?a=b"),
+            ("http://h/paas/v4", "http://h/paas/v4/chat/completions?a=b"),
+            ("http://h/api", "http://h/api/v1/chat/completions?a=b"),
+            ("http://h/vendor", "http://h/vendor/v1/chat/completions?a=b"),
+        ] {
+            assert_eq!(at(url, chat), expected);
+        }
+        assert_eq!(at("http://h/v1", "/v1beta/x"), "http://h/v1/v1beta/x");
+        assert_eq!(at("http://h/v1", "/models"), "http://h/v1/models");
+    }
+}

@@ -1,0 +1,443 @@
+//! Starting, running and stopping.
+
+mod dispatch;
+mod manage;
+mod retention;
+mod websocket;
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use trimtab::network::Outgoing;
+use trimtab_store::Store;
+use trimtab_wire::catalogue::Catalogue;
+
+use crate::access::{self, InboundConnection, InboundTls, TlsProblem, follow_files, secure};
+use crate::config::{ConfigError, Limits, ProxyConfig};
+use crate::conversation::store_state::{OpenStore, Opening, StoreState};
+use crate::records::audit_log::AuditLog;
+use crate::records::record::{Book, Record, Report, Sink};
+use crate::request::live_settings::{Current, Settings};
+use crate::request::shared::Shared;
+use crate::resources::memory_budget::MemoryBudget;
+use crate::resources::notices::{NoticeSink, Notices};
+use crate::transport::connections::{Connection, look_interval};
+use crate::transport::upload_progress::Order;
+use crate::transport::upstream_client::Client;
+use crate::transport::watched_stream::WatchedStream;
+
+/// How much of a request or an answer waits in a connection at most, in each direction; it is
+/// also the longest request head.
+const BUFFER: usize = 64 << 10;
+/// The longest list of headers over HTTP/2, in bytes.
+const HEADER_LIST: u32 = 64 << 10;
+/// How many bytes a client may send ahead over HTTP/2, on one stream and in all.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 1 << 20;
+/// How many connections may wait to be accepted: more would wait a second for another try.
+const BACKLOG: u32 = 4_096;
+/// How long the last lines of the audit log may take.
+const AUDIT_TIME: Duration = Duration::from_secs(5);
+/// How long to wait before accepting again after that failed.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+/// How often a place is looked for while a client waits for one.
+const PLACE_AGAIN: Duration = Duration::from_millis(5);
+/// How long connections have to end that were told to end at once.
+const CUT_TIME: Duration = Duration::from_secs(1);
+
+/// Why a proxy did not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The settings are not good.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on {address}: {why}\nhint: choose another with --listen or proxy.listen; port 0 takes any that is free"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        why: String,
+    },
+    /// Certificate or key cannot be used.
+    #[error("{0}")]
+    Tls(#[from] TlsProblem),
+}
+
+/// A proxy that is about to start.
+pub struct Proxy {
+    config: ProxyConfig,
+    open: OpenStore,
+    sink: Option<Sink>,
+    notices: Option<NoticeSink>,
+    catalogue: Option<Catalogue>,
+    outgoing: Outgoing,
+}
+
+impl Proxy {
+    /// A proxy with these settings, which keeps what it must keep in `store`.
+    pub fn new(config: ProxyConfig, store: Arc<dyn Store>) -> Self {
+        Self::opening(config, move |_| Ok(Arc::clone(&store)))
+    }
+
+    /// A proxy with these settings, which opens its store by itself. As long as that is not
+    /// possible, requests pass as they came, and it is tried again.
+    pub fn opening(
+        config: ProxyConfig,
+        open: impl Fn(Opening) -> trimtab_store::Result<Arc<dyn Store>> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            config,
+            open: Box::new(open),
+            sink: None,
+            notices: None,
+            catalogue: None,
+            outgoing: Outgoing::default(),
+        }
+    }
+
+    /// The same, telling `notices` what an operator should know: that the store cannot be used
+    /// or can be used again, what was removed from it, that a certificate was read again or
+    /// cannot be used, that the audit log cannot be written.
+    #[must_use]
+    pub fn notices(mut self, notices: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.notices = Some(Box::new(notices));
+        self
+    }
+
+    /// The same, telling `sink` what was done with each request, at the end of its answer.
+    #[must_use]
+    pub fn log(mut self, sink: impl Fn(&Record) + Send + Sync + 'static) -> Self {
+        self.sink = Some(Box::new(sink));
+        self
+    }
+
+    /// The same, with another catalogue of models than the embedded one.
+    #[must_use]
+    pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
+        self.catalogue = Some(catalogue);
+        self
+    }
+
+    /// The same, with connections to upstreams that `outgoing` makes.
+    #[must_use]
+    pub fn network(mut self, outgoing: Outgoing) -> Self {
+        self.outgoing = outgoing;
+        self
+    }
+
+    /// Starts a proxy on the runtime that this is called from.
+    pub async fn start(config: ProxyConfig, store: Arc<dyn Store>) -> Result<Running, StartError> {
+        Self::new(config, store).run().await
+    }
+
+    /// Starts it on the runtime that this is called from.
+    #[expect(
+        clippy::unused_async,
+        reason = "it has to be called on a runtime, which only a future shows"
+    )]
+    pub async fn run(self) -> Result<Running, StartError> {
+        self.config.check()?;
+        let tls = Arc::new(InboundTls::new(self.config.tls.as_ref())?);
+        let notices = Notices::new(self.notices);
+        let audit = Arc::new(AuditLog::new(notices.clone()));
+        let listen = self.config.listen;
+        let unheard = |error: std::io::Error| StartError::Listen {
+            address: listen,
+            why: error.to_string(),
+        };
+        let listener = listen_on(listen).map_err(unheard)?;
+        let address = listener.local_addr().map_err(unheard)?;
+        audit.open(self.config.audit.file.as_deref());
+        audit.order("start", &address.to_string());
+        let limits = self.config.limits;
+        let shared = Arc::new(Shared::new(
+            Current::new(Settings::new(self.config)),
+            StoreState::new(self.open, notices.clone(), MemoryBudget::new(&limits)),
+            Client::new(&limits, self.outgoing),
+            self.catalogue.unwrap_or_else(Catalogue::embedded),
+            Arc::new(Book::new(self.sink, Arc::clone(&audit))),
+            notices.clone(),
+        ));
+        tokio::spawn(retention::run(Arc::downgrade(&shared)));
+        let (stop, stopped) = watch::channel(Stop::Run);
+        let acceptor = Acceptor {
+            shared: Arc::clone(&shared),
+            stopped,
+            tls: Arc::clone(&tls),
+            address,
+        };
+        let task = tokio::spawn(acceptor.run(listener));
+        tokio::spawn(follow_files(Arc::clone(&tls), notices.clone()));
+        Ok(Running {
+            address,
+            shared,
+            stop,
+            task: Some(task),
+            tls,
+            audit,
+            notices,
+        })
+    }
+}
+
+/// Listens on an address.
+fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    // So that a restart need not wait for connections of the last run; elsewhere it would let
+    // others listen here too.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    Run,
+    /// Accept nothing more, and let open streams end for so long.
+    Drain(Duration),
+}
+
+/// A proxy that runs. Dropping it stops it at once.
+pub struct Running {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: watch::Sender<Stop>,
+    task: Option<JoinHandle<()>>,
+    tls: Arc<InboundTls>,
+    audit: Arc<AuditLog>,
+    notices: Notices,
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Figures of all requests so far.
+    pub fn report(&self) -> Report {
+        self.shared.report()
+    }
+
+    /// Lets other settings hold from the next request on; streams that are open go on. Where
+    /// to listen and how to connect stay as they are. Certificate, key and audit log are opened
+    /// again.
+    pub fn reload(&self, config: ProxyConfig) -> Result<(), ConfigError> {
+        if let Err(error) = config.check() {
+            self.audit.order("reload", "refused");
+            return Err(error);
+        }
+        if let Err(problem) = self.tls.read(config.tls.as_ref()) {
+            self.notices.say(&access::kept(&problem));
+        }
+        self.audit.open(config.audit.file.as_deref());
+        self.audit.order("reload", "");
+        self.shared.memory.set_limits(&config.limits);
+        self.shared.settings.set(Settings::new(config));
+        Ok(())
+    }
+
+    /// Accepts nothing more, lets open streams end within the time that the settings give
+    /// them, and ends.
+    pub async fn shutdown(mut self) {
+        let time = self.shared.settings.get().config.limits.drain_time();
+        self.stop.send_replace(Stop::Drain(time));
+        if let Some(task) = self.task.take() {
+            // It ends by itself, or panicked: either way it is over.
+            task.await.unwrap_or(());
+        }
+        let shared = Arc::clone(&self.shared);
+        let flushed = tokio::task::spawn_blocking(move || shared.store_state.close());
+        flushed.await.unwrap_or(());
+        self.audit.order("stop", "");
+        let audit = Arc::clone(&self.audit);
+        let written = tokio::task::spawn_blocking(move || audit.close());
+        // A disk that hangs does not hold us up.
+        drop(tokio::time::timeout(AUDIT_TIME, written).await);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take() {
+            self.stop.send_replace(Stop::Drain(Duration::ZERO));
+            task.abort();
+            self.shared.connections.tell_all(Order::Cut);
+        }
+    }
+}
+
+/// Accepts connections, and ends those that take too long or are too many.
+struct Acceptor {
+    shared: Arc<Shared>,
+    stopped: watch::Receiver<Stop>,
+    tls: Arc<InboundTls>,
+    /// Where we listen.
+    address: SocketAddr,
+}
+
+impl Acceptor {
+    async fn run(mut self, listener: TcpListener) {
+        // One that was accepted and has no place yet.
+        let mut waiting = None;
+        let mut next_look = Instant::now();
+        let time = loop {
+            let limits = self.limits();
+            if waiting.is_some() && self.has_place(&limits) {
+                waiting
+                    .take()
+                    .into_iter()
+                    .for_each(|accepted| self.place(accepted));
+            }
+            let connections = &self.shared.connections;
+            tokio::select! {
+                accepted = listener.accept(), if waiting.is_none() => {
+                    waiting = accepted.ok();
+                    if waiting.is_none() {
+                        // Usually too many open files.
+                        connections.end_least();
+                        tokio::time::sleep(ACCEPT_AGAIN).await;
+                    }
+                },
+                () = tokio::time::sleep(PLACE_AGAIN), if waiting.is_some() => {}
+                () = tokio::time::sleep_until(next_look) => {
+                    connections.end_late(&limits);
+                    next_look = Instant::now() + look_interval(&limits);
+                }
+                changed = self.stopped.changed() => {
+                    match (changed, *self.stopped.borrow()) {
+                        (Ok(()), Stop::Run) => {}
+                        (Ok(()), Stop::Drain(time)) => break time,
+                        (Err(_), _) => break Duration::ZERO,
+                    }
+                }
+            }
+        };
+        drop(listener);
+        self.drain(time).await;
+    }
+
+    fn limits(&self) -> Limits {
+        self.shared.settings.get().config.limits
+    }
+
+    /// True if there is a place for one more connection, or one was made.
+    fn has_place(&self, limits: &Limits) -> bool {
+        let connections = &self.shared.connections;
+        connections.len() < limits.connections || connections.end_least()
+    }
+
+    /// Lets open requests and tunnels end within `time`, then cuts them off.
+    async fn drain(&self, time: Duration) {
+        let connections = &self.shared.connections;
+        connections.tell_all(Order::Finish);
+        if tokio::time::timeout(time, connections.all_left())
+            .await
+            .is_err()
+        {
+            connections.tell_all(Order::Cut);
+            // They end at once; one that does not is not waited for.
+            let cut = tokio::time::timeout(CUT_TIME, connections.all_left());
+            cut.await.unwrap_or(());
+        }
+    }
+
+    /// Serves a connection that was accepted.
+    fn place(&self, (stream, peer): (TcpStream, SocketAddr)) {
+        // Without it events wait for each other; with it they only cost more packets.
+        if stream.set_nodelay(true).is_err() {
+            return;
+        }
+        let local = stream.local_addr().unwrap_or(self.address);
+        let tls = self.tls.acceptor();
+        let inbound = Arc::new(InboundConnection::new(peer, local, tls.is_some()));
+        let connection = self.shared.connections.add();
+        let stream = WatchedStream::new(stream, Arc::clone(&connection));
+        let shared = Arc::clone(&self.shared);
+        let time = Duration::from_millis(self.limits().header_ms);
+        tokio::spawn(async move {
+            let secured = tokio::select! {
+                secured = secure(stream, tls, time) => secured,
+                () = connection.ordered(Order::Cut) => None,
+            };
+            if let Some(stream) = secured {
+                serve(shared, stream, (connection, inbound)).await;
+            }
+        });
+    }
+}
+
+/// Serves the requests of one connection.
+async fn serve<S>(
+    shared: Arc<Shared>,
+    stream: S,
+    (connection, inbound): (Arc<Connection>, Arc<InboundConnection>),
+) where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let builder = http_builder(&shared.settings.get().config.limits);
+    let of = Arc::clone(&connection);
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&of));
+        request.extensions_mut().insert(Arc::clone(&inbound));
+        dispatch::handle(Arc::clone(&shared), request)
+    });
+    let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut serving = pin!(serving);
+    let mut finishing = false;
+    loop {
+        tokio::select! {
+            // A client that went away is no event of ours.
+            _ = serving.as_mut() => return,
+            () = connection.ordered(Order::Cut) => return,
+            () = connection.ordered(Order::Finish), if !finishing => {
+                finishing = true;
+                serving.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// How HTTP is spoken with clients.
+fn http_builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+    let ping = Duration::from_millis(limits.ping_ms);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        // `Connections` looks after the time, also where nothing was sent yet.
+        .header_read_timeout(None)
+        .max_buf_size(BUFFER);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(ping)
+        .keep_alive_timeout(ping)
+        .max_concurrent_streams(u32::try_from(limits.streams).unwrap_or(u32::MAX))
+        .max_header_list_size(HEADER_LIST)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(BUFFER);
+    builder
+}

@@ -1,0 +1,114 @@
+//! What is done for the store beside the traffic: it is looked after, sessions in memory are
+//! leased, and what was not used for long is removed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::task::spawn_blocking;
+use trimtab_store::{Collect, SessionId};
+
+use crate::config::Retention;
+use crate::conversation::store_state::OpenedStore;
+use crate::request::shared::Shared;
+
+/// How often the store is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How long collection stays away from a session in memory after we are killed.
+const LEASE: Duration = Duration::from_mins(15);
+/// A lease is renewed when it is this old.
+const RENEW_AFTER: Duration = Duration::from_mins(5);
+/// A conversation that was not used for so long is let go from memory. Only then it can age.
+const IDLE: Duration = Duration::from_hours(12);
+/// How often old sessions are removed.
+const RETAIN_EVERY: Duration = Duration::from_hours(1);
+
+/// Looks after the store until the proxy is gone.
+pub(crate) async fn run(shared: Weak<Shared>) {
+    let mut keeper = Keeper::default();
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        let kept = spawn_blocking(move || {
+            keeper.look(&shared);
+            keeper
+        });
+        // After a panic it begins anew.
+        keeper = kept.await.unwrap_or_default();
+    }
+}
+
+#[derive(Default)]
+struct Keeper {
+    /// When each session was leased last, in the store that it is for.
+    leased: HashMap<SessionId, Instant>,
+    opened: Weak<OpenedStore>,
+    retained: Option<Instant>,
+}
+
+impl Keeper {
+    fn look(&mut self, shared: &Shared) {
+        shared.store_state.look();
+        let Some(opened) = shared.store_state.usable() else {
+            return;
+        };
+        if !Weak::ptr_eq(&self.opened, &Arc::downgrade(&opened)) {
+            *self = Self {
+                opened: Arc::downgrade(&opened),
+                ..Self::default()
+            };
+        }
+        opened.families.let_go_idle(IDLE);
+        self.lease(&opened);
+        let is_due = self.retained.is_none_or(|at| at.elapsed() >= RETAIN_EVERY);
+        if is_due {
+            self.retained = Some(Instant::now());
+            let retention = shared.settings.get().config.retention;
+            retain(shared, &opened, retention);
+        }
+    }
+
+    /// Leases the sessions in memory whose lease is missing or old.
+    fn lease(&mut self, opened: &OpenedStore) {
+        let mut sessions = opened.families.sessions();
+        self.leased.retain(|session, _| sessions.contains(session));
+        sessions.retain(|session| {
+            let at = self.leased.get(session);
+            at.is_none_or(|at| at.elapsed() >= RENEW_AFTER)
+        });
+        let now = Instant::now();
+        // What fails is tried again the next time.
+        if opened.lease(&sessions, LEASE).is_ok() {
+            self.leased
+                .extend(sessions.into_iter().map(|session| (session, now)));
+        }
+    }
+}
+
+/// Removes what the settings do not want kept, and says so.
+fn retain(shared: &Shared, opened: &OpenedStore, retention: Retention) {
+    let request = Collect {
+        older_than: retention.max_age(),
+        max_bytes: retention.max_bytes(),
+        ..Collect::default()
+    };
+    let state = &shared.store_state;
+    match opened.store.collect(&request) {
+        Ok(done) if done.sessions.is_empty() => {}
+        Ok(done) => state.tell(&format!(
+            "retention: removed {} sessions with {} outputs, {} bytes freed, {} kept",
+            done.sessions.len(),
+            done.outputs,
+            done.bytes_freed,
+            done.bytes_kept
+        )),
+        Err(error) => {
+            state.failed(&error);
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            state.tell(&format!("retention: nothing was removed: {line}"));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! WebSocket connections.
+//!
+//! Some clients try to hold a conversation over a WebSocket before they fall back to HTTP.
+//! There its window cannot be managed: the provider keeps the conversation, and messages are
+//! sent once. So where we manage windows such a request is answered with 426, the one answer
+//! upon which clients fall back at once. Every other WebSocket is none of our business: it is
+//! connected to the upstream, and bytes pass both ways as they come.
+
+use std::sync::Arc;
+
+use http::header::{CONNECTION, UPGRADE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use hyper::upgrade::{self, OnUpgrade};
+use hyper_util::rt::TokioIo;
+use trimtab_wire::scan::detect;
+
+use crate::config::Mode;
+use crate::request::context::Asked;
+use crate::routing::route::Route;
+use crate::routing::spoken_dialects::Spoken;
+use crate::transport::body::{self, Body};
+use crate::transport::connections::Connection;
+use crate::transport::headers;
+use crate::transport::upload_progress::Order;
+
+const WEBSOCKET: &str = "websocket";
+/// What a client is told that wants to converse over a WebSocket.
+const OVER_HTTP: &str = "conversations are managed over HTTP only\n\
+    hint: send the same request with POST, or set mode to observe or bypass";
+
+/// The client's end of a tunnel: it counts as a connection until it ends.
+type Client = (OnUpgrade, Option<Arc<Connection>>);
+
+/// The connection of a request that asks for a WebSocket.
+pub(crate) fn asked_for(parts: &mut Parts) -> Option<OnUpgrade> {
+    let wants = parts.method == Method::GET && names(&parts.headers, WEBSOCKET);
+    let upgrade = parts.extensions.remove::<OnUpgrade>();
+    upgrade.filter(|_| wants)
+}
+
+fn names(headers: &HeaderMap, protocol: &str) -> bool {
+    let values = headers.get_all(UPGRADE).iter();
+    let mut named = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    named.any(|name| name.trim().eq_ignore_ascii_case(protocol))
+}
+
+/// Answers a request that asks for a WebSocket.
+pub(crate) async fn answer(mut asked: Asked, client: Client) -> Response<Body> {
+    let by_path = detect(b"", &asked.path);
+    let by_client = || Spoken::by_client(&asked.headers);
+    let spoken = by_path.map_or_else(by_client, Spoken::from);
+    let settings = Arc::clone(&asked.settings);
+    let path = asked.path.clone();
+    let chosen = settings.routes.choose(&path, spoken, None, &asked.headers);
+    let (route, rest) = match chosen {
+        Ok(chosen) => chosen,
+        Err(why) => return asked.misdirected(why, spoken),
+    };
+    let mode = headers::mode(&asked.headers)
+        .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, None));
+    if by_path.is_some() && mode == Mode::On {
+        let mut answer = asked.refuse(StatusCode::UPGRADE_REQUIRED, OVER_HTTP);
+        let http = HeaderValue::from_static("HTTP/1.1");
+        answer.headers_mut().insert(UPGRADE, http);
+        return answer;
+    }
+    asked.note.because("endpoint");
+    connect(asked, &route, rest, client).await
+}
+
+/// Connects the client to the upstream, if that agrees.
+async fn connect(mut asked: Asked, route: &Route, rest: &str, client: Client) -> Response<Body> {
+    let Some(mut request) = asked.to(route, rest, body::full("")) else {
+        return asked.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
+    };
+    ask_for_websocket(request.headers_mut());
+    let upstream = asked.shared.client.clone();
+    let mut answer = match upstream.upgrade(request).await {
+        Ok(answer) => answer,
+        Err(failed) => return asked.unreachable(&failed),
+    };
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return asked.hand_on(answer.map(body::passing), None);
+    }
+    let (client, connection) = client;
+    if let Some(connection) = connection {
+        connection.progress().becomes_tunnel();
+        let upstream = upgrade::on(&mut answer);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = pass(client, upstream) => {}
+                () = connection.ordered(Order::Cut) => {}
+            }
+        });
+    }
+    let mut answer = asked.hand_on(answer.map(|_| body::full("")), None);
+    ask_for_websocket(answer.headers_mut());
+    answer
+}
+
+/// Puts back what concerns one connection only: we are the other end of both.
+fn ask_for_websocket(headers: &mut HeaderMap) {
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
+}
+
+/// Passes bytes both ways until both have ended.
+async fn pass(client: OnUpgrade, upstream: OnUpgrade) {
+    let (Ok(client), Ok(upstream)) = tokio::join!(client, upstream) else {
+        return;
+    };
+    let (mut client, mut upstream) = (TokioIo::new(client), TokioIo::new(upstream));
+    // Whichever end breaks off, the other one is closed with it.
+    tokio::io::copy_bidirectional(&mut client, &mut upstream)
+        .await
+        .ok();
+}

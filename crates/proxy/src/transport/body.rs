@@ -1,0 +1,378 @@
+//! Bodies on their way through.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Incoming;
+use thiserror::Error;
+use tokio::time::{Instant, Sleep};
+
+use crate::resources::memory_budget::Reservation;
+use crate::resources::reserved_buffer::ReservedBuffer;
+
+/// What can go wrong while a body passes.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Any body that we send.
+pub(crate) type Body = UnsyncBoxBody<Bytes, BoxError>;
+
+/// A body of these bytes.
+pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}
+
+/// A body that passes as it comes.
+pub(crate) fn passing(incoming: Incoming) -> Body {
+    incoming.map_err(Into::into).boxed_unsync()
+}
+
+/// As much of a body as was asked for.
+pub(crate) enum Collected {
+    /// All of it.
+    Whole(Bytes),
+    /// It is longer, or broke off, or there is no memory for it: what was read, and the rest of
+    /// it, or the error.
+    Longer(Bytes, Body),
+}
+
+/// Reads a body up to a number of bytes, which must be few: nobody counts them.
+pub(crate) async fn collect(body: Body, limit: usize) -> Collected {
+    receive(body, limit, (None, 1), |_| ()).await.into()
+}
+
+/// Reads a body up to a number of bytes, into memory that is reserved as it comes.
+pub(crate) async fn collect_reserved(body: Body, limit: usize, memory: Reservation) -> Collected {
+    receive(body, limit, (Some(memory), 1), |_| ()).await.into()
+}
+
+impl From<Received> for Collected {
+    fn from(received: Received) -> Self {
+        match received {
+            Received::Whole(bytes, _) => Self::Whole(bytes),
+            Received::TooLong(read, rest) | Received::NoMemory(read, rest) => {
+                Self::Longer(read, rest)
+            }
+            Received::Broken(read, error) => Self::Longer(read, failing(error)),
+        }
+    }
+}
+
+/// A body that was read as far as it could be.
+pub(crate) enum Received {
+    /// All of it, and the memory that is reserved for the work on it.
+    Whole(Bytes, Option<Reservation>),
+    /// It is longer than the limit: what was read, and the rest of it.
+    TooLong(Bytes, Body),
+    /// There is no memory for more of it: what was read, and the rest of it.
+    NoMemory(Bytes, Body),
+    /// It broke off: what was read, and why.
+    Broken(Bytes, BoxError),
+}
+
+/// Reads a body up to a number of bytes, into memory that is reserved as it comes: so many bytes
+/// for each byte of it. `seen` is shown each piece.
+pub(crate) async fn receive(
+    mut body: Body,
+    limit: usize,
+    (memory, factor): (Option<Reservation>, usize),
+    mut seen: impl FnMut(&[u8]),
+) -> Received {
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if expected > limit {
+        return Received::TooLong(Bytes::new(), body);
+    }
+    let mut buffer = ReservedBuffer::new(memory, factor);
+    while let Some(frame) = body.frame().await {
+        let data = match frame.map(Frame::into_data) {
+            Ok(Ok(data)) => data,
+            Ok(Err(_)) => continue,
+            Err(error) => return Received::Broken(buffer.freeze().0, error),
+        };
+        seen(&data);
+        let has_room = buffer.reserve(data.len()).await;
+        buffer.push(data, expected);
+        if buffer.len() > limit {
+            return Received::TooLong(buffer.freeze().0, body);
+        }
+        if !has_room {
+            return Received::NoMemory(buffer.freeze().0, body);
+        }
+    }
+    let (bytes, memory) = buffer.freeze();
+    Received::Whole(bytes, memory)
+}
+
+/// A body that is nothing but an error.
+pub(crate) fn failing(error: BoxError) -> Body {
+    StreamBody::new(Failing(Some(error))).boxed_unsync()
+}
+
+struct Failing(Option<BoxError>);
+
+impl Stream for Failing {
+    type Item = Result<Frame<Bytes>, BoxError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.take().map(Err))
+    }
+}
+
+/// A body whose last byte is sent only when `ready` says so, so that nobody has the whole of
+/// it before. What `ready` fails with, the body fails with.
+pub(crate) fn held(
+    bytes: Bytes,
+    ready: impl Future<Output = Result<(), BoxError>> + Send + 'static,
+) -> Body {
+    Held {
+        bytes,
+        ready: Some(Box::pin(ready)),
+    }
+    .boxed_unsync()
+}
+
+type Ready = dyn Future<Output = Result<(), BoxError>> + Send;
+
+struct Held {
+    bytes: Bytes,
+    ready: Option<Pin<Box<Ready>>>,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        if let Some(ready) = &mut this.ready {
+            match ready.as_mut().poll(context) {
+                Poll::Ready(Ok(())) => this.ready = None,
+                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Poll::Pending if this.bytes.len() <= 1 => return Poll::Pending,
+                Poll::Pending => {
+                    let most = this.bytes.split_to(this.bytes.len() - 1);
+                    return Poll::Ready(Some(Ok(Frame::data(most))));
+                }
+            }
+        }
+        let rest = std::mem::take(&mut this.bytes);
+        Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ready.is_none() && self.bytes.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.len() as u64)
+    }
+}
+
+/// A body that begins with bytes that were read from it before.
+pub(crate) fn rejoined(read: Bytes, rest: Body) -> Body {
+    if read.is_empty() {
+        return rest;
+    }
+    Rejoined {
+        read: Some(read),
+        rest,
+    }
+    .boxed_unsync()
+}
+
+struct Rejoined {
+    read: Option<Bytes>,
+    rest: Body,
+}
+
+impl HttpBody for Rejoined {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(read) = self.read.take() {
+            return Poll::Ready(Some(Ok(Frame::data(read))));
+        }
+        Pin::new(&mut self.rest).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.read.is_none() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let read = self.read.as_ref().map_or(0, |read| read.len() as u64);
+        let rest = self.rest.size_hint();
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower().saturating_add(read));
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper.saturating_add(read));
+        }
+        hint
+    }
+}
+
+/// Nothing came for too long.
+#[derive(Debug, Error)]
+#[error("{who} sent nothing for {limit:?}")]
+pub(crate) struct Silence {
+    who: &'static str,
+    limit: Duration,
+}
+
+/// A body that fails when nothing has come for too long while somebody waited for it.
+pub(crate) struct Idle {
+    inner: Body,
+    who: &'static str,
+    limit: Duration,
+    /// Since when somebody waits: the time in which nobody wants more does not count.
+    waiting: Option<Instant>,
+    /// Never later than the deadline: moving it for every event would cost more.
+    alarm: Pin<Box<Sleep>>,
+    /// Whom the alarm wakes, once it was set.
+    wakes: Option<Waker>,
+}
+
+impl Idle {
+    /// Watches a body that an upstream sends.
+    pub(crate) fn new(inner: Body, limit: Duration) -> Self {
+        Self::of("upstream", inner, limit)
+    }
+
+    /// Watches a body that `who` sends.
+    pub(crate) fn of(who: &'static str, inner: Body, limit: Duration) -> Self {
+        Self {
+            inner,
+            who,
+            limit,
+            waiting: None,
+            alarm: Box::pin(tokio::time::sleep(limit)),
+            wakes: None,
+        }
+    }
+}
+
+impl HttpBody for Idle {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        if let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(context) {
+            this.waiting = None;
+            return Poll::Ready(frame);
+        }
+        let since = *this.waiting.get_or_insert_with(Instant::now);
+        let is_set = this
+            .wakes
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(context.waker()));
+        if is_set && !this.alarm.is_elapsed() {
+            return Poll::Pending;
+        }
+        this.wakes = Some(context.waker().clone());
+        while this.alarm.as_mut().poll(context).is_ready() {
+            if since.elapsed() >= this.limit {
+                let (who, limit) = (this.who, this.limit);
+                return Poll::Ready(Some(Err(Silence { who, limit }.into())));
+            }
+            this.alarm.as_mut().reset(since + this.limit);
+        }
+        Poll::Pending
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_is_too_long_is_given_back_whole() {
+        let long = rejoined(Bytes::from_static(b"ab"), full("cdef"));
+        let Collected::Longer(read, rest) = collect(long, 3).await else {
+            panic!("it is longer");
+        };
+        let whole = rejoined(read, rest).collect().await.unwrap().to_bytes();
+        assert_eq!(whole, "abcdef");
+    }
+
+    #[tokio::test]
+    async fn a_short_body_is_read_whole() {
+        let body = rejoined(Bytes::from_static(b"ab"), full("cd"));
+        let Collected::Whole(bytes) = collect(body, 4).await else {
+            panic!("it is not longer");
+        };
+        assert_eq!(bytes, "abcd");
+    }
+
+    #[tokio::test]
+    async fn what_was_read_of_a_broken_body_is_given_on() {
+        let body = rejoined(Bytes::from_static(b"ab"), failing("gone".into()));
+        let Collected::Longer(read, mut rest) = collect(body, 9).await else {
+            panic!("it is not whole");
+        };
+        assert_eq!(read, "ab");
+        assert!(rest.frame().await.unwrap().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_held_body_is_not_whole_before_its_time() {
+        let (now, ready) = tokio::sync::oneshot::channel::<()>();
+        let mut body = held(Bytes::from_static(b"abc"), async { Ok(ready.await?) });
+        assert_eq!(body.size_hint().exact(), Some(3));
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, "ab");
+        let waiting = tokio::time::timeout(Duration::from_millis(5), body.frame());
+        assert!(waiting.await.is_err());
+        now.send(()).unwrap();
+        let last = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(last, "c");
+        assert!(body.frame().await.is_none() && body.is_end_stream());
+
+        let failed = held(Bytes::from_static(b"abc"), async { Err("no room".into()) });
+        assert!(failed.collect().await.is_err());
+        let ready = held(Bytes::from_static(b"abc"), async { Ok(()) });
+        assert_eq!(ready.collect().await.unwrap().to_bytes(), "abc");
+    }
+
+    #[tokio::test]
+    async fn silence_is_an_error() {
+        let never = StreamBody::new(Never).boxed_unsync();
+        let error = Idle::new(never, Duration::from_millis(5)).frame().await;
+        assert!(error.unwrap().is_err());
+    }
+
+    struct Never;
+
+    impl Stream for Never {
+        type Item = Result<Frame<Bytes>, BoxError>;
+
+        fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            Poll::Pending
+        }
+    }
+}

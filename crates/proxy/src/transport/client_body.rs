@@ -1,0 +1,100 @@
+//! The body of a request as its client sends it. What goes wrong with it is the client's fault,
+//! and is remembered, so that nobody else is blamed for it.
+
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::StatusCode;
+use hyper::body::Incoming;
+
+use crate::transport::body::{self, Body, BoxError, Idle, Silence};
+use crate::transport::connections::Connection;
+use crate::transport::watched_body::{FrameWatch, PolledFrame, watched};
+
+/// What went wrong with the body of a request, if anything did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BodyFault(Arc<OnceLock<(StatusCode, String)>>);
+
+impl BodyFault {
+    /// The status and the words with which the request is answered.
+    pub(crate) fn found(&self) -> Option<&(StatusCode, String)> {
+        self.0.get()
+    }
+
+    fn note(&self, error: &BoxError) {
+        let fault = if error.is::<Silence>() {
+            let why = format!(
+                "the request body did not go on: {error}\n\
+                 hint: limits.body_idle_ms is how long the proxy waits"
+            );
+            (StatusCode::REQUEST_TIMEOUT, why)
+        } else {
+            let why = format!(
+                "the request body is broken or was cut off: {error}\n\
+                 hint: send as many bytes as content-length says, or whole chunks"
+            );
+            (StatusCode::BAD_REQUEST, why)
+        };
+        // The first fault is the one that counts.
+        self.0.set(fault).unwrap_or(());
+    }
+}
+
+/// Watches a body that a client sends. The body is given up when nothing of it comes for too
+/// long.
+pub(crate) struct ClientBody {
+    fault: BodyFault,
+    connection: Option<Arc<Connection>>,
+}
+
+impl ClientBody {
+    /// The body, and what will be known of its faults.
+    pub(crate) fn watched(
+        incoming: Incoming,
+        limit: Duration,
+        connection: Option<Arc<Connection>>,
+    ) -> (Body, BodyFault) {
+        let fault = BodyFault::default();
+        let body = Idle::of("the client", body::passing(incoming), limit);
+        let watch = Self {
+            fault: fault.clone(),
+            connection,
+        };
+        (watched(body, watch), fault)
+    }
+
+    /// Tells the connection whether its client keeps up.
+    fn tell(&self, polled: &PolledFrame, is_end: bool) {
+        let Some(connection) = &self.connection else {
+            return;
+        };
+        let mut progress = connection.progress();
+        match polled {
+            Poll::Pending => progress.awaits_body(Instant::now()),
+            Poll::Ready(Some(Ok(_))) if is_end => progress.body_ended(),
+            Poll::Ready(Some(Ok(frame))) => {
+                progress.body_came(frame.data_ref().map_or(0, Bytes::len));
+            }
+            Poll::Ready(Some(Err(_)) | None) => progress.body_ended(),
+        }
+    }
+}
+
+impl Drop for ClientBody {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.progress().body_ended();
+        }
+    }
+}
+
+impl FrameWatch for ClientBody {
+    fn polled(&mut self, polled: &PolledFrame, is_end: bool) {
+        self.tell(polled, is_end);
+        if let Poll::Ready(Some(Err(error))) = polled {
+            self.fault.note(error);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The connections of clients: what each of them is doing, how long it may take for that, and
+//! which of them go when there are too many.
+//!
+//! A connection is worth the less the less its client has done: one without a whole request
+//! head goes first, then one between two requests, then one whose client has stopped sending
+//! or reading. Requests that are under way and whose client keeps up are never touched.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, watch};
+
+use crate::config::Limits;
+use crate::transport::upload_progress::{Order, Progress, Worth};
+
+/// All connections of clients.
+#[derive(Default)]
+pub(crate) struct Connections {
+    open: Mutex<BTreeMap<u64, Arc<Connection>>>,
+    next: AtomicU64,
+    /// How many of them stay.
+    staying: AtomicUsize,
+    left: Notify,
+}
+
+impl Connections {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Connection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a connection that was accepted.
+    pub(crate) fn add(self: &Arc<Self>) -> Arc<Connection> {
+        let connection = Arc::new(Connection {
+            number: self.next.fetch_add(1, Ordering::Relaxed),
+            all: Arc::clone(self),
+            progress: Mutex::new(Progress::new(Instant::now())),
+            order: watch::Sender::new(Order::Serve),
+        });
+        self.staying.fetch_add(1, Ordering::Relaxed);
+        self.open()
+            .insert(connection.number, Arc::clone(&connection));
+        connection
+    }
+
+    /// How many there are, without those that are about to go.
+    pub(crate) fn len(&self) -> usize {
+        self.staying.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection that is worth least. False if all of them are needed.
+    pub(crate) fn end_least(&self) -> bool {
+        let now = Instant::now();
+        let open = self.open();
+        let worths = open.values().filter(|open| open.stays());
+        let worths = worths.filter_map(|open| Some((open.progress().worth(now)?, open)));
+        let Some((worth, least)) = worths.min_by_key(|(worth, _)| *worth) else {
+            return false;
+        };
+        least.tell(if matches!(worth, Worth::Idle(_)) {
+            Order::Finish
+        } else {
+            Order::Cut
+        });
+        true
+    }
+
+    /// Ends all connections whose time is over.
+    pub(crate) fn end_late(&self, limits: &Limits) {
+        let now = Instant::now();
+        for connection in self.open().values() {
+            let order = connection.progress().order(now, limits);
+            connection.tell(order);
+        }
+    }
+
+    /// Tells all of them the same.
+    pub(crate) fn tell_all(&self, order: Order) {
+        for connection in self.open().values() {
+            connection.tell(order);
+        }
+    }
+
+    /// Waits until all of them have ended.
+    pub(crate) async fn all_left(&self) {
+        loop {
+            let left = self.left.notified();
+            if self.open().is_empty() {
+                return;
+            }
+            left.await;
+        }
+    }
+}
+
+/// A connection of a client.
+pub(crate) struct Connection {
+    number: u64,
+    all: Arc<Connections>,
+    progress: Mutex<Progress>,
+    order: watch::Sender<Order>,
+}
+
+impl Connection {
+    /// What it is doing.
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stays(&self) -> bool {
+        *self.order.borrow() == Order::Serve
+    }
+
+    /// Gives an order, unless there is a stricter one.
+    fn tell(&self, order: Order) {
+        self.order.send_if_modified(|old| {
+            if *old == Order::Serve && order > Order::Serve {
+                self.all.staying.fetch_sub(1, Ordering::Relaxed);
+            }
+            let is_stricter = order > *old;
+            *old = order.max(*old);
+            is_stricter
+        });
+    }
+
+    /// Waits for an order that is at least so strict.
+    pub(crate) async fn ordered(&self, least: Order) {
+        let mut orders = self.order.subscribe();
+        // It cannot fail: the sender is here.
+        drop(orders.wait_for(|order| *order >= least).await);
+    }
+
+    /// Notes down that a request begins; it ends when what is returned is dropped.
+    pub(crate) fn begin_request(self: &Arc<Self>, version: http::Version) -> OpenRequest {
+        self.progress().begin(version == http::Version::HTTP_2);
+        OpenRequest(Arc::clone(self))
+    }
+
+    /// Notes down that it is gone.
+    pub(crate) fn leave(&self) {
+        self.tell(Order::Cut);
+        self.all.open().remove(&self.number);
+        self.all.left.notify_one();
+    }
+}
+
+/// A request that is under way on a connection.
+pub(crate) struct OpenRequest(Arc<Connection>);
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.0.progress().end(Instant::now());
+    }
+}
+
+/// How often it is looked for connections whose time is over: a part of the shortest time that
+/// any of them has.
+pub(crate) fn look_interval(limits: &Limits) -> Duration {
+    let shortest = [
+        limits.header_ms,
+        limits.keep_alive_ms,
+        limits.answer_stall_ms,
+        limits.idle_ms,
+    ];
+    let shortest = shortest.into_iter().min().unwrap_or(0);
+    Duration::from_millis((shortest / 4).clamp(10, 5_000))
+}
