@@ -1,10 +1,10 @@
 //! What fills a window, and how much of it is left.
 
-use std::fmt;
 use std::ops::Sub;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Kind, Message, Role};
 
@@ -87,7 +87,11 @@ pub struct Floor {
 }
 
 /// The floor alone is more than the budget: no plan can make the window fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "what must stay in the window takes {floor} of {budget} tokens; \
+     most of it is {part} with {tokens}"
+)]
 pub struct FloorTooLarge {
     /// The largest part of the floor, in words.
     pub part: &'static str,
@@ -98,24 +102,6 @@ pub struct FloorTooLarge {
     /// What there is.
     pub budget: u64,
 }
-
-impl fmt::Display for FloorTooLarge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            part,
-            tokens,
-            floor,
-            budget,
-        } = self;
-        write!(
-            f,
-            "what must stay in the window takes {floor} of {budget} tokens; \
-             most of it is {part} with {tokens}"
-        )
-    }
-}
-
-impl std::error::Error for FloorTooLarge {}
 
 impl Floor {
     /// The floor of a window: its system messages, the task, its newest real user message and

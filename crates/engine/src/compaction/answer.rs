@@ -1,6 +1,6 @@
 //! Reading what the summariser said.
 
-use std::fmt;
+use thiserror::Error;
 
 use crate::pattern::Pattern;
 
@@ -46,15 +46,19 @@ impl Answer {
 }
 
 /// Why an answer is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// Nothing was written.
+    #[error("the summary is empty")]
     Empty,
     /// The answer was cut off.
+    #[error("the summary was cut off")]
     CutOff,
     /// The summariser called a tool instead.
+    #[error("the summariser called a tool instead of answering")]
     ToolCall,
     /// The answer is not smaller than what it would replace.
+    #[error("the summary has {tokens} tokens and would replace only {replaces}")]
     TooLarge {
         /// Tokens of the answer.
         tokens: u64,
@@ -62,24 +66,6 @@ pub enum Refusal {
         replaces: u64,
     },
 }
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("the summary is empty"),
-            Self::CutOff => f.write_str("the summary was cut off"),
-            Self::ToolCall => f.write_str("the summariser called a tool instead of answering"),
-            Self::TooLarge { tokens, replaces } => {
-                write!(
-                    f,
-                    "the summary has {tokens} tokens and would replace only {replaces}"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 /// How the summariser's answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
+use thiserror::Error;
 
 use super::{Comparison, Metric, Threshold, Trigger};
 use crate::pattern::Pattern;
@@ -19,24 +20,18 @@ const METRICS: [(&str, Metric); 5] = [
 ];
 
 /// A text that is not a condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "`{text}` is not a condition: expected {expected}\n\
+     hint: write for example `usage >= 0.8 x window`, `log > 75 % of window`, \
+     `log >= window - 16384`, `call > window` or `messages > 20`"
+)]
 pub struct BadTrigger {
     /// The text.
     pub text: String,
     /// What was expected, and where.
     pub expected: String,
 }
-
-impl fmt::Display for BadTrigger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { text, expected } = self;
-        writeln!(f, "`{text}` is not a condition: expected {expected}")?;
-        f.write_str("hint: write for example `usage >= 0.8 x window`, `log > 75 % of window`, ")?;
-        f.write_str("`log >= window - 16384`, `call > window` or `messages > 20`")
-    }
-}
-
-impl std::error::Error for BadTrigger {}
 
 impl fmt::Display for Trigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

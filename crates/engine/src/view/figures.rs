@@ -48,6 +48,31 @@ pub(crate) fn first_bytes(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
+/// How many bytes the longest start of `text` has that `fits` and is no longer than `most`.
+///
+/// `fits` is asked with the length of a start; a longer one must not fit where a shorter one does
+/// not.
+pub(crate) fn longest_start(text: &str, most: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, text.floor_char_boundary(most));
+    if fits(high) {
+        return high;
+    }
+    loop {
+        let mut middle = text.floor_char_boundary(usize::midpoint(low, high));
+        if middle == low {
+            middle = text.ceil_char_boundary(low + 1);
+        }
+        if middle >= high {
+            return low;
+        }
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+}
+
 /// The longest end of `text` that is no longer than `bytes` and starts between two chars.
 pub(crate) fn last_bytes(text: &str, bytes: usize) -> &str {
     let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
@@ -79,5 +104,8 @@ mod tests {
         assert_eq!(last_bytes("aéa", 2), "a");
         assert_eq!(first_chars("ééé", 2), "éé");
         assert_eq!(last_bytes("ab", 9), "ab");
+        assert_eq!(longest_start("漢a漢", 7, |bytes| bytes < 7), 4);
+        assert_eq!(longest_start("漢a", 4, |bytes| bytes < 4), 3);
+        assert_eq!(longest_start("漢", 2, |_| true), 0);
     }
 }

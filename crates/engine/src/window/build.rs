@@ -15,6 +15,7 @@ use crate::budget::Measures;
 use crate::normalise::{
     After, Normalised, Options, Reach, Settled, SettledStep, Slot, normalise_after, treats_alike,
 };
+use crate::removal::Cuts;
 use crate::verify::{Fault, Verified, VerifiedStep, Verifier, reads_alike};
 use crate::view::WindowOutputs;
 use crate::view::output_index::{NewestOutputs, OutputIndex};
@@ -314,35 +315,21 @@ impl Front {
 /// among them.
 fn settling_points(settled: &Settled, tail: &[Slot]) -> Vec<usize> {
     let pairing = settled.pair(tail);
-    let mut splits = vec![0i64; tail.len() + 1];
-    let mut forbid = |from: usize, to: usize| {
-        if let Some(at) = splits.get_mut(from) {
-            *at += 1;
-        }
-        if let Some(at) = splits.get_mut(to) {
-            *at -= 1;
-        }
-    };
-    for (from, to) in pairing.spans() {
-        forbid(from + 1, to + 1);
-    }
-    for (place, answer) in &pairing.outputs {
-        // The call of an orphan may be the next message.
-        if *answer == Answer::Orphan {
-            forbid(place.message + 1, place.message + 2);
-        }
-    }
-    let mut open = 0;
+    let outputs = pairing.outputs.iter();
+    // The call of an orphan may be the next message.
+    let orphans = outputs.filter(|(_, answer)| *answer == Answer::Orphan);
+    let orphans = orphans.map(|(place, _)| (place.message, place.message + 1));
+    let cuts = Cuts::between(tail.len(), pairing.spans().chain(orphans));
+    let is_tool = |slot: &Slot| slot.message.role == Role::Tool;
+    let is_point =
+        |cut: &usize| !cuts.splits(*cut) && tail.get(*cut).is_some_and(|slot| !is_tool(slot));
     let newest = tail.len().saturating_sub(UNSETTLED);
     let mut points: Vec<usize> = Vec::new();
     let mut last = None;
-    for (cut, (slot, splits)) in tail.iter().zip(splits).enumerate().take(newest + 1) {
-        open += splits;
-        if cut > 0 && open == 0 && slot.message.role != Role::Tool {
-            last = Some(cut);
-            if cut >= points.last().map_or(0, |point| *point) + STEP {
-                points.push(cut);
-            }
+    for cut in (1..=newest).filter(is_point) {
+        last = Some(cut);
+        if cut >= points.last().map_or(0, |point| *point) + STEP {
+            points.push(cut);
         }
     }
     points.extend(last.filter(|last| points.last() != Some(last)));

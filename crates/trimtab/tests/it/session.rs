@@ -39,7 +39,7 @@ fn open<S: Store + 'static>(store: &Arc<S>) -> Session {
 /// What is done to a session.
 #[derive(Clone, Debug)]
 enum Step {
-    Admit(Message),
+    Admit(Box<Message>),
     Hide(usize, usize),
     Undo,
 }
@@ -54,7 +54,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         prop::collection::vec((0..30usize, more), 0..4),
     )
         .prop_map(|(log, more)| {
-            let mut steps: Vec<Step> = log.into_iter().map(Step::Admit).collect();
+            let mut steps: Vec<Step> = log
+                .into_iter()
+                .map(|message| Step::Admit(Box::new(message)))
+                .collect();
             for (at, step) in more {
                 steps.insert(at.min(steps.len()), step);
             }
@@ -65,7 +68,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn take(session: &mut Session, step: Step) {
     match step {
         Step::Admit(message) => {
-            session.admit(message).unwrap();
+            session.admit(*message).unwrap();
         }
         Step::Hide(from, to) => {
             let plan = Plan::new(Reason::ByHand, vec![Edit::Hide { from, to }]);

@@ -38,6 +38,7 @@ const PURE: [(&str, &[&str]); 3] = [
             "regex",
             "serde",
             "serde_json",
+            "thiserror",
             "toml",
         ],
     ),

@@ -1,5 +1,7 @@
 //! Where a text may be cut: never inside a number, a word or what is seen as one character.
 
+use crate::view::figures::longest_start;
+
 /// How far back from the limit a safe place is looked for.
 const LOOK_BACK: usize = 4_096;
 
@@ -7,22 +9,7 @@ const LOOK_BACK: usize = 4_096;
 ///
 /// `fits` is asked with the byte length of a start.
 pub(super) fn clip(text: &str, most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
-    let (mut low, mut high) = (0, text.floor_char_boundary(most));
-    if !fits(high) {
-        while high - low > 1 {
-            let middle = text.floor_char_boundary(low + (high - low) / 2);
-            if middle <= low {
-                break;
-            }
-            if fits(middle) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        high = low;
-    }
-    let kept = safe_before(text, high)?;
+    let kept = safe_before(text, longest_start(text, most, fits))?;
     // White space before the words that say how much is missing only costs.
     Some(text.get(..kept)?.trim_end().len())
 }
