@@ -100,6 +100,17 @@ impl WindowBuilder {
         self.slots.cut_off(at)
     }
 
+    /// How many slots are settled.
+    pub(super) fn settled(&self) -> usize {
+        self.front.ends.slots
+    }
+
+    /// Takes back the steps in which slots from `at` on settled.
+    pub(super) fn unsettle(&mut self, at: usize) {
+        self.front.take_back(at);
+        self.faults = None;
+    }
+
     /// Puts slots behind the others.
     pub(super) fn extend(&mut self, end: CutOff) {
         self.slots.extend(end);

@@ -14,8 +14,9 @@ use crate::plan::Plan;
 
 /// What was changed, so that it can be put back.
 pub(super) struct Changed {
-    /// The first slot of those that were replaced, and the slots as they were.
-    before: Option<(usize, CutOff)>,
+    /// How many slots were settled before those that were replaced, the first of these, and the
+    /// slots as they were.
+    before: Option<(usize, usize, CutOff)>,
 }
 
 /// A slot that is shown otherwise, and nothing else with it.
@@ -61,12 +62,13 @@ impl Projection {
         let slots = self.slots().get(first..).unwrap_or_default();
         let applied = changes.applied(slots, &self.log)?;
         let before = self.builder.cut_off(first);
+        let settled = self.builder.settled();
         for slot in applied {
             let known = self.known(&slot);
             self.builder.push(slot, known);
         }
         Some(Changed {
-            before: Some((first, before)),
+            before: Some((settled, first, before)),
         })
     }
 
@@ -87,8 +89,10 @@ impl Projection {
             .builder
             .window()
             .map(|window| window.measures().total());
-        if let Some((first, slots)) = changed.before {
+        if let Some((settled, first, slots)) = changed.before {
             self.builder.cut_off(first);
+            // What settled meanwhile did so beside other slots.
+            self.builder.unsettle(settled);
             self.builder.extend(slots);
         }
         measured
