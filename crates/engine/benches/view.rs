@@ -67,7 +67,6 @@ fn cut_by_bytes(text: &str) -> usize {
             stored: None,
         },
     )
-    .text
     .len()
 }
 
@@ -81,6 +80,5 @@ fn cut_by_tokens(text: &str) -> usize {
             stored: None,
         },
     )
-    .text
     .len()
 }

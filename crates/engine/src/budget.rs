@@ -1,10 +1,10 @@
 //! What fills a window, and how much of it is left.
 
-use std::fmt;
 use std::ops::Sub;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Kind, Message, Role};
 
@@ -86,42 +86,15 @@ pub struct Floor {
     pub answer: u64,
 }
 
-/// What makes a window too large by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FloorPart {
-    /// System messages.
-    System,
-    /// Tool definitions.
-    Tools,
-    /// What the user said before the first answer.
-    Task,
-    /// The newest turn.
-    NewestTurn,
-    /// Calls that are waiting for their output.
-    OpenCalls,
-    /// The answer's reserve.
-    Answer,
-}
-
-impl fmt::Display for FloorPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::System => "the system messages",
-            Self::Tools => "the tool definitions",
-            Self::Task => "the task, which the user gave before the first answer,",
-            Self::NewestTurn => "the newest turn",
-            Self::OpenCalls => "the open calls",
-            Self::Answer => "the answer's reserve",
-        })
-    }
-}
-
 /// The floor alone is more than the budget: no plan can make the window fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "what must stay in the window takes {floor} of {budget} tokens; \
+     most of it is {part} with {tokens}"
+)]
 pub struct FloorTooLarge {
-    /// The largest part of the floor.
-    pub part: FloorPart,
+    /// The largest part of the floor, in words.
+    pub part: &'static str,
     /// Its size in tokens.
     pub tokens: u64,
     /// The size of the whole floor.
@@ -129,24 +102,6 @@ pub struct FloorTooLarge {
     /// What there is.
     pub budget: u64,
 }
-
-impl fmt::Display for FloorTooLarge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            part,
-            tokens,
-            floor,
-            budget,
-        } = self;
-        write!(
-            f,
-            "what must stay in the window takes {floor} of {budget} tokens; \
-             most of it is {part} with {tokens}"
-        )
-    }
-}
-
-impl std::error::Error for FloorTooLarge {}
 
 impl Floor {
     /// The floor of a window: its system messages, the task, its newest real user message and
@@ -210,14 +165,17 @@ impl Floor {
         }
     }
 
-    fn parts(&self) -> [(FloorPart, u64); 6] {
+    fn parts(&self) -> [(&'static str, u64); 6] {
         [
-            (FloorPart::System, self.system),
-            (FloorPart::Tools, self.tools),
-            (FloorPart::Task, self.task),
-            (FloorPart::NewestTurn, self.newest_turn),
-            (FloorPart::OpenCalls, self.open_calls),
-            (FloorPart::Answer, self.answer),
+            ("the system messages", self.system),
+            ("the tool definitions", self.tools),
+            (
+                "the task, which the user gave before the first answer,",
+                self.task,
+            ),
+            ("the newest turn", self.newest_turn),
+            ("the open calls", self.open_calls),
+            ("the answer's reserve", self.answer),
         ]
     }
 }

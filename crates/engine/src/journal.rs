@@ -2,12 +2,10 @@
 
 mod changes;
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::log::Log;
-use crate::normalise::{Slot, Source};
+use crate::normalise::Slot;
 use crate::plan::{Edit, Plan, Reason};
 pub(crate) use changes::{Changes, has_reasoning};
 
@@ -175,13 +173,7 @@ impl Journal {
 
     /// The log with every plan that holds applied, not yet normalised.
     pub(crate) fn apply(&self, log: &Log) -> Vec<Slot> {
-        let came = log.messages().iter().enumerate();
-        let came: Vec<Slot> = came
-            .map(|(at, message)| Slot {
-                message: Arc::clone(message),
-                source: Source::Log(at),
-            })
-            .collect();
+        let came = Slot::of_log(log.messages());
         // Parts are always found in messages that are as they came.
         Changes::of(self.plans())
             .applied(&came, log)

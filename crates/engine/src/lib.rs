@@ -10,6 +10,7 @@ pub mod journal;
 pub mod log;
 pub mod normalise;
 pub mod observation;
+mod pattern;
 pub mod plan;
 pub mod planner;
 pub mod policy;

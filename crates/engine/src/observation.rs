@@ -10,33 +10,18 @@ use std::borrow::Cow;
 use trimtab_model::{Kind, Message, Output, Part, Role};
 
 use crate::log::Log;
+use crate::pattern::Pattern;
 use crate::plan::Edit;
+use crate::view::figures::first_bytes;
 
-/// How such messages begin, in lower case.
-const BEGINNINGS: [&str; 18] = [
-    "observation:",
-    "observation\n",
-    "<observation",
-    "[observation",
-    "execution logs",
-    "execution result",
-    "tool result",
-    "tool output",
-    "tool response",
-    "tool call result",
-    "[tool result",
-    "[tool output",
-    "<tool_result",
-    "<tool_output",
-    "<tool_response",
-    "<function_result",
-    "<returncode>",
-    "<command_output",
-];
-/// And how the first line of some ends, which names the tool: `[read_file for 'a.rs'] Result:`.
-const NAMED_RESULT: &str = "] result:";
+/// How such messages begin. The first line of some names the tool: `[read_file for 'a.rs'] Result:`.
+static BEGINNING: Pattern = Pattern::new(
+    r"(?xi) ^(?: observation[:\n] | [<\[]observation | execution\ (?:logs|result)
+    | \[?tool\ (?:result|output) | tool\ (?:response|call\ result) | <tool_(?:result|output|response)
+    | <function_result | <returncode> | <command_output | \[[^\n]*\]\ result: )",
+);
 /// As much of a text is looked at for that.
-const FIRST_LINE: usize = 300;
+const FIRST_BYTES: usize = 300;
 /// A message of so many bytes is larger than what people type.
 const LARGE: usize = 1_000;
 /// After so many replies, most of them large, it is an agent that replies.
@@ -74,7 +59,8 @@ impl ObservationWatch {
             return false;
         };
         let many = self.replies >= REPLIES && self.large * 4 >= self.replies * 3;
-        begins_like_one(text) || (many && text.len() >= LARGE)
+        let start = first_bytes(text.trim_start(), FIRST_BYTES);
+        BEGINNING.is_match(start) || (many && text.len() >= LARGE)
     }
 
     fn catch_up(&mut self, log: &Log) {
@@ -92,14 +78,6 @@ impl ObservationWatch {
         }
         self.messages = log.len();
     }
-}
-
-fn begins_like_one(text: &str) -> bool {
-    let start: String = text.trim_start().chars().take(FIRST_LINE).collect();
-    let start = start.to_lowercase();
-    let first = start.lines().next().unwrap_or_default().trim_end();
-    let named = first.starts_with('[') && first.contains(NAMED_RESULT);
-    named || BEGINNINGS.iter().any(|begins| start.starts_with(begins))
 }
 
 /// The text of a message that has one piece of it.

@@ -109,19 +109,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan that changes nothing.
-    pub fn nothing(tokens: u64) -> Self {
-        Self {
-            reason: Reason::Nothing,
-            edits: Vec::new(),
-            tokens_before: tokens,
-            tokens_after: tokens,
-            refs: Vec::new(),
-            at: 0,
-            since: 0,
-        }
-    }
-
     /// A plan that is not sized yet.
     pub fn new(reason: Reason, edits: Vec<Edit>) -> Self {
         let refs = edits.iter().filter_map(taken_out).cloned().collect();

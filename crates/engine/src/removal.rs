@@ -59,9 +59,17 @@ pub(crate) struct Cuts {
 
 impl Cuts {
     pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
-        let mut begins = vec![0usize; messages.len()];
-        let mut ends = vec![0usize; messages.len()];
-        for (first, last) in rounds::pair(messages).spans() {
+        Self::between(messages.len(), rounds::pair(messages).spans())
+    }
+
+    /// The same where these spans, given by their first and last message, must not be split.
+    pub(crate) fn between(
+        messages: usize,
+        spans: impl IntoIterator<Item = (usize, usize)>,
+    ) -> Self {
+        let mut begins = vec![0usize; messages];
+        let mut ends = vec![0usize; messages];
+        for (first, last) in spans {
             if let (Some(begins), Some(ends)) = (begins.get_mut(first), ends.get_mut(last)) {
                 *begins += 1;
                 *ends += 1;
@@ -78,7 +86,8 @@ impl Cuts {
         }
     }
 
-    fn splits(&self, cut: usize) -> bool {
+    /// True if a cut before this message splits a round.
+    pub(crate) fn splits(&self, cut: usize) -> bool {
         self.splits.get(cut).copied().unwrap_or(false)
     }
 

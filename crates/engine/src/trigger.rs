@@ -2,9 +2,8 @@
 
 mod text;
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use trimtab_model::Usage;
 
 pub use text::BadTrigger;
@@ -181,27 +180,18 @@ impl Triggers {
 }
 
 /// A condition needs the model's window, which is not known.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[error(
+    "the model's window is not known, so `{0}` cannot be judged\n\
+     hint: set the window of this model, or compact at a fixed number of tokens"
+)]
 pub struct WindowUnknown(pub Trigger);
-
-impl fmt::Display for WindowUnknown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(trigger) = self;
-        write!(
-            f,
-            "the model's window is not known, so `{trigger}` cannot be judged"
-        )?;
-        f.write_str("\nhint: set the window of this model, or compact at a fixed number of tokens")
-    }
-}
-
-impl std::error::Error for WindowUnknown {}
 
 impl Trigger {
     /// Whether it fires; none if what it needs is not known.
     fn judge(&self, situation: &Situation) -> Option<bool> {
         let measured = self.metric.of(situation)?;
-        let value = self.value.of(situation)?;
+        let value = self.value.figure(situation.window)?;
         Some(match self.is {
             Comparison::AtLeast => measured >= value,
             Comparison::MoreThan => measured > value,
@@ -222,10 +212,6 @@ impl Metric {
 }
 
 impl Threshold {
-    fn of(self, situation: &Situation) -> Option<u64> {
-        self.figure(situation.window)
-    }
-
     /// The figure for a model with this window; none if it is switched off, or if it needs a
     /// window that is not known.
     ///

@@ -6,13 +6,14 @@
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
 use serde::Serialize;
+use thiserror::Error;
 use trimtab_model::{Dialect, Extra, Message, Part, Role, work};
 
 /// One thing for which a provider would refuse the window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Error)]
+#[error("message {message}: {kind}")]
 pub struct Fault {
     /// Index of the message in the window; its length where the fault is at the end.
     pub message: usize,
@@ -21,91 +22,78 @@ pub struct Fault {
 }
 
 /// What can be wrong with a window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Error)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum FaultKind {
     /// A call is not answered directly behind it.
+    #[error("call {id:?} has no output directly behind it")]
     OpenCall {
         /// The call's id.
         id: String,
     },
     /// An output answers no call of the round directly before it.
+    #[error("output {id:?} answers no call before it")]
     OrphanOutput {
         /// The id it carries.
         id: String,
     },
     /// A call is answered twice.
+    #[error("call {id:?} is answered twice")]
     DuplicateOutput {
         /// The call's id.
         id: String,
     },
     /// A call stands in a message that is not the assistant's.
+    #[error("call {id:?} is not in an assistant message")]
     MisplacedCall {
         /// The call's id.
         id: String,
     },
     /// An output stands in a message that is not a tool's.
+    #[error("output {id:?} is not in a tool message")]
     MisplacedOutput {
         /// The id it carries.
         id: String,
     },
     /// A thought stands in a message that is not the assistant's.
+    #[error("a thought outside an assistant message")]
     MisplacedReasoning,
     /// A thought at the end of a message leads to nothing.
+    #[error("a thought is followed by nothing")]
     DanglingReasoning,
     /// A tool message holds something other than outputs.
+    #[error("a tool message with something besides outputs")]
     ForeignPart,
     /// A message has nothing in it.
+    #[error("the message is empty")]
     EmptyMessage,
     /// A text part has nothing in it, beside others that do.
+    #[error("a text part is blank")]
     BlankPart,
     /// A call has no id.
+    #[error("a call has no id")]
     MissingCallId,
     /// Two calls that must be told apart have one id.
+    #[error("call id {id:?} is used twice")]
     RepeatedCallId {
         /// The id.
         id: String,
     },
     /// An id has characters that the dialect refuses.
+    #[error("call id {id:?} has forbidden characters")]
     MalformedCallId {
         /// The id.
         id: String,
     },
     /// The first message that is not a system message is not the user's.
+    #[error("the conversation does not begin with the user")]
     UserNotFirst,
     /// There is nothing that the dialect takes for a message.
+    #[error("there is no message")]
     NoMessage,
     /// A message that the model must not see is in the window.
+    #[error("a hidden message is in the window")]
     HiddenMessage,
-}
-
-impl fmt::Display for FaultKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OpenCall { id } => write!(f, "call {id:?} has no output directly behind it"),
-            Self::OrphanOutput { id } => write!(f, "output {id:?} answers no call before it"),
-            Self::DuplicateOutput { id } => write!(f, "call {id:?} is answered twice"),
-            Self::MisplacedCall { id } => write!(f, "call {id:?} is not in an assistant message"),
-            Self::MisplacedOutput { id } => write!(f, "output {id:?} is not in a tool message"),
-            Self::MisplacedReasoning => f.write_str("a thought outside an assistant message"),
-            Self::DanglingReasoning => f.write_str("a thought is followed by nothing"),
-            Self::ForeignPart => f.write_str("a tool message with something besides outputs"),
-            Self::EmptyMessage => f.write_str("the message is empty"),
-            Self::BlankPart => f.write_str("a text part is blank"),
-            Self::MissingCallId => f.write_str("a call has no id"),
-            Self::RepeatedCallId { id } => write!(f, "call id {id:?} is used twice"),
-            Self::MalformedCallId { id } => write!(f, "call id {id:?} has forbidden characters"),
-            Self::UserNotFirst => f.write_str("the conversation does not begin with the user"),
-            Self::NoMessage => f.write_str("there is no message"),
-            Self::HiddenMessage => f.write_str("a hidden message is in the window"),
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "message {}: {}", self.message, self.kind)
-    }
 }
 
 /// Every fault of a window, in order; none means that `dialect`'s providers accept it.
@@ -134,7 +122,7 @@ pub struct Verified {
 }
 
 /// Reads a window message by message.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Verifier<'a> {
     dialect: Dialect,
     /// What was read in an earlier run, if any.
@@ -156,13 +144,7 @@ impl<'a> Verifier<'a> {
     pub fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            before: None,
-            read: Verified::default(),
-            calls: Vec::new(),
-            answered: HashMap::new(),
-            answering: false,
-            bare_answer: None,
-            faults: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -165,7 +165,7 @@ impl Projection {
 
     /// The log with every plan that holds, not yet normalised: what the next plan works on.
     pub fn slots(&self) -> &[Slot] {
-        self.builder.slots().slots()
+        &self.builder.slots.slots
     }
 
     /// What is shown now of the message at `position` of the log; none if it is hidden.
@@ -185,17 +185,17 @@ impl Projection {
 
     /// The measure of a slot, by its number.
     pub fn measure_of_slot(&self, number: usize) -> Option<Measure> {
-        self.builder.slots().measure(number)
+        self.builder.slots.measure(number)
     }
 
     /// What all slots take together: about what the window takes, without building it.
     pub fn total(&self) -> &Measure {
-        self.builder.slots().total()
+        &self.builder.slots.total
     }
 
     /// What the outputs at the end take, behind which nothing else was said yet.
     pub fn open_outputs(&self) -> &Measure {
-        self.builder.slots().open_outputs()
+        self.builder.slots.open_outputs()
     }
 
     /// The tool that the newest message with calls calls under `id`.
@@ -247,8 +247,8 @@ impl Projection {
         }
     }
 
-    /// Carries out a plan if that makes the window smaller by some estimate; otherwise
-    /// nothing happens. The plan comes back with what the window measured before and after.
+    /// The plan with what the window measures before and after it, if it makes the window
+    /// smaller. Nothing is carried out.
     ///
     /// ```
     /// # use trimtab_engine::{normalise::Options, window::Projection};
@@ -258,24 +258,10 @@ impl Projection {
     /// projection.admit(Message::user("a long question ".repeat(50)));
     /// projection.admit(Message::user("a short one"));
     /// let plan = Plan::new(Reason::ByHand, vec![Edit::Hide { from: 0, to: 1 }]);
-    /// let carried_out = projection.shrink(plan, Measure::tokens)?;
-    /// assert!(carried_out.is_some_and(|plan| plan.tokens_after < plan.tokens_before));
+    /// let plan = projection.would_shrink(plan, Measure::tokens)?;
+    /// assert!(plan.is_some_and(|plan| plan.tokens_after < plan.tokens_before));
     /// # Ok::<_, trimtab_engine::window::Invalid>(())
     /// ```
-    pub fn shrink(
-        &mut self,
-        plan: Plan,
-        tokens: impl Fn(&Measure) -> u64,
-    ) -> Result<Option<Plan>, Invalid> {
-        let plan = self.would_shrink(plan, tokens)?;
-        if let Some(plan) = &plan {
-            self.carry_out(plan.clone());
-        }
-        Ok(plan)
-    }
-
-    /// The plan with what the window measures before and after it, if it makes the window
-    /// smaller. Nothing is carried out.
     pub fn would_shrink(
         &mut self,
         plan: Plan,
@@ -304,8 +290,8 @@ impl Projection {
 
     /// True if no plan changes anything: every message of the log is a slot, as it came.
     pub fn is_unedited(&self) -> bool {
-        let slots = self.builder.slots();
-        slots.len() == self.log.len() && slots.edited() == 0
+        let slots = &self.builder.slots;
+        slots.slots.len() == self.log.len() && slots.edited == 0
     }
 
     /// The window as it would be sent now.
@@ -315,6 +301,6 @@ impl Projection {
 
     /// The window as it was built last.
     pub fn built(&self) -> &Window {
-        self.builder.built()
+        &self.builder.window
     }
 }

@@ -10,7 +10,7 @@ fn shown(text: &str, cap: u64) -> String {
         measure: &measure,
         stored: Some(&stored),
     };
-    cut(text, &how).text.into_owned()
+    cut(text, &how).into_owned()
 }
 
 fn numbered(count: usize, line: impl Fn(usize) -> String) -> String {

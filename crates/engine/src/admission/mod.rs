@@ -11,6 +11,8 @@
 
 mod repeats;
 
+use std::borrow::Cow;
+
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
 
@@ -180,8 +182,7 @@ fn cut(
     let shape = match views.shape(arriving.tool) {
         Shape::Structure(shape) if shape.room_percent > 0 => *shape,
         shape => {
-            let cut = view(text, shape, &given);
-            return cut.trimmed.then(|| cut.text.into_owned());
+            return shortened(view(text, shape, &given));
         }
     };
     let mut cap = room.cap(&shape);
@@ -202,8 +203,15 @@ fn cut(
             ..given
         }
     };
-    let cut = view(text, &Shape::Structure(shape), &given);
-    (cut.trimmed && pays(&cut.text)).then(|| cut.text.into_owned())
+    shortened(view(text, &Shape::Structure(shape), &given)).filter(|cut| pays(cut))
+}
+
+/// A view that leaves something out.
+fn shortened(view: Cow<'_, str>) -> Option<String> {
+    match view {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(text) => Some(text),
+    }
 }
 
 /// The reference that an output becomes whose text `earlier` shows whole already.

@@ -1,6 +1,8 @@
 //! Reading what the summariser said.
 
-use std::fmt;
+use thiserror::Error;
+
+use crate::pattern::Pattern;
 
 /// What a summariser wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,19 +25,15 @@ impl Answer {
     /// assert_eq!(Answer::parse("no tags", true).effective_summary, "no tags");
     /// ```
     pub fn parse(text: &str, retain_asked: bool) -> Self {
-        let retain = if retain_asked {
-            tagged(text, "retain")
-        } else {
-            None
-        };
-        let summary = tagged(text, "summary").unwrap_or_default().to_owned();
+        let retain = retain_asked.then(|| tagged(text, &RETAIN)).flatten();
+        let summary = tagged(text, &SUMMARY).unwrap_or_default();
         let effective_summary = if summary.is_empty() {
-            untagged(text)
+            RETAIN_OR_TAG.remove(text).trim().to_owned()
         } else {
             summary.clone()
         };
         Self {
-            retain: retain.unwrap_or_default().to_owned(),
+            retain: retain.unwrap_or_default(),
             summary,
             effective_summary,
         }
@@ -48,15 +46,19 @@ impl Answer {
 }
 
 /// Why an answer is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// Nothing was written.
+    #[error("the summary is empty")]
     Empty,
     /// The answer was cut off.
+    #[error("the summary was cut off")]
     CutOff,
     /// The summariser called a tool instead.
+    #[error("the summariser called a tool instead of answering")]
     ToolCall,
     /// The answer is not smaller than what it would replace.
+    #[error("the summary has {tokens} tokens and would replace only {replaces}")]
     TooLarge {
         /// Tokens of the answer.
         tokens: u64,
@@ -64,24 +66,6 @@ pub enum Refusal {
         replaces: u64,
     },
 }
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("the summary is empty"),
-            Self::CutOff => f.write_str("the summary was cut off"),
-            Self::ToolCall => f.write_str("the summariser called a tool instead of answering"),
-            Self::TooLarge { tokens, replaces } => {
-                write!(
-                    f,
-                    "the summary has {tokens} tokens and would replace only {replaces}"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 /// How the summariser's answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,39 +89,15 @@ pub fn judge(answer: &Answer, ending: Ending, tokens: u64, replaces: u64) -> Res
     }
 }
 
-/// The text between the first `<tag>` and the `</tag>` that follows it, trimmed.
-fn tagged<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
-    let (_, from) = find(text, &format!("<{tag}>"))?;
-    let rest = text.get(from..)?;
-    let (to, _) = find(rest, &format!("</{tag}>"))?;
-    rest.get(..to).map(str::trim)
-}
+/// The parts of an answer, in tags of any case.
+static RETAIN: Pattern = Pattern::new(r"(?is)<retain>\s*(.*?)\s*</retain>");
+static SUMMARY: Pattern = Pattern::new(r"(?is)<summary>\s*(.*?)\s*</summary>");
+/// What is left out of an answer that is used as a whole.
+static RETAIN_OR_TAG: Pattern = Pattern::new(r"(?is)<retain>.*?</retain>|</?summary>");
 
-/// The answer without its retain parts and without summary tags.
-fn untagged(text: &str) -> String {
-    let mut rest = text.to_owned();
-    while let Some((from, open)) = find(&rest, "<retain>") {
-        let behind = rest.get(open..).unwrap_or_default();
-        let Some((_, close)) = find(behind, "</retain>") else {
-            break;
-        };
-        rest.replace_range(from..open + close, "");
-    }
-    for tag in ["<summary>", "</summary>"] {
-        while let Some((from, to)) = find(&rest, tag) {
-            rest.replace_range(from..to, "");
-        }
-    }
-    rest.trim().to_owned()
-}
-
-/// Where `tag` stands in `text`, in any ASCII case.
-fn find(text: &str, tag: &str) -> Option<(usize, usize)> {
-    let found = text
-        .as_bytes()
-        .windows(tag.len())
-        .position(|window| window.eq_ignore_ascii_case(tag.as_bytes()))?;
-    Some((found, found + tag.len()))
+/// The text of the first such part.
+fn tagged(text: &str, part: &Pattern) -> Option<String> {
+    Some(part.captures(text)?.get(1)?.as_str().to_owned())
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use super::chunks::SummaryRequest;
 use super::request::escaped;
 use super::text::{head_and_tail, one_line};
 use crate::plan::Edit;
-use crate::view::output_index::OutputIndex;
 use crate::view::{WindowOutputs, placeholder};
 
 /// Characters of an output that the summariser is given.
@@ -38,15 +37,9 @@ pub enum ToolSummaries {
     Off,
 }
 
-/// The messages with the oldest visible outputs beyond the newest `cutoff`; none if the
-/// cutoff is 0. A message goes when all the outputs in it would.
-pub fn excess<M: Borrow<Message>>(messages: &[M], cutoff: usize) -> Vec<usize> {
-    let index = OutputIndex::of(messages);
-    excess_in(&WindowOutputs::indexed(messages, &index), cutoff, 0)
-}
-
-/// What [`excess`] gives for all messages of a window, without those before number `from`.
-pub fn excess_in<M: Borrow<Message>>(
+/// The messages with the oldest visible outputs beyond the newest `cutoff`, without those before
+/// number `from`; none if the cutoff is 0. A message goes when all the outputs in it would.
+pub fn excess<M: Borrow<Message>>(
     outputs: &WindowOutputs<'_, M>,
     cutoff: usize,
     from: usize,
@@ -191,6 +184,7 @@ fn stands_for_outputs(text: String) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::OutputIndex;
 
     #[test]
     fn the_oldest_visible_outputs_are_over() {
@@ -202,9 +196,11 @@ mod tests {
             Message::user("q"),
             Message::output("2", "x"),
         ];
-        assert_eq!(excess(&log, 1), [1]);
-        assert!(excess(&log, 2).is_empty());
-        assert!(excess(&log, 0).is_empty());
+        let index = OutputIndex::of(&log);
+        let outputs = WindowOutputs::indexed(&log, &index);
+        assert_eq!(excess(&outputs, 1, 0), [1]);
+        assert!(excess(&outputs, 2, 0).is_empty());
+        assert!(excess(&outputs, 0, 0).is_empty());
     }
 
     #[test]

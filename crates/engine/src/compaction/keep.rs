@@ -3,11 +3,11 @@
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Message, Part, Role, rounds, turns};
 
 use crate::removal::{unsplit, with_counterparts};
+use crate::view::policy::ToolGlobs;
 use crate::view::{Given, Middle, Shape, view};
 
 /// Marks a user message that says a turn was broken off; both spellings are in use.
@@ -226,7 +226,7 @@ fn cut_to(message: &Message, tokens: u64) -> Message {
     let text = message.parts.iter().filter_map(Part::as_text);
     let text = text.collect::<Vec<_>>().join("\n");
     let shape = Shape::Middle(Middle::codex_tokens(tokens));
-    let shown = view(&text, &shape, &Given::default()).text.into_owned();
+    let shown = view(&text, &shape, &Given::default()).into_owned();
     let mut cut = message.clone();
     cut.parts.retain(|part| part.as_text().is_none());
     cut.parts.insert(0, Part::text(shown));
@@ -249,8 +249,9 @@ pub(crate) fn begins_like_a_summary(text: &str, prefixes: &[&str]) -> bool {
 }
 
 fn protected_rounds<M: Borrow<Message>>(messages: &[M], tools: &[String]) -> Vec<usize> {
-    let protected = matcher(tools);
-    let calls_one = |message: &Message| message.calls().any(|call| protected.is_match(&call.name));
+    // A policy with a glob that cannot be read is refused.
+    let protected = ToolGlobs::new(tools).unwrap_or_default();
+    let calls_one = |message: &Message| message.calls().any(|call| protected.matches(&call.name));
     let all = messages.iter().enumerate();
     all.filter(|(_, message)| calls_one((*message).borrow()))
         .map(|(at, _)| at)
@@ -261,17 +262,6 @@ fn open_rounds<M: Borrow<Message>>(messages: &[M]) -> Vec<usize> {
     let rounds = rounds::pair(messages).rounds.into_iter();
     let open = rounds.filter(|round| round.calls.iter().any(|call| call.output.is_none()));
     open.map(|round| round.start).collect()
-}
-
-/// Matches tool names. A glob that cannot be read matches nothing but itself.
-fn matcher(tools: &[String]) -> GlobSet {
-    let mut set = GlobSetBuilder::new();
-    for tool in tools {
-        if let Ok(glob) = Glob::new(tool).or_else(|_| Glob::new(&globset::escape(tool))) {
-            set.add(glob);
-        }
-    }
-    set.build().unwrap_or_else(|_| GlobSet::empty())
 }
 
 #[cfg(test)]

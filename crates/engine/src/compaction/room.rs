@@ -1,5 +1,7 @@
 //! A budget for a text.
 
+use crate::view::figures::longest_start;
+
 /// A budget, and how a text is weighed against it.
 ///
 /// ```
@@ -43,24 +45,9 @@ impl<'w> Room<'w> {
 
     /// As much of the head of `text` as is within the budget, in whole characters.
     pub(super) fn head<'t>(&self, text: &'t str) -> &'t str {
-        let (mut fits, mut over) = (0usize, text.len() + 1);
-        loop {
-            let mut middle = text.floor_char_boundary(fits.midpoint(over));
-            if middle <= fits {
-                middle = text.ceil_char_boundary(fits + 1);
-            }
-            match text.get(..middle) {
-                Some(head) if middle < over && middle > fits => {
-                    if self.holds(head) {
-                        fits = middle;
-                    } else {
-                        over = middle;
-                    }
-                }
-                _ => break,
-            }
-        }
-        text.get(..fits).unwrap_or_default()
+        let holds = |bytes: usize| text.get(..bytes).is_some_and(|head| self.holds(head));
+        text.get(..longest_start(text, text.len(), holds))
+            .unwrap_or_default()
     }
 }
 

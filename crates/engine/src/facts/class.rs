@@ -1,4 +1,8 @@
-//! What each byte may be part of.
+//! What each byte may be part of, and lists of words.
+
+use std::sync::OnceLock;
+
+use foldhash::HashSet;
 
 /// The classes of the bytes of a word, one bit each; none for a byte between words.
 pub(super) type Class = u16;
@@ -18,27 +22,8 @@ pub(super) const HIGH: Class = 1 << 9;
 
 pub(super) const LETTER: Class = LOWER | UPPER | HIGH;
 
-static CLASSES: [Class; 256] = classes();
-
-const fn classes() -> [Class; 256] {
-    let mut table = [0; 256];
-    let mut byte = 0u8;
-    loop {
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "a byte is a valid index, and the table is made at compile time"
-        )]
-        {
-            table[byte as usize] = class_of(byte);
-        }
-        if byte == u8::MAX {
-            return table;
-        }
-        byte += 1;
-    }
-}
-
-const fn class_of(byte: u8) -> Class {
+/// The class of `byte`.
+pub(super) fn class(byte: u8) -> Class {
     match byte {
         b'a'..=b'z' => LOWER,
         b'A'..=b'Z' => UPPER,
@@ -54,11 +39,6 @@ const fn class_of(byte: u8) -> Class {
     }
 }
 
-/// The class of `byte`.
-pub(super) fn class(byte: u8) -> Class {
-    CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
-}
-
 /// The classes in `text`.
 pub(super) fn classes_in(text: &str) -> Class {
     text.bytes().fold(0, |classes, byte| classes | class(byte))
@@ -69,33 +49,53 @@ pub(super) fn only(text: &str, allowed: Class) -> bool {
     !text.is_empty() && text.bytes().all(|byte| class(byte) & allowed != 0)
 }
 
-/// For each length, the first letters that words of a list have, one bit each: what says of
-/// most words that they are not in it.
-pub(super) struct FirstLetters([u32; 16]);
+/// A list of words in small letters, in which words of any case are looked up.
+pub(super) struct WordList {
+    /// The words, with a space between them.
+    words: &'static str,
+    /// For each length, the first letters that words of the list have, one bit each: what says of
+    /// most words that they are not in it.
+    first_letters: [u32; 16],
+    set: OnceLock<HashSet<&'static str>>,
+}
 
-impl FirstLetters {
-    pub(super) const fn of(words: &[&str]) -> Self {
-        Self([0; 16]).and(words)
-    }
-
+impl WordList {
     #[expect(
         clippy::indexing_slicing,
         reason = "it is made at compile time, and would not compile if an index were wrong"
     )]
-    pub(super) const fn and(mut self, words: &[&str]) -> Self {
-        let mut at = 0;
-        while at < words.len() {
-            let word = words[at].as_bytes();
-            self.0[word.len()] |= 1 << (word[0] & 31);
+    pub(super) const fn new(words: &'static str) -> Self {
+        let bytes = words.as_bytes();
+        let mut first_letters = [0; 16];
+        let (mut start, mut at) = (0, 0);
+        while at <= bytes.len() {
+            if at == bytes.len() || bytes[at] == b' ' {
+                first_letters[at - start] |= 1 << (bytes[start] & 31);
+                start = at + 1;
+            }
             at += 1;
         }
-        self
+        Self {
+            words,
+            first_letters,
+            set: OnceLock::new(),
+        }
     }
 
     /// False if no word of the list has this first letter, in any case, and this length.
     #[inline]
-    pub(super) fn may_be(&self, first: u8, length: usize) -> bool {
-        let letters = self.0.get(length).copied().unwrap_or(0);
+    pub(super) fn may_have(&self, first: u8, length: usize) -> bool {
+        let letters = self.first_letters.get(length).copied().unwrap_or(0);
         letters >> (first & 31) & 1 == 1
+    }
+
+    pub(super) fn has(&self, word: &str) -> bool {
+        let first = word.bytes().next().unwrap_or(0);
+        if !self.may_have(first, word.len()) {
+            return false;
+        }
+        let words = self.set.get_or_init(|| self.words.split(' ').collect());
+        let is_small = !word.bytes().any(|byte| byte.is_ascii_uppercase());
+        words.contains(word) || (!is_small && words.contains(&*word.to_ascii_lowercase()))
     }
 }

@@ -5,16 +5,15 @@ use std::borrow::Cow;
 use trimtab_model::work;
 
 use super::{Fact, FactKind};
+use crate::pattern::Pattern;
+use crate::view::figures::first_bytes;
 
-/// The fields of a call's arguments that hold a command.
-const FIELDS: [&str; 6] = [
-    "command",
-    "cmd",
-    "script",
-    "commands",
-    "shell_command",
-    "bash",
-];
+/// A field of a call's arguments that holds a command: a string, or a list whose last string it is.
+/// Arguments that were cut off are still worth reading.
+static COMMAND: Pattern = Pattern::new(
+    r#"(?xs) "(?:command|cmd|script|commands|shell_command|bash)"\s*:\s*
+    (?: "(?<text>(?:[^"\\]|\\.)*) | \[(?:[\s,]*"(?<last>(?:[^"\\]|\\.)*)"?)+ )"#,
+);
 /// Parts of the names of tools whose arguments may be a bare command.
 const TOOLS: [&str; 6] = ["bash", "shell", "exec", "terminal", "command", "run"];
 /// Lines of one command that are taken.
@@ -44,9 +43,9 @@ pub fn commands<'t>(tool: &str, arguments: &'t str, sink: &mut impl FnMut(Fact<'
         }
         return;
     }
-    for field in FIELDS {
-        if let Some((at, command)) = value_of(arguments, field) {
-            lines(command, at, "\\n", sink);
+    for found in COMMAND.captures_iter(arguments) {
+        if let Some(command) = found.name("text").or(found.name("last")) {
+            lines(command.as_str(), command.start(), "\\n", sink);
         }
     }
 }
@@ -84,75 +83,11 @@ fn lines<'t>(command: &'t str, at: usize, end: &str, sink: &mut impl FnMut(Fact<
 
 /// The head of a line that is too long, not cut inside a character or an escape.
 fn head(text: &str) -> &str {
-    if text.len() <= LONGEST {
-        return text;
-    }
-    let end = (0..=LONGEST)
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or(0);
-    let head = text.get(..end).unwrap_or_default();
+    let head = first_bytes(text, LONGEST);
     match head.rfind('\\') {
-        Some(escape) if escape + 6 > head.len() => head
-            .get(..escape)
-            .unwrap_or_default()
-            .trim_end_matches('\\'),
+        Some(escape) if head.len() < text.len() && escape + 6 > head.len() => {
+            first_bytes(head, escape).trim_end_matches('\\')
+        }
         _ => head,
-    }
-}
-
-/// Where the string behind `"field":` begins and what is in it; of a list, its last string.
-fn value_of<'t>(arguments: &'t str, field: &str) -> Option<(usize, &'t str)> {
-    let key = format!("\"{field}\"");
-    let mut from = 0;
-    while let Some(found) = arguments.get(from..)?.find(&key) {
-        from += found + key.len();
-        let rest = arguments.get(from..)?;
-        let Some(value) = rest.trim_start().strip_prefix(':') else {
-            continue;
-        };
-        let value = value.trim_start();
-        let at = arguments.len() - value.len();
-        if value.starts_with('"') {
-            return string(value, at);
-        }
-        if value.starts_with('[') {
-            return last_string(value, at);
-        }
-    }
-    None
-}
-
-/// The string that `text` begins with, without its quotes.
-fn string(text: &str, at: usize) -> Option<(usize, &str)> {
-    let inner = text.strip_prefix('"')?;
-    let mut escaped = false;
-    for (end, byte) in inner.bytes().enumerate() {
-        match byte {
-            b'"' if !escaped => return Some((at + 1, inner.get(..end)?)),
-            b'\\' => escaped = !escaped,
-            _ => escaped = false,
-        }
-    }
-    // Arguments that were cut off are still worth reading.
-    Some((at + 1, inner))
-}
-
-fn last_string(list: &str, at: usize) -> Option<(usize, &str)> {
-    let mut newest = None;
-    let mut from = 1;
-    loop {
-        let rest = list.get(from..)?;
-        let next = rest.trim_start_matches([' ', '\n', '\t', ',']);
-        let start = from + rest.len() - next.len();
-        if !next.starts_with('"') {
-            return newest;
-        }
-        let (inner, found) = string(next, at + start)?;
-        from = inner - at + found.len() + 1;
-        newest = Some((inner, found));
-        if from >= list.len() {
-            return newest;
-        }
     }
 }

@@ -3,41 +3,15 @@
 use trimtab_model::work;
 
 use super::{Fact, FactKind};
+use crate::pattern::Pattern;
+use crate::view::figures::first_bytes;
 
-/// The words that make a sentence a constraint, in small letters.
-const WORDS: [&str; 22] = [
-    "must",
-    "mustn't",
-    "never",
-    "always",
-    "only",
-    "don't",
-    "dont",
-    "doesn't",
-    "keep",
-    "ensure",
-    "avoid",
-    "without",
-    "exactly",
-    "require",
-    "required",
-    "shouldn't",
-    "cannot",
-    "can't",
-    "unchanged",
-    "forbidden",
-    "mandatory",
-    "untouched",
-];
-/// Words that do so in front of another one.
-const PAIRS: [(&str, &str); 4] = [
-    ("do", "not"),
-    ("should", "not"),
-    ("make", "sure"),
-    ("at", "most"),
-];
-/// The longest of them.
-const LONGEST_WORD: usize = 9;
+/// The words that make a sentence a constraint.
+static CONSTRAINT: Pattern = Pattern::new(
+    r"(?xi) (?-u:\b)(?: must(?:n['’]t)? | never | always | only | don['’]?t | doesn['’]t | keep | ensure
+    | avoid | without | exactly | required? | shouldn['’]t | cannot | can['’]t | unchanged | forbidden
+    | mandatory | untouched | (?:do|should)\W+not | make\W+sure | at\W+most )(?-u:\b)",
+);
 /// Bytes of a sentence that are taken.
 const LONGEST: usize = 300;
 
@@ -57,11 +31,11 @@ pub fn constraints<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
         let end = sentence_end(text, from);
         let sentence = text.get(from..end).unwrap_or_default();
         let said = sentence.trim();
-        if is_constraint(said) {
+        if CONSTRAINT.is_match(said) {
             let led = sentence.len() - sentence.trim_start().len();
             sink(Fact {
                 kind: FactKind::Constraint,
-                text: head(said),
+                text: first_bytes(said, LONGEST),
                 at: from + led,
             });
         }
@@ -80,35 +54,4 @@ fn sentence_end(text: &str, from: usize) -> usize {
         *byte == b'\n' || (matches!(byte, b'.' | b'!' | b'?' | b';') && before_space)
     });
     ends.map_or(text.len(), |at| from + at + 1)
-}
-
-fn is_constraint(sentence: &str) -> bool {
-    let mut last = "";
-    for word in sentence.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '\u{2019}') {
-        if word.is_empty() {
-            continue;
-        }
-        if is_one(word) || PAIRS.iter().any(|pair| is_pair(*pair, last, word)) {
-            return true;
-        }
-        last = word;
-    }
-    false
-}
-
-fn is_one(word: &str) -> bool {
-    if word.contains('\u{2019}') {
-        return is_one(&word.replace('\u{2019}', "'"));
-    }
-    word.len() <= LONGEST_WORD && WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
-}
-
-fn is_pair(pair: (&str, &str), first: &str, second: &str) -> bool {
-    first.eq_ignore_ascii_case(pair.0) && second.eq_ignore_ascii_case(pair.1)
-}
-
-fn head(sentence: &str) -> &str {
-    let end = LONGEST.min(sentence.len());
-    let end = (0..=end).rev().find(|end| sentence.is_char_boundary(*end));
-    sentence.get(..end.unwrap_or(0)).unwrap_or_default()
 }

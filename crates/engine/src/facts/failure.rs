@@ -3,7 +3,7 @@
 use memchr::{memchr, memrchr};
 use trimtab_model::work;
 
-use super::class::FirstLetters;
+use super::class::WordList;
 
 /// Bytes of a line that is not shown whole.
 const LONGEST: usize = 240;
@@ -13,44 +13,13 @@ const LEAD: usize = 80;
 /// be read again for every word in it.
 const LOOKED_AT: usize = 1 << 10;
 
-/// The words that give an error line away, in small letters.
-const WORDS: [&str; 31] = [
-    "abort",
-    "aborted",
-    "assertion",
-    "cannot",
-    "conflict",
-    "crashed",
-    "denied",
-    "error",
-    "errors",
-    "exception",
-    "fail",
-    "failed",
-    "fails",
-    "failure",
-    "failures",
-    "fatal",
-    "forbidden",
-    "invalid",
-    "killed",
-    "mismatched",
-    "panic",
-    "panicked",
-    "refused",
-    "rejected",
-    "segfault",
-    "segmentation",
-    "timeout",
-    "traceback",
-    "unable",
-    "undefined",
-    "unreachable",
-];
-
-/// The second words of [`PAIRS`].
-const SECONDS: [&str; 4] = ["found", "file", "out", "by"];
-
+/// The words that give an error line away, and the second words of [`PAIRS`].
+static WORDS: WordList = WordList::new(
+    "abort aborted assertion cannot conflict crashed denied error errors exception fail \
+     failed fails failure failures fatal forbidden invalid killed mismatched panic panicked \
+     refused rejected segfault segmentation timeout traceback unable undefined unreachable \
+     found file out by",
+);
 /// Words that do so behind another one.
 const PAIRS: [(&str, &str); 4] = [
     ("not", "found"),
@@ -59,15 +28,12 @@ const PAIRS: [(&str, &str); 4] = [
     ("caused", "by"),
 ];
 
-/// For each length of a word, the first letters of [`WORDS`] and of [`PAIRS`].
-static FIRST_LETTERS: FirstLetters = FirstLetters::of(&WORDS).and(&SECONDS);
-
 /// True if the word from `start` to `end` has the length and the first letter of one that
 /// gives an error away. Most words do not.
 #[inline]
 pub(super) fn may_be(bytes: &[u8], start: usize, end: usize) -> bool {
     let first = bytes.get(start).copied().unwrap_or(0);
-    FIRST_LETTERS.may_be(first, end - start)
+    WORDS.may_have(first, end - start)
 }
 
 /// True for the name of an error, as exceptions have it.
@@ -93,25 +59,23 @@ pub(super) fn line(text: &str, start: usize, end: usize) -> Option<(usize, usize
     let line_end = memchr(b'\n', bytes.get(end..last)?).map_or(last, |at| end + at);
     let before = text.get(line_start..start)?;
     let after = text.get(end..line_end)?;
-    let gives_away = WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
-        || is_second(before, word)
-        || names_an_error(word);
+    let pair = PAIRS
+        .iter()
+        .find(|(_, second)| word.eq_ignore_ascii_case(second));
+    let gives_away = match pair {
+        Some((first, _)) => last_word(before).eq_ignore_ascii_case(first),
+        None => WORDS.has(word) || names_an_error(word),
+    };
     if !gives_away || is_denied(before, after) || passed(before, after) {
         return None;
     }
-    let from = start_of(text, line_start, start);
-    let to = end_of(text, from, line_end).max(end);
-    Some(trim(text, from, to))
-}
-
-fn is_second(before: &str, word: &str) -> bool {
-    let mut pairs = PAIRS.iter();
-    pairs.any(|(first, second)| word.eq_ignore_ascii_case(second) && ends_with_word(before, first))
-}
-
-fn ends_with_word(before: &str, word: &str) -> bool {
-    let last = last_word(before);
-    last.eq_ignore_ascii_case(word)
+    let from = text.ceil_char_boundary(line_start.max(start.saturating_sub(LEAD)));
+    let to = text
+        .floor_char_boundary(line_end.min(from + LONGEST))
+        .max(end);
+    let line = text.get(from..to)?;
+    let from = to - line.trim_start().len();
+    Some((from, from + line.trim().len()))
 }
 
 fn last_word(before: &str) -> &str {
@@ -147,26 +111,4 @@ fn passed(before: &str, after: &str) -> bool {
         .iter()
         .any(|word| end.ends_with(word));
     ended || ["✓", "✔", "PASS "].iter().any(|word| before.contains(word))
-}
-
-fn start_of(text: &str, line_start: usize, word: usize) -> usize {
-    let from = line_start.max(word.saturating_sub(LEAD));
-    (from..=word)
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(word)
-}
-
-fn end_of(text: &str, from: usize, line_end: usize) -> usize {
-    let to = line_end.min(from + LONGEST);
-    (from..=to)
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(from)
-}
-
-fn trim(text: &str, from: usize, to: usize) -> (usize, usize) {
-    let line = text.get(from..to).unwrap_or_default();
-    let led = line.len() - line.trim_start().len();
-    let from = from + led;
-    (from, from + line.trim().len())
 }

@@ -24,17 +24,11 @@ mod number;
 mod place;
 mod scan;
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-use trimtab_model::{Message, Part};
-
 pub use command::{commands, unescaped};
 pub use constraint::constraints;
 
 /// What a fact is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FactKind {
     /// A sentence in which the user says what must or must not be.
     Constraint,
@@ -53,17 +47,6 @@ pub enum FactKind {
 }
 
 impl FactKind {
-    /// Every kind, the ones that are missed most first.
-    pub const ALL: [Self; 7] = [
-        Self::Constraint,
-        Self::Error,
-        Self::Path,
-        Self::Url,
-        Self::Command,
-        Self::Id,
-        Self::Number,
-    ];
-
     /// The kind in words, for more than one of them.
     pub fn plural(self) -> &'static str {
         match self {
@@ -75,12 +58,6 @@ impl FactKind {
             Self::Id => "ids",
             Self::Number => "numbers",
         }
-    }
-}
-
-impl fmt::Display for FactKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.plural())
     }
 }
 
@@ -101,37 +78,12 @@ pub struct Fact<'t> {
 /// that gives it away is met: behind the facts before that word. A fact that occurs twice
 /// comes twice.
 pub fn extract<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
-    scan::Scanner::new(text, sink).run();
+    scan::Scanner::new(text, false, sink).run();
 }
 
 /// Finds the error lines of `text`: those that [`extract`] finds, in less time.
 pub fn errors<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
-    scan::Scanner::new(text, sink).only_errors().run();
-}
-
-/// Finds every fact of a message: of its text, its calls and its outputs. The constraints
-/// are those of real user messages. Reasoning is not read.
-pub fn of_message<'t>(message: &'t Message, sink: &mut impl FnMut(Fact<'t>)) {
-    let said_by_user = message.is_real_user();
-    for part in &message.parts {
-        match part {
-            Part::Text(text) => {
-                extract(&text.text, sink);
-                if said_by_user {
-                    constraints(&text.text, sink);
-                }
-            }
-            Part::Call(call) => {
-                extract(&call.arguments, sink);
-                commands(&call.name, &call.arguments, sink);
-            }
-            Part::Output(output) => {
-                let texts = output.content.iter().filter_map(Part::as_text);
-                texts.for_each(|text| extract(text, sink));
-            }
-            Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
-        }
-    }
+    scan::Scanner::new(text, true, sink).run();
 }
 
 #[cfg(test)]

@@ -1,34 +1,31 @@
 //! Numbers that mean something: with a unit, versions, ports, line numbers.
 
 use super::FactKind;
-use super::class::{
-    COLON, Class, DASH, DIGIT, DOT, FirstLetters, LETTER, SIGN, UNDER, class, only,
-};
-use super::scan::Found;
+use super::class::{COLON, Class, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, WordList, only};
 
 /// Units, in small letters.
-const UNITS: [&str; 58] = [
-    "ms", "s", "us", "ns", "sec", "secs", "second", "seconds", "min", "mins", "minute", "minutes",
-    "h", "hr", "hrs", "hour", "hours", "day", "days", "week", "weeks", "b", "k", "kb", "mb", "gb",
-    "tb", "kib", "mib", "gib", "tib", "byte", "bytes", "bits", "px", "em", "rem", "pt", "hz",
-    "khz", "mhz", "ghz", "rpm", "qps", "rps", "tokens", "lines", "rows", "files", "tests", "items",
-    "requests", "retries", "times", "percent", "usd", "eur", "x",
-];
-static UNIT_LETTERS: FirstLetters = FirstLetters::of(&UNITS);
+static UNITS: WordList = WordList::new(
+    "ms s us ns sec secs second seconds min mins minute minutes h hr hrs hour hours day days \
+     week weeks b k kb mb gb tb kib mib gib tib byte bytes bits px em rem pt hz khz mhz ghz \
+     rpm qps rps tokens lines rows files tests items requests retries times percent usd eur x",
+);
 
 /// Words before a number that say what it is.
-const LABELS: [&str; 12] = [
-    "port", "line", "lines", "code", "status", "pid", "exit", "version", "limit", "timeout",
-    "issue", "level",
-];
-static LABEL_LETTERS: FirstLetters = FirstLetters::of(&LABELS);
+static LABELS: WordList =
+    WordList::new("port line lines code status pid exit version limit timeout issue level");
 /// A bare number of so many digits is an id.
 const ID_DIGITS: usize = 6;
 /// More digits are data.
 const MOST_DIGITS: usize = 20;
 
-/// What a word with digits in it is, if it is a number or one that a word beside it makes one.
-pub(super) fn number(text: &str, start: usize, word: &str, classes: Class) -> Option<Found> {
+/// What a word with digits in it is and where it ends, if it is a number or one that a word beside
+/// it makes one.
+pub(super) fn number(
+    text: &str,
+    start: usize,
+    word: &str,
+    classes: Class,
+) -> Option<(FactKind, usize)> {
     let end = start + word.len();
     if classes & !DIGIT == 0 {
         return whole(text, start, word);
@@ -36,89 +33,57 @@ pub(super) fn number(text: &str, start: usize, word: &str, classes: Class) -> Op
     if classes & (LETTER | UNDER) == 0 {
         return signed(text, word, end, classes);
     }
-    if (classes & COLON != 0 && is_port(word)) || is_version(word) || has_unit(word) {
-        return Some(Found::new(FactKind::Number, end));
-    }
-    None
+    let is_number = (classes & COLON != 0 && is_port(word)) || is_version(word) || has_unit(word);
+    is_number.then_some((FactKind::Number, end))
 }
 
 /// Nothing but digits.
-fn whole(text: &str, start: usize, word: &str) -> Option<Found> {
+fn whole(text: &str, start: usize, word: &str) -> Option<(FactKind, usize)> {
     let end = start + word.len();
     if let Some(unit) = unit_behind(text, end) {
-        return Some(Found::new(FactKind::Number, unit));
+        return Some((FactKind::Number, unit));
     }
     if is_labelled(text, start) {
-        return Some(Found::new(FactKind::Number, end));
+        return Some((FactKind::Number, end));
     }
-    (ID_DIGITS..=MOST_DIGITS)
-        .contains(&word.len())
-        .then_some(Found {
-            kind: FactKind::Id,
-            end,
-        })
+    let is_id = (ID_DIGITS..=MOST_DIGITS).contains(&word.len());
+    is_id.then_some((FactKind::Id, end))
 }
 
 /// Digits and marks, without letters.
-fn signed(text: &str, word: &str, end: usize, classes: Class) -> Option<Found> {
-    let percent = word.strip_suffix('%');
-    let money = word.strip_prefix('$');
-    if let Some(figure) = percent.or(money) {
-        return only(figure, DIGIT | DOT).then_some(Found {
-            kind: FactKind::Number,
-            end,
-        });
+fn signed(text: &str, word: &str, end: usize, classes: Class) -> Option<(FactKind, usize)> {
+    if let Some(figure) = word.strip_suffix('%').or(word.strip_prefix('$')) {
+        return only(figure, DIGIT | DOT).then_some((FactKind::Number, end));
     }
     if classes & (COLON | SIGN) != 0 {
         return None;
     }
     if classes & DASH != 0 {
-        let long = word.len() > ID_DIGITS + 1 && !is_date(word);
-        return long.then_some(Found {
-            kind: FactKind::Id,
-            end,
-        });
+        let is_id = word.len() > ID_DIGITS + 1 && !is_date(word);
+        return is_id.then_some((FactKind::Id, end));
     }
     if is_version(word) {
-        return Some(Found::new(FactKind::Number, end));
+        return Some((FactKind::Number, end));
     }
-    Some(Found::new(FactKind::Number, unit_behind(text, end)?))
+    Some((FactKind::Number, unit_behind(text, end)?))
 }
 
 /// The end of the unit that stands behind a number and a space.
 fn unit_behind(text: &str, end: usize) -> Option<usize> {
-    let rest = text.as_bytes().get(end..)?.strip_prefix(b" ")?;
-    if !rest.first()?.is_ascii_alphabetic() {
-        return None;
-    }
-    let word = rest.split(|byte| class(*byte) & LETTER == 0).next()?;
-    is_unit(word).then_some(end + 1 + word.len())
-}
-
-fn is_unit(word: &[u8]) -> bool {
-    is_in(word, &UNITS, &UNIT_LETTERS)
-}
-
-fn is_in(word: &[u8], list: &[&str], letters: &FirstLetters) -> bool {
-    let first = word.first().copied().unwrap_or(0);
-    letters.may_be(first, word.len())
-        && list
-            .iter()
-            .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+    let rest = text.get(end..)?.strip_prefix(' ')?;
+    let word = rest.split(|c: char| !c.is_alphabetic()).next()?;
+    UNITS.has(word).then_some(end + 1 + word.len())
 }
 
 /// True if a word that names a number stands before it.
 fn is_labelled(text: &str, start: usize) -> bool {
-    let Some(before) = text.as_bytes().get(..start) else {
+    let before = text.get(..start).unwrap_or_default();
+    let Some(before) = before.strip_suffix([' ', '=', ':', '#']) else {
         return false;
     };
-    let Some((b' ' | b'=' | b':' | b'#', before)) = before.split_last().map(|(a, b)| (*a, b))
-    else {
-        return false;
-    };
-    let before = before.strip_suffix(b":").unwrap_or(before);
-    let word = before.rsplit(|byte| !byte.is_ascii_alphabetic()).next();
-    word.is_some_and(|word| is_in(word, &LABELS, &LABEL_LETTERS))
+    let before = before.strip_suffix(':').unwrap_or(before);
+    let word = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next();
+    word.is_some_and(|word| LABELS.has(word))
 }
 
 /// `1.5GB`, `850ms`.
@@ -128,7 +93,7 @@ fn has_unit(word: &str) -> bool {
     }
     let figure = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = word.get(figure.len()..).unwrap_or_default();
-    only(figure, DIGIT | DOT) && is_unit(unit.as_bytes())
+    only(figure, DIGIT | DOT) && UNITS.has(unit)
 }
 
 /// `1.2.3`, `v2.0`, `1.4.0-rc.1`; not a plain decimal.
@@ -158,11 +123,10 @@ fn is_port(word: &str) -> bool {
 
 /// `2026-11-15`, also with a time behind it.
 pub(super) fn is_date(word: &str) -> bool {
-    let bytes = word.as_bytes();
-    let digits = |range| {
-        bytes
-            .get::<std::ops::Range<usize>>(range)
-            .is_some_and(|part| part.iter().all(u8::is_ascii_digit))
+    let mut parts = word.splitn(3, '-');
+    let mut is_next = |digits: usize| {
+        let next = parts.next();
+        next.is_some_and(|part| part.len() == digits && only(part, DIGIT))
     };
-    bytes.get(4) == Some(&b'-') && bytes.get(7) == Some(&b'-') && digits(0..4) && digits(5..7)
+    is_next(4) && is_next(2) && parts.next().is_some()
 }

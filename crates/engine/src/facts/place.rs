@@ -1,133 +1,21 @@
 //! Paths, file names, URLs and hosts.
 
 use super::FactKind;
-use super::class::{Class, DIGIT, DOT, FirstLetters, LETTER, SLASH, UNDER, class, only};
+use super::class::{Class, DIGIT, DOT, LETTER, SLASH, UNDER, WordList, class, only};
 use super::number::is_version;
 
 /// Bytes of the longest URL that is taken.
 const LONGEST_URL: usize = 512;
 
-/// Endings of file names, in small letters and in order.
-const ENDINGS: [&str; 117] = [
-    "a",
-    "bash",
-    "bat",
-    "bib",
-    "bin",
-    "bz2",
-    "c",
-    "cc",
-    "cfg",
-    "cjs",
-    "clj",
-    "cmake",
-    "conf",
-    "cpp",
-    "crt",
-    "cs",
-    "css",
-    "csv",
-    "dart",
-    "db",
-    "diff",
-    "dll",
-    "docx",
-    "dylib",
-    "el",
-    "env",
-    "erl",
-    "ex",
-    "exe",
-    "exs",
-    "gif",
-    "go",
-    "gradle",
-    "graphql",
-    "gz",
-    "h",
-    "hcl",
-    "hpp",
-    "hs",
-    "htm",
-    "html",
-    "ico",
-    "ini",
-    "ipynb",
-    "jar",
-    "java",
-    "jl",
-    "jpeg",
-    "jpg",
-    "js",
-    "json",
-    "jsonl",
-    "jsx",
-    "key",
-    "kt",
-    "less",
-    "lock",
-    "log",
-    "lua",
-    "md",
-    "mdx",
-    "mjs",
-    "ml",
-    "mod",
-    "mp3",
-    "mp4",
-    "nix",
-    "o",
-    "parquet",
-    "patch",
-    "pdf",
-    "pem",
-    "php",
-    "pl",
-    "png",
-    "pptx",
-    "properties",
-    "proto",
-    "ps1",
-    "py",
-    "pyi",
-    "r",
-    "rb",
-    "rs",
-    "rst",
-    "scala",
-    "scss",
-    "sh",
-    "so",
-    "sql",
-    "sqlite",
-    "sum",
-    "svelte",
-    "svg",
-    "swift",
-    "tar",
-    "tex",
-    "tf",
-    "tgz",
-    "toml",
-    "ts",
-    "tsv",
-    "tsx",
-    "txt",
-    "vim",
-    "vue",
-    "wav",
-    "webp",
-    "whl",
-    "xlsx",
-    "xml",
-    "xz",
-    "yaml",
-    "yml",
-    "zig",
-    "zip",
-    "zst",
-];
-static ENDING_LETTERS: FirstLetters = FirstLetters::of(&ENDINGS);
+/// Endings of file names.
+static ENDINGS: WordList = WordList::new(
+    "a bash bat bib bin bz2 c cc cfg cjs clj cmake conf cpp crt cs css csv dart db diff dll \
+     docx dylib el env erl ex exe exs gif go gradle graphql gz h hcl hpp hs htm html ico ini \
+     ipynb jar java jl jpeg jpg js json jsonl jsx key kt less lock log lua md mdx mjs ml mod \
+     mp3 mp4 nix o parquet patch pdf pem php pl png pptx properties proto ps1 py pyi r rb rs \
+     rst scala scss sh so sql sqlite sum svelte svg swift tar tex tf tgz toml ts tsv tsx txt \
+     vim vue wav webp whl xlsx xml xz yaml yml zig zip zst",
+);
 /// Endings that are file names less often than not, so that they need a folder before them.
 const DOUBTFUL: [&str; 5] = ["a", "o", "r", "el", "pl"];
 
@@ -225,14 +113,8 @@ fn is_path(word: &str) -> bool {
         .iter()
         .find_map(|root| word.strip_prefix(root));
     let inner = rooted.unwrap_or(word);
-    if !inner
-        .bytes()
-        .any(|byte| byte.is_ascii_alphabetic() || byte >= 0x80)
-        || word.contains(':')
-    {
-        return false;
-    }
-    if word.starts_with("//") {
+    let has_letters = inner.bytes().any(|byte| class(byte) & LETTER != 0);
+    if !has_letters || word.contains(':') || word.starts_with("//") {
         return false;
     }
     if rooted.is_some() {
@@ -266,20 +148,7 @@ fn is_file_name(word: &str) -> bool {
 
 fn has_ending(word: &str) -> bool {
     let ending = ending(word);
-    ending.len() + 1 < word.len() && is_ending(ending)
-}
-
-fn is_ending(ending: &str) -> bool {
-    let first = ending.bytes().next().unwrap_or(0);
-    if !ENDING_LETTERS.may_be(first, ending.len()) {
-        return false;
-    }
-    let capital = ending.bytes().any(|byte| byte.is_ascii_uppercase());
-    ENDINGS.binary_search(&ending).is_ok()
-        || (capital
-            && ENDINGS
-                .binary_search(&ending.to_ascii_lowercase().as_str())
-                .is_ok())
+    ending.len() + 1 < word.len() && ENDINGS.has(ending)
 }
 
 fn ending(word: &str) -> &str {
@@ -298,7 +167,6 @@ mod tests {
 
     #[test]
     fn endings_can_be_looked_up() {
-        assert!(ENDINGS.is_sorted());
         assert!(has_ending("A.RS") && has_ending("x.tar.gz") && !has_ending(".rs"));
     }
 }

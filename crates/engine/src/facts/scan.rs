@@ -21,34 +21,14 @@ pub(super) struct Scanner<'t, 's, S> {
     only_errors: bool,
 }
 
-/// What a word turned out to be, and the first byte behind it.
-pub(super) struct Found {
-    pub(super) kind: FactKind,
-    pub(super) end: usize,
-}
-
-impl Found {
-    pub(super) fn new(kind: FactKind, end: usize) -> Self {
-        Self { kind, end }
-    }
-}
-
 impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
-    pub(super) fn new(text: &'t str, sink: &'s mut S) -> Self {
+    pub(super) fn new(text: &'t str, only_errors: bool, sink: &'s mut S) -> Self {
         Self {
             text,
             bytes: text.as_bytes(),
             sink,
             error_end: 0,
-            only_errors: false,
-        }
-    }
-
-    /// The same, which looks for nothing but error lines.
-    pub(super) fn only_errors(self) -> Self {
-        Self {
-            only_errors: true,
-            ..self
+            only_errors,
         }
     }
 
@@ -107,9 +87,15 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
         if failure::may_be(self.bytes, start, end) {
             self.failure(start, end);
         }
-        if self.bytes.get(end) == Some(&b'(') && self.bytes.get(end + 1) == Some(&b')') {
+        if self.is_called(end) {
             self.emit(FactKind::Id, start, end + 2);
         }
+    }
+
+    /// True if what ends at `end` has the parentheses of a call behind it.
+    fn is_called(&self, end: usize) -> bool {
+        let behind = self.bytes.get(end..).unwrap_or_default();
+        behind.starts_with(b"()")
     }
 
     fn failure(&mut self, start: usize, end: usize) {
@@ -200,7 +186,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
         }
         if !self.only_errors || self.may_fail(start, text) {
             match self.judge(start, text) {
-                Some(found) => self.emit(found.kind, start, found.end),
+                Some((kind, end)) => self.emit(kind, start, end),
                 None if text.contains(':') => self.split_at_colons(start, text),
                 None => self.plain(start, end),
             }
@@ -221,7 +207,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
             let (start, trimmed) = trimmed(from, part);
             let end = start + trimmed.len();
             match self.judge(start, trimmed) {
-                Some(found) => self.emit(found.kind, start, found.end),
+                Some((kind, end)) => self.emit(kind, start, end),
                 None if !trimmed.is_empty() => self.plain(start, end),
                 None => {}
             }
@@ -230,19 +216,16 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
     }
 
     /// What the word `text` at `start` is.
-    fn judge(&self, start: usize, text: &str) -> Option<Found> {
+    fn judge(&self, start: usize, text: &str) -> Option<(FactKind, usize)> {
         let classes = classes_in(text);
         let end = start + text.len();
         if classes & (UPPER | DIGIT | UNDER | SLASH | DOT | COLON | SIGN) == 0 {
-            return name::option(text).then_some(Found {
-                kind: FactKind::Id,
-                end,
-            });
+            return name::option(text).then_some((FactKind::Id, end));
         }
         if classes & (SLASH | DOT) != 0
             && let Some(kind) = place::place(self.bytes, start, text, classes)
         {
-            return Some(Found::new(kind, end));
+            return Some((kind, end));
         }
         if classes & DIGIT != 0
             && let Some(found) = number::number(self.text, start, text, classes)
@@ -252,8 +235,8 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
         if classes & (LETTER | DIGIT) == 0 || !name::is_name(text, classes) {
             return None;
         }
-        let call = self.bytes.get(end) == Some(&b'(') && self.bytes.get(end + 1) == Some(&b')');
-        Some(Found::new(FactKind::Id, if call { end + 2 } else { end }))
+        let end = if self.is_called(end) { end + 2 } else { end };
+        Some((FactKind::Id, end))
     }
 
     fn emit(&mut self, kind: FactKind, start: usize, end: usize) {

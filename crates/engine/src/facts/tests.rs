@@ -17,7 +17,7 @@ fn of_kind(kind: FactKind, text: &str) -> Vec<&str> {
 
 #[track_caller]
 fn check(kind: FactKind, text: &str, expected: &[&str]) {
-    assert_eq!(of_kind(kind, text), expected, "{kind} of {text:?}");
+    assert_eq!(of_kind(kind, text), expected, "{kind:?} of {text:?}");
 }
 
 #[test]
@@ -174,20 +174,6 @@ fn commands_of_every_form() {
         &format!(r#"{{"command":"{}\\\"x"}}"#, "y".repeat(198)),
     );
     assert_eq!(cut, ["y".repeat(198)]);
-}
-
-#[test]
-fn a_message_gives_what_is_in_all_its_parts() {
-    let call = trimtab_model::Call::new("c", "bash", r#"{"command":"cat a/b.rs"}"#);
-    let asked = Message::assistant("in x_1").with_call(call);
-    let mut found = Vec::new();
-    of_message(&asked, &mut |fact| found.push((fact.kind, fact.text)));
-    let expected = [
-        (FactKind::Id, "x_1"),
-        (FactKind::Path, "a/b.rs"),
-        (FactKind::Command, "cat a/b.rs"),
-    ];
-    assert_eq!(found, expected);
 }
 
 fn texts() -> impl Strategy<Value = String> {

@@ -138,14 +138,7 @@ impl<'a> Emitter<'a> {
     /// A message without calls: everything that belongs to a round is taken out of it.
     pub(super) fn plain(&mut self, at: usize, slot: &'a Slot) {
         let message = &slot.message;
-        let mut answers = self
-            .answers
-            .get(at)
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect::<Vec<_>>();
-        let mut answers = answers.drain(..);
+        let mut answers = self.answers_of(at);
         let dialect = self.options.dialect;
         let kept = |part: &Part| match part {
             Part::Output(_) | Part::Call(_) => false,
@@ -170,7 +163,7 @@ impl<'a> Emitter<'a> {
                         continue;
                     }
                     let answer = answers.next().unwrap_or(Answer::Orphan);
-                    self.output_taken_out(slot.source, output, answer);
+                    self.output_taken_out(slot.source, answer);
                 }
                 part if kept(part) => rest.push(part.clone()),
                 _ => self.repair(slot.source, RepairKind::PartStripped),
@@ -209,15 +202,9 @@ impl<'a> Emitter<'a> {
     /// True for a message of nothing but outputs that stay there under their ids.
     fn is_awaited_as_it_came(&self, at: usize, message: &Message) -> bool {
         let mut parts = message.parts.iter().enumerate();
-        let is_same = |(number, part): (usize, &Part)| match part {
-            Part::Output(output) => {
-                let place = Place {
-                    message: at,
-                    part: number,
-                };
-                self.awaited.get(&place) == Some(&output.call_id)
-            }
-            _ => false,
+        let is_same = |(part, found): (usize, &Part)| {
+            let awaited = self.awaited.get(&Place { message: at, part });
+            awaited.is_some() && awaited == found.as_output().map(|output| &output.call_id)
         };
         !message.parts.is_empty() && parts.all(is_same)
     }
@@ -231,14 +218,13 @@ impl<'a> Emitter<'a> {
     }
 
     /// Puts on record why an output is not where it was.
-    pub(super) fn output_taken_out(&mut self, source: Source, output: &Output, answer: Answer) {
-        let id = output.call_id.clone();
+    pub(super) fn output_taken_out(&mut self, source: Source, answer: Answer) {
         let kind = match answer {
-            Answer::Duplicate => RepairKind::DuplicateDropped { id },
+            Answer::Duplicate => RepairKind::DuplicateDropped,
             Answer::Answers { round, .. } if self.is_sent(round) => return,
             // One that reaches back is paired when the window is built from the front.
             Answer::Orphan | Answer::ReachesBack | Answer::Answers { .. } => {
-                RepairKind::OrphanDropped { id }
+                RepairKind::OrphanDropped
             }
         };
         self.repair(source, kind);
@@ -246,14 +232,11 @@ impl<'a> Emitter<'a> {
 
     /// True if the round's calls are in the window: its outputs were moved, not lost.
     fn is_sent(&self, round: usize) -> bool {
-        let start = self
-            .pairing
-            .rounds
-            .get(round)
-            .map_or(0, |round| round.start);
-        let sent =
+        let start = self.pairing.rounds.get(round).map(|round| round.start);
+        let slot = start.and_then(|start| self.slots.get(start));
+        let is_sent =
             |slot: &Slot| slot.message.agent_visible() && slot.message.role == Role::Assistant;
-        self.slots.get(start).is_some_and(sent) && !self.is_dropped(round)
+        slot.is_some_and(is_sent) && !self.is_dropped(round)
     }
 
     pub(super) fn is_dropped(&self, round: usize) -> bool {
@@ -277,20 +260,12 @@ impl<'a> Emitter<'a> {
 
     /// The message of a slot after a change, unless nothing is left of it.
     pub(super) fn push_or_drop(&mut self, slot: &Slot, mut changed: Message) {
-        let mut surplus = refused_thoughts(&changed, self.options.dialect);
-        if surplus > 0 {
-            let mut parts = std::mem::take(&mut changed.parts);
-            parts.reverse();
-            parts.retain(|part| {
-                let goes = surplus > 0 && matches!(part, Part::Reasoning(_));
-                if goes {
-                    surplus -= 1;
-                    self.repair(slot.source, RepairKind::PartStripped);
-                }
-                !goes
-            });
-            parts.reverse();
-            changed.parts = parts;
+        let is_thought = |part: &Part| matches!(part, Part::Reasoning(_));
+        for _ in 0..refused_thoughts(&changed, self.options.dialect) {
+            if let Some(last) = changed.parts.iter().rposition(is_thought) {
+                changed.parts.remove(last);
+                self.repair(slot.source, RepairKind::PartStripped);
+            }
         }
         if changed.is_empty() {
             self.repair(slot.source, RepairKind::EmptyDropped);
@@ -335,11 +310,8 @@ impl<'a> Emitter<'a> {
 
     fn insert_head(&mut self, source: Source) {
         self.begun = true;
-        self.push(
-            source,
-            Message::user(HEAD).with_kind(Kind::Repair),
-            Touch::Made,
-        );
+        let head = Message::user(HEAD).with_kind(Kind::Repair);
+        self.push(source, head, Touch::Made);
         self.repair(source, RepairKind::HeadInserted);
     }
 

@@ -90,6 +90,17 @@ pub struct Slot {
     pub source: Source,
 }
 
+impl Slot {
+    /// The messages of a log, as they came.
+    pub(crate) fn of_log(messages: &[Arc<Message>]) -> Vec<Self> {
+        let slot = |(at, message): (usize, &Arc<Message>)| Self {
+            message: Arc::clone(message),
+            source: Source::Log(at),
+        };
+        messages.iter().enumerate().map(slot).collect()
+    }
+}
+
 impl Borrow<Message> for Slot {
     fn borrow(&self) -> &Message {
         &self.message
@@ -120,7 +131,7 @@ pub enum Touch {
 }
 
 /// One repair, on record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// What was repaired.
     pub source: Source,
@@ -129,43 +140,22 @@ pub struct Repair {
 }
 
 /// What a repair did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "repair", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepairKind {
     /// An output was put in for a call that had none.
-    Synthesised {
-        /// The call's id.
-        id: String,
-    },
+    Synthesised,
     /// A call that had no output was taken out.
-    CallStripped {
-        /// The call's id.
-        id: String,
-    },
+    CallStripped,
     /// A round with an unanswered call was taken out.
     RoundDropped,
     /// An output without a call was taken out.
-    OrphanDropped {
-        /// The id it carried.
-        id: String,
-    },
+    OrphanDropped,
     /// A second output for one call was taken out.
-    DuplicateDropped {
-        /// The call's id.
-        id: String,
-    },
+    DuplicateDropped,
     /// An output was moved to its place directly behind the call.
-    OutputMoved {
-        /// The call's id.
-        id: String,
-    },
+    OutputMoved,
     /// A call got an id that its dialect accepts.
-    IdChanged {
-        /// The id as it came.
-        from: String,
-        /// The id that is sent.
-        to: String,
-    },
+    IdChanged,
     /// A part was taken out of a message where no provider accepts it.
     PartStripped,
     /// A message with nothing in it was taken out.
@@ -180,15 +170,15 @@ pub enum RepairKind {
 
 impl RepairKind {
     /// What was done, in a word or two.
-    pub fn name(&self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Synthesised { .. } => "output-added",
-            Self::CallStripped { .. } => "call-removed",
+            Self::Synthesised => "output-added",
+            Self::CallStripped => "call-removed",
             Self::RoundDropped => "round-removed",
-            Self::OrphanDropped { .. } => "orphan-output-removed",
-            Self::DuplicateDropped { .. } => "duplicate-output-removed",
-            Self::OutputMoved { .. } => "output-moved",
-            Self::IdChanged { .. } => "call-id-changed",
+            Self::OrphanDropped => "orphan-output-removed",
+            Self::DuplicateDropped => "duplicate-output-removed",
+            Self::OutputMoved => "output-moved",
+            Self::IdChanged => "call-id-changed",
             Self::PartStripped => "part-removed",
             Self::EmptyDropped => "empty-message-removed",
             Self::HeadInserted => "user-message-added",
@@ -235,14 +225,7 @@ impl Normalised {
 /// assert_eq!(normalised.entries[3].message.text(), "never mind");
 /// ```
 pub fn normalise(messages: &[Arc<Message>], options: Options) -> Normalised {
-    let slots: Vec<Slot> = messages
-        .iter()
-        .enumerate()
-        .map(|(at, message)| Slot {
-            message: Arc::clone(message),
-            source: Source::Log(at),
-        })
-        .collect();
+    let slots = Slot::of_log(messages);
     normalise_after(&Settled::default(), &slots, options, Reach::End).normalised
 }
 
@@ -391,11 +374,8 @@ fn answered(slots: &[Slot], pairing: &Pairing) -> HashMap<String, bool> {
         for (call, place) in slot.message.calls().zip(&round.calls) {
             *of_round.entry(&call.id).or_insert(true) &= place.output.is_some();
         }
-        calls.extend(
-            of_round
-                .into_iter()
-                .map(|(id, answered)| (id.to_owned(), answered)),
-        );
+        let of_round = of_round.into_iter();
+        calls.extend(of_round.map(|(id, answered)| (id.to_owned(), answered)));
     }
     calls
 }

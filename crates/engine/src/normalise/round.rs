@@ -31,16 +31,18 @@ impl<'a> Emitter<'a> {
         }
         let replies = self.replies(round, in_place);
         let calls: Vec<&Call> = slot.message.calls().collect();
-        let stripped =
-            |reply: &Reply| matches!(reply, Reply::Missing) && self.options.habit == Habit::Strip;
-        let kept: Vec<bool> = replies.iter().map(|reply| !stripped(reply)).collect();
-        let kept_ids = calls.iter().zip(&kept).filter(|(_, kept)| **kept);
-        let ids = self.ids.choose(kept_ids.map(|(call, _)| call.id.as_str()));
-        let mut ids = ids.into_iter();
-        let ids: Vec<Option<String>> = kept
+        let strips = self.options.habit == Habit::Strip;
+        let is_kept = |reply: &Reply| !(strips && matches!(reply, Reply::Missing));
+        let kept = calls
             .iter()
-            .map(|kept| if *kept { ids.next() } else { None })
-            .collect();
+            .zip(&replies)
+            .filter(|(_, reply)| is_kept(reply));
+        let mut chosen = self
+            .ids
+            .choose(kept.map(|(call, _)| call.id.as_str()))
+            .into_iter();
+        let id = |reply| is_kept(reply).then(|| chosen.next()).flatten();
+        let ids: Vec<Option<String>> = replies.iter().map(id).collect();
 
         self.assistant(round.start, slot, &ids);
         self.made_outputs(slot.source, &calls, &replies, &ids);
@@ -114,11 +116,8 @@ impl<'a> Emitter<'a> {
             let Some(place) = output else {
                 return Reply::Missing;
             };
-            let visible = self
-                .slots
-                .get(place.message)
-                .is_some_and(|slot| slot.message.agent_visible());
-            if !visible {
+            let slot = self.slots.get(place.message);
+            if !slot.is_some_and(|slot| slot.message.agent_visible()) {
                 Reply::Hidden
             } else if (start + 1..=start + in_place).contains(&place.message) {
                 Reply::InPlace
@@ -135,15 +134,12 @@ impl<'a> Emitter<'a> {
     fn assistant(&mut self, at: usize, slot: &'a Slot, ids: &[Option<String>]) {
         let message = &slot.message;
         let dialect = self.options.dialect;
-        let same = message
-            .calls()
-            .zip(ids)
-            .all(|(call, id)| Some(&call.id) == id.as_ref())
-            && !message
-                .parts
-                .iter()
-                .any(|part| is_refused_blank(part, message, dialect) || part.as_output().is_some());
-        if same && refused_thoughts(message, dialect) == 0 {
+        let mut calls = message.calls().zip(ids);
+        let same_ids = calls.all(|(call, id)| Some(&call.id) == id.as_ref());
+        let goes =
+            |part: &Part| is_refused_blank(part, message, dialect) || part.as_output().is_some();
+        let same_parts = !message.parts.iter().any(goes);
+        if same_ids && same_parts && refused_thoughts(message, dialect) == 0 {
             return self.push_as_it_came(at);
         }
         let mut ids = ids.iter();
@@ -153,19 +149,20 @@ impl<'a> Emitter<'a> {
             match part {
                 Part::Call(call) => {
                     let Some(Some(id)) = ids.next() else {
-                        let id = call.id.clone();
-                        self.repair(slot.source, RepairKind::CallStripped { id });
+                        self.repair(slot.source, RepairKind::CallStripped);
                         continue;
                     };
-                    self.note_id_change(slot.source, &call.id, id);
+                    if *id != call.id {
+                        self.repair(slot.source, RepairKind::IdChanged);
+                    }
                     parts.push(Part::Call(Call {
                         id: id.clone(),
                         ..call.clone()
                     }));
                 }
-                Part::Output(output) => {
+                Part::Output(_) => {
                     let answer = answers.next().unwrap_or(Answer::Orphan);
-                    self.output_taken_out(slot.source, output, answer);
+                    self.output_taken_out(slot.source, answer);
                 }
                 part if is_refused_blank(part, message, dialect) => {
                     self.repair(slot.source, RepairKind::PartStripped);
@@ -178,13 +175,6 @@ impl<'a> Emitter<'a> {
             ..Message::clone(message)
         };
         self.push_or_drop(slot, changed);
-    }
-
-    fn note_id_change(&mut self, source: Source, from: &str, to: &str) {
-        if from != to {
-            let (from, to) = (from.to_owned(), to.to_owned());
-            self.repair(source, RepairKind::IdChanged { from, to });
-        }
     }
 
     /// Outputs for the calls that have none the model may see.
@@ -205,12 +195,7 @@ impl<'a> Emitter<'a> {
                 Message::new(Role::Tool, vec![Part::Output(output)]).with_kind(Kind::Repair);
             self.push(source, message, Touch::Made);
             if matches!(reply, Reply::Missing) {
-                self.repair(
-                    source,
-                    RepairKind::Synthesised {
-                        id: call.id.clone(),
-                    },
-                );
+                self.repair(source, RepairKind::Synthesised);
             }
         }
     }
@@ -247,13 +232,11 @@ impl<'a> Emitter<'a> {
     }
 
     fn moved_output(&mut self, place: Place, id: &str) {
-        let Some(slot) = self.slots.get(place.message) else {
+        let slot = self.slots.get(place.message);
+        let part = slot.and_then(|slot| slot.message.parts.get(place.part));
+        let (Some(slot), Some(output)) = (slot, part.and_then(Part::as_output)) else {
             return;
         };
-        let Some(output) = slot.message.parts.get(place.part).and_then(Part::as_output) else {
-            return;
-        };
-        let from = output.call_id.clone();
         let output = Output {
             call_id: id.to_owned(),
             ..output.clone()
@@ -261,7 +244,7 @@ impl<'a> Emitter<'a> {
         let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
         message.meta = slot.message.meta.clone();
         self.push(slot.source, message, Touch::Changed);
-        self.repair(slot.source, RepairKind::OutputMoved { id: from });
+        self.repair(slot.source, RepairKind::OutputMoved);
     }
 }
 

@@ -166,7 +166,7 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy, way_back: bool) ->
     let before = |slot: &Slot| slot.source.position() < conversation.archive_from;
     let from = conversation.slots.partition_point(before);
     let outputs = conversation.projection.outputs();
-    let mut over = archive::excess_in(&outputs, archiving.cutoff, from);
+    let mut over = archive::excess(&outputs, archiving.cutoff, from);
     over.retain(|at| !outputs.named_in(*at).iter().any(is_protected));
     if over.is_empty() {
         return None;

@@ -19,9 +19,8 @@ use crate::compaction::room::Room;
 use crate::compaction::{archive, fallback};
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::{EstimateBy, Form, Policy};
-use crate::view::WindowOutputs;
-use crate::view::output_index::OutputIndex;
 use crate::view::placeholder::{read_call, way_back_to_messages};
+use crate::view::{OutputIndex, WindowOutputs};
 
 /// Where a block goes that says itself what it is.
 const AS_IT_IS: Placement = Placement::Message {
@@ -437,7 +436,7 @@ impl Draft {
         let messages: Vec<&Message> = recent.iter().map(|slot| &*slot.message).collect();
         let index = OutputIndex::of(&messages);
         let outputs = WindowOutputs::indexed(&messages, &index);
-        let over = archive::excess_in(&outputs, digest.cutoff, 0);
+        let over = archive::excess(&outputs, digest.cutoff, 0);
         let slots = over.iter().filter_map(|at| recent.get(*at));
         let positions: Vec<usize> = slots
             .filter_map(|slot| super::ageing::position(slot))

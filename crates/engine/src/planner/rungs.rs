@@ -120,7 +120,7 @@ fn shorter(
         stored: shown.stored.as_ref(),
         ..Given::default()
     };
-    shown_as(shown, view(&text, &shape, &given).text)
+    shown_as(shown, view(&text, &shape, &given))
 }
 
 /// Old outputs as placeholders, oldest first, until `excess` is free.

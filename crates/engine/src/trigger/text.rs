@@ -5,8 +5,10 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
+use thiserror::Error;
 
 use super::{Comparison, Metric, Threshold, Trigger};
+use crate::pattern::Pattern;
 
 /// What can be measured, by the name that the text uses.
 const METRICS: [(&str, Metric); 5] = [
@@ -18,24 +20,18 @@ const METRICS: [(&str, Metric); 5] = [
 ];
 
 /// A text that is not a condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "`{text}` is not a condition: expected {expected}\n\
+     hint: write for example `usage >= 0.8 x window`, `log > 75 % of window`, \
+     `log >= window - 16384`, `call > window` or `messages > 20`"
+)]
 pub struct BadTrigger {
     /// The text.
     pub text: String,
     /// What was expected, and where.
     pub expected: String,
 }
-
-impl fmt::Display for BadTrigger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { text, expected } = self;
-        writeln!(f, "`{text}` is not a condition: expected {expected}")?;
-        f.write_str("hint: write for example `usage >= 0.8 x window`, `log > 75 % of window`, ")?;
-        f.write_str("`log >= window - 16384`, `call > window` or `messages > 20`")
-    }
-}
-
-impl std::error::Error for BadTrigger {}
 
 impl fmt::Display for Trigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,34 +126,15 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("a share such as 0.8 in place of `{text}`"))
 }
 
-/// The words of a text, in lower case, with signs by themselves and without fillers.
+/// A figure, a word, or a sign by itself.
+static WORD: Pattern = Pattern::new(r"[0-9][0-9._]*|window|[a-wyz_]+|\S");
+
+/// The words of a text, in lower case and without fillers.
 fn words(text: &str) -> Vec<String> {
     let lower = text.to_lowercase().replace(['\u{d7}', '*'], "x");
-    let mut apart = String::with_capacity(lower.len());
-    for found in lower.chars() {
-        if matches!(found, '%' | '-') {
-            apart.extend([' ', found, ' ']);
-        } else {
-            apart.push(found);
-        }
-    }
-    let known = apart.split_whitespace();
-    known
-        .filter(|word| !matches!(*word, "the" | "of"))
-        .flat_map(times)
-        .map(str::to_owned)
-        .collect()
-}
-
-/// `0.8x` and `xwindow` as two words each.
-fn times(word: &str) -> impl Iterator<Item = &str> {
-    let apart = |figure: &str| figure.starts_with(|first: char| first.is_ascii_digit());
-    let parts: Vec<&str> = match word.split_once('x') {
-        Some((figure, rest)) if apart(figure) => vec![figure, "x", rest],
-        Some(("", rest)) if rest == "window" => vec!["x", rest],
-        _ => vec![word],
-    };
-    parts.into_iter().filter(|part| !part.is_empty())
+    let words = WORD.find_iter(&lower).map(|word| word.as_str());
+    let words = words.filter(|word| !matches!(*word, "the" | "of"));
+    words.map(str::to_owned).collect()
 }
 
 impl Serialize for Trigger {

@@ -1,36 +1,5 @@
 //! Counting text, and writing the counts down.
 
-use serde::{Deserialize, Serialize};
-
-/// How much text there is, in three units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Size {
-    /// Lines. A newline ends a line; text behind the last one is a line too.
-    pub lines: usize,
-    /// Bytes of UTF-8.
-    pub bytes: usize,
-    /// Unicode scalar values.
-    pub chars: usize,
-}
-
-impl Size {
-    /// The size of `text`.
-    ///
-    /// ```
-    /// # use trimtab_engine::view::Size;
-    /// assert_eq!(Size::of("a\nä\n"), Size { lines: 2, bytes: 5, chars: 4 });
-    /// ```
-    pub fn of(text: &str) -> Self {
-        let newlines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
-        let open = usize::from(!text.is_empty() && !text.ends_with('\n'));
-        Self {
-            lines: newlines + open,
-            bytes: text.len(),
-            chars: text.chars().count(),
-        }
-    }
-}
-
 /// `n` with a comma every three digits.
 ///
 /// ```
@@ -50,23 +19,14 @@ pub fn grouped(n: impl TryInto<u64>) -> String {
 
 /// A size for people: `512 B`, `5.9 KB`, `1.2 MB`; a kilobyte is 1,024 bytes.
 pub(super) fn human(bytes: usize) -> String {
-    scaled(bytes, " ")
-}
-
-/// The same without the space, as the archive design writes it.
-pub(super) fn compact(bytes: usize) -> String {
-    scaled(bytes, "")
-}
-
-fn scaled(bytes: usize, space: &str) -> String {
     const KB: usize = 1024;
     const MB: usize = 1024 * KB;
     if bytes < KB {
-        format!("{bytes}{space}B")
+        format!("{bytes} B")
     } else if bytes < MB {
-        format!("{:.1}{space}KB", bytes as f64 / KB as f64)
+        format!("{:.1} KB", bytes as f64 / KB as f64)
     } else {
-        format!("{:.1}{space}MB", bytes as f64 / MB as f64)
+        format!("{:.1} MB", bytes as f64 / MB as f64)
     }
 }
 
@@ -82,25 +42,41 @@ pub(super) fn first_chars(text: &str, n: usize) -> &str {
         .unwrap_or(text)
 }
 
-/// The last place at or before byte `at` that lies between two chars.
-pub(super) fn char_boundary(text: &str, at: usize) -> usize {
-    let at = at.min(text.len());
-    (0..=at)
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0)
-}
-
 /// The longest start of `text` that is no longer than `bytes` and ends between two chars.
 pub(crate) fn first_bytes(text: &str, bytes: usize) -> &str {
-    text.get(..char_boundary(text, bytes)).unwrap_or(text)
+    let end = text.floor_char_boundary(bytes);
+    text.get(..end).unwrap_or(text)
+}
+
+/// How many bytes the longest start of `text` has that `fits` and is no longer than `most`.
+///
+/// `fits` is asked with the length of a start; a longer one must not fit where a shorter one does
+/// not.
+pub(crate) fn longest_start(text: &str, most: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, text.floor_char_boundary(most));
+    if fits(high) {
+        return high;
+    }
+    loop {
+        let mut middle = text.floor_char_boundary(usize::midpoint(low, high));
+        if middle == low {
+            middle = text.ceil_char_boundary(low + 1);
+        }
+        if middle >= high {
+            return low;
+        }
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
 }
 
 /// The longest end of `text` that is no longer than `bytes` and starts between two chars.
 pub(crate) fn last_bytes(text: &str, bytes: usize) -> &str {
-    let from = text.len().saturating_sub(bytes);
-    let from = (from..=text.len()).find(|at| text.is_char_boundary(*at));
-    from.and_then(|from| text.get(from..)).unwrap_or_default()
+    let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
+    text.get(from..).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -119,7 +95,7 @@ mod tests {
             [0, 1023, 1024, 6042].map(human),
             ["0 B", "1023 B", "1.0 KB", "5.9 KB"]
         );
-        assert_eq!(compact(3_000_000), "2.9MB");
+        assert_eq!(human(3_000_000), "2.9 MB");
     }
 
     #[test]
@@ -128,5 +104,8 @@ mod tests {
         assert_eq!(last_bytes("aéa", 2), "a");
         assert_eq!(first_chars("ééé", 2), "éé");
         assert_eq!(last_bytes("ab", 9), "ab");
+        assert_eq!(longest_start("漢a漢", 7, |bytes| bytes < 7), 4);
+        assert_eq!(longest_start("漢a", 4, |bytes| bytes < 4), 3);
+        assert_eq!(longest_start("漢", 2, |_| true), 0);
     }
 }

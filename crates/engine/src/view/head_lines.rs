@@ -1,12 +1,14 @@
 //! Whole lines from the head up to a byte cap, and a note with the ref.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use trimtab_model::Ref;
 
 use super::figures::first_chars;
 use super::placeholder::with_reader;
 use super::shape::bytes;
-use super::{Size, View, structure};
+use super::structure;
 
 /// Settings of the head cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,33 +30,24 @@ impl Default for HeadLines {
     }
 }
 
-/// The lines of `text` as the design splits them: at `\n` or `\r\n`.
-fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.split('\n')
-        .map(|line| line.strip_suffix('\r').unwrap_or(line))
-}
-
 impl HeadLines {
     /// The view of `text`: the same bytes if every line and all of them fit.
-    pub(super) fn view<'a>(&self, text: &'a str, stored: Option<&Ref>) -> View<'a> {
+    pub(super) fn view<'a>(&self, text: &'a str, stored: Option<&Ref>) -> Cow<'a, str> {
         let mut body = String::new();
-        let (mut taken, mut clipped, mut complete) = (0_usize, false, true);
-        for line in lines(text) {
+        let (mut clipped, mut complete) = (false, true);
+        for (at, line) in text.split('\n').enumerate() {
+            let line = line.strip_suffix('\r').unwrap_or(line);
             let kept = first_chars(line, self.max_line_chars);
-            let newline = usize::from(taken > 0);
-            if body.len() + newline + kept.len() > self.max_bytes {
+            let newline = if at > 0 { "\n" } else { "" };
+            if body.len() + newline.len() + kept.len() > self.max_bytes {
                 complete = false;
                 break;
             }
-            if newline > 0 {
-                body.push('\n');
-            }
-            body.push_str(kept);
+            body.extend([newline, kept]);
             clipped |= kept.len() < line.len();
-            taken += 1;
         }
         if complete && !clipped {
-            return View::whole(text);
+            return Cow::Borrowed(text);
         }
         // A document on one line would be cut to next to nothing.
         if clipped && structure::detect(text) == structure::Kind::Json {
@@ -65,12 +58,8 @@ impl HeadLines {
             };
             return structure::cut(text, &how);
         }
-        let shown = Size {
-            lines: taken,
-            ..Size::of(&body)
-        };
         body.push_str(&note(stored));
-        View::cut(text, body, shown)
+        Cow::Owned(body)
     }
 }
 
@@ -93,7 +82,7 @@ mod tests {
             max_line_chars,
             max_bytes,
         };
-        shape.view(text, None).text.into_owned()
+        shape.view(text, None).into_owned()
     }
 
     #[test]

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{compact, first_bytes, first_chars};
-use super::{Size, View};
+use super::figures::{first_bytes, first_chars, human};
 
 /// Which lines a cut by lines keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,51 +75,42 @@ impl Limits {
         text: &'a str,
         spill: Option<Spill<'_>>,
         line: Option<&str>,
-    ) -> View<'a> {
+    ) -> Cow<'a, str> {
         match spill.filter(|_| self.spills(text)) {
             Some(Spill::Saved { path, sha256 }) => {
                 let chars = text.chars().count();
                 let line = line.map_or_else(String::new, |line| format!("\n{line}"));
-                let notice = format!(
+                Cow::Owned(format!(
                     "[tool output too large: {chars} chars]\nSaved to: {path}\nSHA256: {sha256}{line}"
-                );
-                View::cut(text, notice, Size::default())
+                ))
             }
             Some(Spill::Failed(reason)) => {
                 let shown = self.within(text, line);
-                let notice = format!("[tool output spill failed: {reason}]\n\n{}", shown.text);
-                View {
-                    text: Cow::Owned(notice),
-                    ..shown
-                }
+                Cow::Owned(format!("[tool output spill failed: {reason}]\n\n{shown}"))
             }
             None => self.within(text, line),
         }
     }
 
-    fn within<'a>(&self, text: &'a str, line: Option<&str>) -> View<'a> {
-        let total = counted(text);
-        let fits = !over(self.max_lines, total.lines)
-            && !over(self.max_chars, total.chars)
-            && !over(self.max_bytes, total.bytes);
+    fn within<'a>(&self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
+        let [lines, bytes, chars] = counted(text);
+        let fits = !over(self.max_lines, lines)
+            && !over(self.max_chars, chars)
+            && !over(self.max_bytes, bytes);
         if fits {
-            return View::whole(text);
+            return Cow::Borrowed(text);
         }
-        let by_lines = self.by_lines(text, total.lines);
+        let by_lines = self.by_lines(text, lines);
         let by_chars = first_chars(&by_lines, unless_off(self.max_chars));
         let by_bytes = first_bytes(by_chars, unless_off(self.max_bytes));
-        let left = counted(by_bytes);
+        let [shown_lines, shown_bytes, shown_chars] = counted(by_bytes);
+        let compact = |bytes: usize| human(bytes).replace(' ', "");
+        let (shown_bytes, bytes) = (compact(shown_bytes), compact(bytes));
         let line = line.map_or_else(String::new, |line| format!("\n{line}"));
-        let notice = format!(
-            "{by_bytes}{line}\n\n[tool output truncated: showing {}/{} lines, {}/{} bytes, {}/{} chars]",
-            left.lines,
-            total.lines,
-            compact(left.bytes),
-            compact(total.bytes),
-            left.chars,
-            total.chars,
-        );
-        View::cut(text, notice, left)
+        Cow::Owned(format!(
+            "{by_bytes}{line}\n\n[tool output truncated: showing {shown_lines}/{lines} lines, \
+             {shown_bytes}/{bytes} bytes, {shown_chars}/{chars} chars]"
+        ))
     }
 
     fn by_lines<'a>(&self, text: &'a str, total: usize) -> Cow<'a, str> {
@@ -153,12 +143,10 @@ fn unless_off(limit: usize) -> usize {
     if limit == 0 { usize::MAX } else { limit }
 }
 
-/// The size as this design counts it: a final newline starts one more line.
-fn counted(text: &str) -> Size {
-    Size {
-        lines: memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1,
-        ..Size::of(text)
-    }
+/// The lines, bytes and chars of a text. A final newline starts one more line in this design.
+fn counted(text: &str) -> [usize; 3] {
+    let newlines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+    [newlines + 1, text.len(), text.chars().count()]
 }
 
 #[cfg(test)]
@@ -177,7 +165,7 @@ mod tests {
         };
         let view = limits.view("abcd", Some(saved), None);
         assert_eq!(
-            view.text,
+            view,
             "[tool output too large: 4 chars]\nSaved to: outputs/1\nSHA256: 00ff"
         );
         assert!(!limits.spills("äöü"));
@@ -192,7 +180,7 @@ mod tests {
         };
         let view = limits.view("abcd", Some(Spill::Failed("disk full")), None);
         assert_eq!(
-            view.text,
+            view,
             "[tool output spill failed: disk full]\n\nab\n\n\
              [tool output truncated: showing 1/1 lines, 2B/4B bytes, 2/4 chars]"
         );

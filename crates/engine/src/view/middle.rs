@@ -6,7 +6,6 @@ use std::num::NonZeroUsize;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{first_bytes, first_chars, last_bytes};
-use super::{Size, View};
 
 /// What the cap of a [`Middle`] cut counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,25 +107,16 @@ impl Middle {
 
     /// The view of `text`: the same bytes if it measures no more than the cap. `line` stands
     /// behind the marker.
-    pub(super) fn view<'a>(&self, text: &'a str, line: Option<&str>) -> View<'a> {
+    pub(super) fn view<'a>(&self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let measured = self.measure(text);
         let Some(cap) = self.cap().filter(|cap| measured > *cap) else {
-            return View::whole(text);
+            return Cow::Borrowed(text);
         };
         let (left, right) = self.halves(text, usize::try_from(cap).unwrap_or(usize::MAX));
         let missing = self.missing(text, left, right, cap);
         let header = self.header(text);
-        let shown = Size {
-            lines: Size::of(left).lines + Size::of(right).lines,
-            bytes: left.len() + right.len(),
-            chars: left.chars().count() + right.chars().count(),
-        };
         let line = line.map_or_else(String::new, |line| format!("\n{line}\n"));
-        View::cut(
-            text,
-            format!("{header}{left}…{missing} truncated…{line}{right}"),
-            shown,
-        )
+        Cow::Owned(format!("{header}{left}…{missing} truncated…{line}{right}"))
     }
 
     fn halves<'a>(&self, text: &'a str, cap: usize) -> (&'a str, &'a str) {
@@ -195,28 +185,25 @@ mod tests {
     #[test]
     fn tokens_are_a_quarter_of_the_chars_and_the_buffer_is_a_fifth() {
         let fits = "q".repeat(24_000);
-        assert_eq!(tokens(5_000).view(&fits, None).text, fits);
+        assert_eq!(tokens(5_000).view(&fits, None), fits);
         let over = format!("{fits}\nq");
         let cut = tokens(5_000).view(&over, None);
         let half = "q".repeat(12_000);
         let tail = "q".repeat(11_998);
         assert_eq!(
-            cut.text,
+            cut,
             format!("Total output lines: 2\n\n{half}…1 tokens truncated…{tail}\nq")
         );
     }
 
     #[test]
     fn no_budget_leaves_the_marker_alone() {
-        assert_eq!(
-            tokens(0).view("abcdefgh", None).text,
-            "…2 tokens truncated…"
-        );
+        assert_eq!(tokens(0).view("abcdefgh", None), "…2 tokens truncated…");
         let none = Middle {
             max: None,
             ..Middle::default()
         };
-        assert_eq!(none.view("abcdefgh", None).text, "abcdefgh");
+        assert_eq!(none.view("abcdefgh", None), "abcdefgh");
     }
 
     #[test]
@@ -227,7 +214,7 @@ mod tests {
             ..tokens(10)
         };
         let cut = shape.view("aaaaabbbbbbbbbbbbbbbbbbbbccccc", None);
-        assert_eq!(cut.text, "aaaaa…20 tokens truncated…ccccc");
+        assert_eq!(cut, "aaaaa…20 tokens truncated…ccccc");
     }
 
     #[test]
@@ -237,6 +224,6 @@ mod tests {
             ..Middle::codex_tokens(6)
         };
         let cut = bytes.view("ééééé", None);
-        assert_eq!(cut.text, "é…3 chars truncated…é");
+        assert_eq!(cut, "é…3 chars truncated…é");
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct ToolOutputs {
 
 /// The outputs of some messages, in order.
 #[derive(Debug, Default)]
-pub(crate) struct OutputIndex {
+pub struct OutputIndex {
     /// Those that the model sees.
     pub(super) outputs: Vec<IndexedOutput>,
     /// Their tokens together.
@@ -113,7 +113,7 @@ impl NewestOutputs {
 
 impl OutputIndex {
     /// The outputs of all `messages`.
-    pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
+    pub fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
         let mut index = Self::default();
         index.extend(messages, &pair(messages), 0);
         index

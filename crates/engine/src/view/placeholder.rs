@@ -5,7 +5,6 @@
 
 use trimtab_model::Ref;
 
-use super::figures::{grouped, human};
 use super::tools::READ;
 
 /// The call that gets back everything behind `stored`, from line `offset` on (counted from 0).
@@ -50,34 +49,6 @@ pub(crate) fn with_reader(note: String, stored: &Ref) -> String {
         Some(_) => format!("{note}\n{}", way_back(stored)),
         None => note,
     }
-}
-
-/// The placeholder of a stored output: how large it is and the call that gets it back.
-///
-/// ```
-/// # use trimtab_engine::view::placeholder::placeholder;
-/// # let stored = trimtab_testkit::made_ref("r1", Some(2_048), Some(1_200));
-/// assert_eq!(
-///     placeholder(&stored),
-///     r#"[trimtab: output left out (1,200 lines, 2.0 KB); all of it: tool_output_cache({"ref_id":"r1"})]"#
-/// );
-/// ```
-pub fn placeholder(stored: &Ref) -> String {
-    let lines = stored.line_count().map(|n| match n {
-        1 => "1 line".to_owned(),
-        n => format!("{} lines", grouped(n)),
-    });
-    let bytes = stored
-        .byte_size()
-        .map(|n| human(usize::try_from(n).unwrap_or(usize::MAX)));
-    let sizes: Vec<String> = lines.into_iter().chain(bytes).collect();
-    let size = if sizes.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", sizes.join(", "))
-    };
-    let call = read_call(stored, 0);
-    format!("[trimtab: output left out{size}; all of it: {call}]")
 }
 
 /// The placeholder of the design `refs`.

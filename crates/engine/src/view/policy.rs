@@ -2,6 +2,7 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::{Shape, tools};
 
@@ -30,26 +31,17 @@ pub struct ViewPolicy {
 }
 
 /// A glob that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "tool glob `{glob}` cannot be read: {reason}\n\
+     hint: `*` stands for any characters, as in `mcp__browser__*`"
+)]
 pub struct BadGlob {
     /// The glob.
     pub glob: String,
     /// What is wrong with it.
     pub reason: String,
 }
-
-impl std::fmt::Display for BadGlob {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { glob, reason } = self;
-        write!(f, "tool glob `{glob}` cannot be read: {reason}")?;
-        write!(
-            f,
-            "\nhint: `*` stands for any characters, as in `mcp__browser__*`"
-        )
-    }
-}
-
-impl std::error::Error for BadGlob {}
 
 /// Some globs over names of tools.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,10 @@
 //! The first chars of an output, and a marker.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::figures::first_chars;
-use super::{Size, View};
 
 /// Settings of the prefix cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,14 +26,13 @@ const MARKER: &str = "[truncated for context management]";
 impl Prefix {
     /// The view of `text`: the same bytes if it is short enough or was cut before. `line` stands
     /// where the rest was.
-    pub(super) fn view<'a>(self, text: &'a str, line: Option<&str>) -> View<'a> {
+    pub(super) fn view<'a>(self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let kept = first_chars(text, self.chars);
         if kept.len() == text.len() || Self::was_cut(text) {
-            return View::whole(text);
+            return Cow::Borrowed(text);
         }
         let line = line.map_or_else(String::new, |line| format!("\n{line}"));
-        let shown = format!("{kept}{line}\n\n{MARKER}");
-        View::cut(text, shown, Size::of(kept))
+        Cow::Owned(format!("{kept}{line}\n\n{MARKER}"))
     }
 
     /// True for a text that was cut like this before.
@@ -48,15 +48,15 @@ mod tests {
     #[test]
     fn cutting_twice_is_cutting_once() {
         let shape = Prefix { chars: 3 };
-        let once = shape.view("éééé", None).text.into_owned();
+        let once = shape.view("éééé", None).into_owned();
         assert_eq!(once, "ééé\n\n[truncated for context management]");
-        assert_eq!(shape.view(&once, None).text, once);
-        assert!(!shape.view("ééé", None).trimmed);
-        let with_line = shape.view("éééé", Some("[line]")).text.into_owned();
+        assert_eq!(shape.view(&once, None), once);
+        assert_eq!(shape.view("ééé", None), "ééé");
+        let with_line = shape.view("éééé", Some("[line]")).into_owned();
         assert_eq!(
             with_line,
             "ééé\n[line]\n\n[truncated for context management]"
         );
-        assert_eq!(shape.view(&with_line, Some("[line]")).text, with_line);
+        assert_eq!(shape.view(&with_line, Some("[line]")), with_line);
     }
 }

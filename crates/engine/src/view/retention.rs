@@ -1,12 +1,11 @@
 //! Retention: above an input budget, old outputs keep their first chars only.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Message, Output, Part, Role};
 
 use super::figures::grouped;
-use super::output_index::OutputIndex;
 use super::trim::replaced;
 use super::{Change, Prefix, WindowOutputs, placeholder};
 
@@ -44,58 +43,33 @@ pub struct Retained {
 /// Only outputs that are one plain text are cut, errors included. A view may end up a few
 /// chars longer than an output that was just over the length kept; the design wants it so.
 ///
-/// ```
-/// use trimtab_engine::view::retention::{Retention, retain};
-/// use trimtab_model::Message;
-///
-/// let log = [Message::output("a", "x".repeat(900)), Message::output("b", "y".repeat(900))];
-/// let done = retain(&log, &Retention::default(), 45_231);
-/// assert_eq!(done.changes.len(), 1);
-/// assert_eq!(
-///     done.note.unwrap(),
-///     "  Note: Compacted 1 old tool result(s) — input tokens (45,231) exceeded budget (40,000)"
-/// );
-/// ```
-pub fn retain<M: Borrow<Message>>(
-    messages: &[M],
-    retention: &Retention,
-    input_tokens: u64,
-) -> Retained {
-    let index = OutputIndex::of(messages);
-    let outputs = WindowOutputs::indexed(messages, &index);
-    retain_in(&outputs, retention, input_tokens, false)
-}
-
-/// What [`retain`] gives for all messages of a window. With `way_back` each view names the call
-/// that gets the rest.
+/// With `way_back` each view names the call that gets the rest.
 pub fn retain_in<M: Borrow<Message>>(
     outputs: &WindowOutputs<'_, M>,
     retention: &Retention,
     input_tokens: u64,
     way_back: bool,
 ) -> Retained {
-    let Some(budget) = retention.input_budget.filter(|budget| *budget > 0) else {
+    let budget = retention.input_budget.filter(|budget| *budget > 0);
+    let Some(budget) = budget.filter(|budget| input_tokens > *budget) else {
         return Retained::default();
     };
-    if input_tokens <= budget {
-        return Retained::default();
-    }
-    let changes: Vec<Change> = outputs
-        .longer_than(retention.keep.chars)
-        .into_iter()
-        .filter_map(|place| {
-            let (message, output) = outputs.get(place)?;
-            let stored = output.stored.as_ref().filter(|_| way_back);
-            let line = stored.map(placeholder::way_back);
-            let text = plain_text(message, &output)?;
-            let view = retention.keep.view(text, line.as_deref());
-            view.trimmed.then(|| Change {
-                message: place.message,
-                part: place.part,
-                output: replaced(&output, view.text.into_owned()),
-            })
+    let longer = outputs.longer_than(retention.keep.chars).into_iter();
+    let cut = longer.filter_map(|place| {
+        let (message, output) = outputs.get(place)?;
+        let stored = output.stored.as_ref().filter(|_| way_back);
+        let line = stored.map(placeholder::way_back);
+        let text = plain_text(message, &output)?;
+        let Cow::Owned(text) = retention.keep.view(text, line.as_deref()) else {
+            return None;
+        };
+        Some(Change {
+            message: place.message,
+            part: place.part,
+            output: replaced(&output, text),
         })
-        .collect();
+    });
+    let changes: Vec<Change> = cut.collect();
     let note = (!changes.is_empty()).then(|| note(changes.len(), input_tokens, budget));
     Retained { changes, note }
 }

@@ -1,12 +1,11 @@
 //! One function from an output to its view.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use trimtab_model::Ref;
 
-use super::{HeadLines, Limits, Middle, Prefix, Size, Spill, placeholder, structure};
+use super::{HeadLines, Limits, Middle, Prefix, Spill, placeholder, structure};
 
 /// How an output is shortened, with all its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +50,7 @@ impl Default for Structure {
 }
 
 impl Structure {
-    fn view<'a>(&self, text: &'a str, given: &Given<'_>) -> View<'a> {
+    fn view<'a>(&self, text: &'a str, given: &Given<'_>) -> Cow<'a, str> {
         let cap = given.room.map_or(self.cap, |room| room.min(self.cap));
         let how = structure::Cut {
             cap,
@@ -95,68 +94,21 @@ impl Default for Given<'_> {
     }
 }
 
-impl fmt::Debug for Given<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Given")
-            .field("stored", &self.stored)
-            .field("spill", &self.spill)
-            .field("room", &self.room)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What the model sees of an output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct View<'a> {
-    /// The text to show. Borrowed, and so the same bytes, where nothing was left out.
-    pub text: Cow<'a, str>,
-    /// True if something was left out.
-    pub trimmed: bool,
-    /// How much of the output is shown. Our own words are not counted, except by
-    /// [`Limits`], whose notice counts the line in the gap; JSON cut by structure has its white
-    /// space left out, and so no lines.
-    pub shown: Size,
-    /// How much of it there is.
-    pub total: Size,
-}
-
-impl<'a> View<'a> {
-    /// The view that leaves nothing out.
-    pub fn whole(text: &'a str) -> Self {
-        let size = Size::of(text);
-        Self {
-            text: Cow::Borrowed(text),
-            trimmed: false,
-            shown: size,
-            total: size,
-        }
-    }
-
-    /// A view of `output` that reads `text` and shows `shown` of it.
-    pub(super) fn cut(output: &str, text: String, shown: Size) -> Self {
-        Self {
-            text: Cow::Owned(text),
-            trimmed: true,
-            shown,
-            total: Size::of(output),
-        }
-    }
-}
-
-/// The view of `text` in `shape`.
+/// What the model sees of `text` in `shape`. It is borrowed, and so the same bytes, where nothing
+/// was left out.
 ///
 /// ```
 /// use trimtab_engine::view::{Given, Middle, Shape, view};
 ///
 /// let shape = Shape::Middle(Middle::codex_tokens(1));
-/// assert_eq!(view("example output", &shape, &Given::default()).text, "ex…3 tokens truncated…ut");
+/// assert_eq!(view("example output", &shape, &Given::default()), "ex…3 tokens truncated…ut");
 /// ```
-pub fn view<'a>(text: &'a str, shape: &Shape, given: &Given<'_>) -> View<'a> {
+pub fn view<'a>(text: &'a str, shape: &Shape, given: &Given<'_>) -> Cow<'a, str> {
     let line = given.stored.filter(|_| given.way_back);
     let line = line.map(placeholder::way_back);
     let line = line.as_deref();
     match shape {
-        Shape::Whole => View::whole(text),
+        Shape::Whole => Cow::Borrowed(text),
         Shape::HeadLines(shape) => shape.view(text, given.stored),
         Shape::Middle(shape) => shape.view(text, line),
         Shape::Limits(shape) => shape.view(text, given.spill, line),

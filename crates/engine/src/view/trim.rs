@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use trimtab_model::rounds::Place;
 use trimtab_model::{Message, Output, Part};
 
-use super::output_index::OutputIndex;
 use super::{Change, WindowOutputs, placeholder};
+use crate::budget::percent;
 
 /// How many tokens of output a window may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,8 +52,7 @@ impl OutputBudget {
         let Some(window) = window.filter(|window| *window > 0) else {
             return self.max;
         };
-        let share = u128::from(window) * u128::from(self.window_percent) / 100;
-        let share = u64::try_from(share).unwrap_or(u64::MAX);
+        let share = percent(window, self.window_percent);
         share.max(self.min).min(self.max)
     }
 }
@@ -67,33 +66,13 @@ pub fn estimate(text: &str) -> u64 {
     text.len().div_ceil(4) as u64
 }
 
-/// The outputs that have to become placeholders so that all outputs fit `budget` tokens.
-///
-/// Oldest first, and no more than it takes; short ones only after all others, and only where
-/// that makes the rest fit. The newest batch is never touched, nor are outputs
-/// of tools that `protect` names, or those that a placeholder would not make smaller. An output
-/// that was shortened when it came in goes like any other, if it is stored.
-///
-/// ```
-/// use trimtab_engine::view::trim::trim_outputs;
-/// use trimtab_model::Message;
-///
-/// let log = [Message::output("c1", "x".repeat(400)), Message::output("c2", "y".repeat(40))];
-/// let changes = trim_outputs(&log, 20, |_tool| false);
-/// assert_eq!(changes.len(), 1);
-/// assert_eq!(changes[0].output.text(), "[tool output trimmed]");
-/// ```
-pub fn trim_outputs<M: Borrow<Message>>(
-    messages: &[M],
-    budget: u64,
-    protect: impl Fn(&str) -> bool,
-) -> Vec<Change> {
-    let index = OutputIndex::of(messages);
-    WindowOutputs::indexed(messages, &index).over_budget(budget, protect)
-}
-
 impl<M: Borrow<Message>> WindowOutputs<'_, M> {
-    /// What [`trim_outputs`] gives for all messages of the window.
+    /// The outputs that have to become placeholders so that all outputs fit `budget` tokens.
+    ///
+    /// Oldest first, and no more than it takes; short ones only after all others, and only where
+    /// that makes the rest fit. The newest batch is never touched, nor are outputs of tools that
+    /// `protect` names, or those that a placeholder would not make smaller. An output that was
+    /// shortened when it came in goes like any other, if it is stored.
     pub fn over_budget(&self, budget: u64, protect: impl Fn(&str) -> bool) -> Vec<Change> {
         let mut excess = self.tokens().saturating_sub(budget);
         if excess == 0 {
@@ -157,7 +136,13 @@ pub(super) fn replaced(output: &Output, text: String) -> Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::output_index::OutputIndex;
     use trimtab_model::Call;
+
+    fn trim_outputs(log: &[Message], budget: u64, protect: impl Fn(&str) -> bool) -> Vec<Change> {
+        let index = OutputIndex::of(log);
+        WindowOutputs::indexed(log, &index).over_budget(budget, protect)
+    }
 
     fn round(ids: &[&str], bytes: usize) -> Vec<Message> {
         let calls = ids.iter().fold(Message::assistant(""), |message, id| {

@@ -37,7 +37,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
     }
 
     /// The outputs of messages that are all in `index`.
-    pub(crate) fn indexed(messages: &'a [M], index: &'a OutputIndex) -> Self {
+    pub fn indexed(messages: &'a [M], index: &'a OutputIndex) -> Self {
         Self::new(messages, index, messages.len(), &Pairing::default())
     }
 

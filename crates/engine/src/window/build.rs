@@ -15,6 +15,7 @@ use crate::budget::Measures;
 use crate::normalise::{
     After, Normalised, Options, Reach, Settled, SettledStep, Slot, normalise_after, treats_alike,
 };
+use crate::removal::Cuts;
 use crate::verify::{Fault, Verified, VerifiedStep, Verifier, reads_alike};
 use crate::view::WindowOutputs;
 use crate::view::output_index::{NewestOutputs, OutputIndex};
@@ -28,10 +29,11 @@ const STEP: usize = 32;
 /// Slots, and the window that they make.
 #[derive(Debug, Default)]
 pub(super) struct WindowBuilder {
-    options: Options,
-    slots: SlotList,
+    pub(super) options: Options,
+    pub(super) slots: SlotList,
     front: Front,
-    window: Window,
+    /// The window as it was built last.
+    pub(super) window: Window,
     /// For each slot the entry that shows it as it is, where there is one. Up to date when the
     /// window is.
     entry_of: Vec<Option<usize>>,
@@ -85,14 +87,6 @@ impl WindowBuilder {
         }
     }
 
-    pub(super) fn options(&self) -> Options {
-        self.options
-    }
-
-    pub(super) fn slots(&self) -> &SlotList {
-        &self.slots
-    }
-
     /// Adds a slot at the end.
     pub(super) fn push(&mut self, slot: Slot, known: Known) {
         self.slots.push(slot, known);
@@ -104,6 +98,17 @@ impl WindowBuilder {
         self.front.take_back(at);
         self.faults = None;
         self.slots.cut_off(at)
+    }
+
+    /// How many slots are settled.
+    pub(super) fn settled(&self) -> usize {
+        self.front.ends.slots
+    }
+
+    /// Takes back the steps in which slots from `at` on settled.
+    pub(super) fn unsettle(&mut self, at: usize) {
+        self.front.take_back(at);
+        self.faults = None;
     }
 
     /// Puts slots behind the others.
@@ -126,14 +131,9 @@ impl WindowBuilder {
         }
     }
 
-    /// The window as it was built last.
-    pub(super) fn built(&self) -> &Window {
-        &self.window
-    }
-
     /// The outputs of the window as it was built last.
     pub(super) fn outputs(&self) -> WindowOutputs<'_, Slot> {
-        let slots = self.slots.slots();
+        let slots = &self.slots.slots;
         let in_index = self.front.ends.slots;
         let pairing = self.front.settled.pair(self.unsettled());
         WindowOutputs::new(slots, &self.front.outputs, in_index, &pairing)
@@ -143,7 +143,7 @@ impl WindowBuilder {
     /// at `at` shows `message`: then it can be [shown](Self::show).
     pub(super) fn is_shown_alone(&self, at: usize, message: &Message) -> bool {
         let entry = self.entry_of.get(at).copied().flatten();
-        let slot = self.slots.slots().get(at);
+        let slot = self.slots.slots.get(at);
         let alike = |slot: &Slot| {
             treats_alike(&slot.message, message) && reads_alike(&slot.message, message)
         };
@@ -165,7 +165,7 @@ impl WindowBuilder {
 
     fn unsettled(&self) -> &[Slot] {
         let settled = self.front.ends.slots;
-        self.slots.slots().get(settled..).unwrap_or_default()
+        self.slots.slots.get(settled..).unwrap_or_default()
     }
 
     fn build(&mut self) -> Vec<Fault> {
@@ -204,7 +204,7 @@ impl WindowBuilder {
         self.window.measures = self.front.measures;
         self.window.spoken = spoken;
         self.entry_of.truncate(slots);
-        self.entry_of.resize(self.slots.len(), None);
+        self.entry_of.resize(self.slots.slots.len(), None);
         let mut verifier = Verifier::resume(self.options.dialect, &self.front.verified);
         let written = normalised.entries.iter().zip(normalised.slots);
         for (number, (entry, slot)) in (entries..).zip(written) {
@@ -262,7 +262,7 @@ impl WindowBuilder {
     fn settle_step(&mut self, cut: usize, after: After) {
         let before = self.front.ends;
         let (verified, faults) = self.take(after.normalised).pause();
-        let settled = self.slots.slots().get(before.slots..before.slots + cut);
+        let settled = self.slots.slots.get(before.slots..before.slots + cut);
         let settled = settled.unwrap_or_default();
         let outputs = self
             .front
@@ -326,35 +326,21 @@ impl Front {
 /// among them.
 fn settling_points(settled: &Settled, tail: &[Slot]) -> Vec<usize> {
     let pairing = settled.pair(tail);
-    let mut splits = vec![0i64; tail.len() + 1];
-    let mut forbid = |from: usize, to: usize| {
-        if let Some(at) = splits.get_mut(from) {
-            *at += 1;
-        }
-        if let Some(at) = splits.get_mut(to) {
-            *at -= 1;
-        }
-    };
-    for (from, to) in pairing.spans() {
-        forbid(from + 1, to + 1);
-    }
-    for (place, answer) in &pairing.outputs {
-        // The call of an orphan may be the next message.
-        if *answer == Answer::Orphan {
-            forbid(place.message + 1, place.message + 2);
-        }
-    }
-    let mut open = 0;
+    let outputs = pairing.outputs.iter();
+    // The call of an orphan may be the next message.
+    let orphans = outputs.filter(|(_, answer)| *answer == Answer::Orphan);
+    let orphans = orphans.map(|(place, _)| (place.message, place.message + 1));
+    let cuts = Cuts::between(tail.len(), pairing.spans().chain(orphans));
+    let is_tool = |slot: &Slot| slot.message.role == Role::Tool;
+    let is_point =
+        |cut: &usize| !cuts.splits(*cut) && tail.get(*cut).is_some_and(|slot| !is_tool(slot));
     let newest = tail.len().saturating_sub(UNSETTLED);
     let mut points: Vec<usize> = Vec::new();
     let mut last = None;
-    for (cut, (slot, splits)) in tail.iter().zip(splits).enumerate().take(newest + 1) {
-        open += splits;
-        if cut > 0 && open == 0 && slot.message.role != Role::Tool {
-            last = Some(cut);
-            if cut >= points.last().map_or(0, |point| *point) + STEP {
-                points.push(cut);
-            }
+    for cut in (1..=newest).filter(is_point) {
+        last = Some(cut);
+        if cut >= points.last().map_or(0, |point| *point) + STEP {
+            points.push(cut);
         }
     }
     points.extend(last.filter(|last| points.last() != Some(last)));

@@ -14,8 +14,9 @@ use crate::plan::Plan;
 
 /// What was changed, so that it can be put back.
 pub(super) struct Changed {
-    /// The first slot of those that were replaced, and the slots as they were.
-    before: Option<(usize, CutOff)>,
+    /// How many slots were settled before those that were replaced, the first of these, and the
+    /// slots as they were.
+    before: Option<(usize, usize, CutOff)>,
 }
 
 /// A slot that is shown otherwise, and nothing else with it.
@@ -34,14 +35,14 @@ impl Projection {
             let at = slot.source.position();
             at < position || (at == position && slot.source != source)
         };
-        let number = self.builder.slots().first_behind(before);
+        let number = self.builder.slots.first_behind(before);
         let slot = self.slots().get(number)?;
         (slot.source == source).then_some(number)
     }
 
     /// Builds everything from the log and the journal.
     pub(super) fn rebuild(&mut self) {
-        self.builder = WindowBuilder::new(self.builder.options());
+        self.builder = WindowBuilder::new(self.builder.options);
         for slot in self.journal.apply(&self.log) {
             let known = self.known(&slot);
             self.builder.push(slot, known);
@@ -61,21 +62,22 @@ impl Projection {
         let slots = self.slots().get(first..).unwrap_or_default();
         let applied = changes.applied(slots, &self.log)?;
         let before = self.builder.cut_off(first);
+        let settled = self.builder.settled();
         for slot in applied {
             let known = self.known(&slot);
             self.builder.push(slot, known);
         }
         Some(Changed {
-            before: Some((first, before)),
+            before: Some((settled, first, before)),
         })
     }
 
     /// What the window would measure with one more plan.
     pub(super) fn measure_with(&mut self, plan: &Plan) -> Result<Measure, Invalid> {
         if let Some(shown) = self.shown_alone(&Changes::of([plan])) {
-            let mut total = self.builder.built().measures().total();
+            let mut total = self.builder.window.measures().total();
             for one in shown {
-                total -= self.builder.slots().measure(one.slot).unwrap_or_default();
+                total -= self.builder.slots.measure(one.slot).unwrap_or_default();
                 total += one.measure;
             }
             return Ok(total);
@@ -87,8 +89,10 @@ impl Projection {
             .builder
             .window()
             .map(|window| window.measures().total());
-        if let Some((first, slots)) = changed.before {
+        if let Some((settled, first, slots)) = changed.before {
             self.builder.cut_off(first);
+            // What settled meanwhile did so beside other slots.
+            self.builder.unsettle(settled);
             self.builder.extend(slots);
         }
         measured
@@ -98,7 +102,7 @@ impl Projection {
     fn measure_of_all_with(&self, plan: &Plan) -> Result<Measure, Invalid> {
         let mut journal = self.journal.clone();
         journal.append(JournalEntry::Plan(plan.clone()));
-        let mut all = Self::restore(self.builder.options(), self.log.clone(), journal);
+        let mut all = Self::restore(self.builder.options, self.log.clone(), journal);
         Ok(all.window()?.measures().total())
     }
 
@@ -130,9 +134,9 @@ impl Projection {
 
     /// The first slot that the changes reach; the number of slots if they reach none.
     fn first_changed(&self, changes: &Changes<'_>) -> usize {
-        let slots = self.builder.slots();
+        let slots = &self.builder.slots;
         let position = |number: usize| {
-            let slot = slots.slots().get(number)?;
+            let slot = slots.slots.get(number)?;
             Some(slot.source.position())
         };
         let shown = changes.messages().filter_map(|at| self.slot_number(at));
@@ -144,15 +148,15 @@ impl Projection {
                 Source::Inserted(at) => at <= before,
             })
         });
-        let withdrawn = slots.first_inserted();
+        let withdrawn = slots.inserted.first().copied();
         let withdrawn = withdrawn
             .filter(|number| position(*number).is_some_and(|position| changes.withdraws(position)));
-        let stripped = slots.first_thought();
+        let stripped = slots.thoughts.first().copied();
         let stripped = stripped
             .filter(|number| position(*number).is_some_and(|position| changes.strips(position)));
         let others = [hidden, inserted, withdrawn, stripped];
         let first = shown.chain(others.into_iter().flatten()).min();
-        first.unwrap_or(slots.len())
+        first.unwrap_or(slots.slots.len())
     }
 
     /// What is known of a slot: a message that is as it came was measured when it came.

@@ -13,19 +13,19 @@ use crate::normalise::{Slot, Source};
 /// It changes at its end only, or by a message that is shown otherwise where it stands.
 #[derive(Debug, Default)]
 pub(super) struct SlotList {
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
     /// Of each slot its measure, and whether it shows a message of the log as it came.
     known: Vec<Known>,
     /// All measures together.
-    total: Measure,
+    pub(super) total: Measure,
     /// How many slots at the end hold outputs, and what they measure.
     open_outputs: (usize, Measure),
     /// How many slots show something else than a message of the log as it came.
-    edited: usize,
+    pub(super) edited: usize,
     /// The slots that plans inserted, in order.
-    inserted: Vec<usize>,
+    pub(super) inserted: Vec<usize>,
     /// The slots with reasoning, in order.
-    thoughts: Vec<usize>,
+    pub(super) thoughts: Vec<usize>,
 }
 
 /// What is known of a slot.
@@ -45,41 +45,13 @@ pub(super) struct CutOff {
 }
 
 impl SlotList {
-    pub(super) fn slots(&self) -> &[Slot] {
-        &self.slots
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.slots.len()
-    }
-
     pub(super) fn measure(&self, at: usize) -> Option<Measure> {
         self.known.get(at).map(|known| known.measure)
-    }
-
-    /// What all slots take together.
-    pub(super) fn total(&self) -> &Measure {
-        &self.total
     }
 
     /// What the slots at the end take that hold outputs.
     pub(super) fn open_outputs(&self) -> &Measure {
         &self.open_outputs.1
-    }
-
-    /// How many slots show something else than a message of the log as it came.
-    pub(super) fn edited(&self) -> usize {
-        self.edited
-    }
-
-    /// The first slot that a plan inserted.
-    pub(super) fn first_inserted(&self) -> Option<usize> {
-        self.inserted.first().copied()
-    }
-
-    /// The first slot with reasoning.
-    pub(super) fn first_thought(&self) -> Option<usize> {
-        self.thoughts.first().copied()
     }
 
     /// The first slot for which `before` is false. Slots stand in the order of their positions.

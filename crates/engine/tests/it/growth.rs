@@ -8,9 +8,8 @@ use trimtab_engine::compaction::archive;
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::Source;
 use trimtab_engine::plan::{Edit, Plan, Reason};
-use trimtab_engine::view::Prefix;
-use trimtab_engine::view::retention::{Retention, retain, retain_in};
-use trimtab_engine::view::trim::trim_outputs;
+use trimtab_engine::view::retention::{Retention, retain_in};
+use trimtab_engine::view::{OutputIndex, Prefix, WindowOutputs};
 use trimtab_engine::window::Projection;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Output, Part};
@@ -187,12 +186,14 @@ proptest! {
             happen(&mut projection, one);
             projection.window().unwrap();
             let (outputs, slots) = (projection.outputs(), projection.slots());
+            let index = OutputIndex::of(slots);
+            let walked = WindowOutputs::indexed(slots, &index);
             let protect = |tool: &str| tool.len() % 2 == 1;
-            prop_assert_eq!(outputs.over_budget(budget, protect), trim_outputs(slots, budget, protect));
+            prop_assert_eq!(outputs.over_budget(budget, protect), walked.over_budget(budget, protect));
             let retention = Retention { input_budget: Some(1), keep: Prefix { chars } };
-            prop_assert_eq!(retain_in(&outputs, &retention, 2, false), retain(slots, &retention, 2));
+            prop_assert_eq!(retain_in(&outputs, &retention, 2, false), retain_in(&walked, &retention, 2, false));
             let cutoff = chars / 3 + 1;
-            prop_assert_eq!(archive::excess_in(&outputs, cutoff, 0), archive::excess(slots, cutoff));
+            prop_assert_eq!(archive::excess(&outputs, cutoff, 0), archive::excess(&walked, cutoff, 0));
         }
     }
 }

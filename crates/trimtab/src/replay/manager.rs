@@ -1,8 +1,8 @@
 //! Whatever decides what is sent.
 
-use std::fmt;
 use std::sync::Arc;
 
+use thiserror::Error;
 use trimtab_model::{Message, Ref};
 
 /// Decides what is sent at each call.
@@ -48,13 +48,6 @@ pub struct ShownRef {
 }
 
 /// A manager could not do its work, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
 pub struct Failed(pub String);
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Failed {}

@@ -35,16 +35,6 @@ pub enum NeedKind {
     FreshLine,
 }
 
-impl NeedKind {
-    /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::OldName,
-        Self::OldLine,
-        Self::FreshName,
-        Self::FreshLine,
-    ];
-}
-
 /// A text that a call took from an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {

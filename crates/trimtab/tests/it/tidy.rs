@@ -32,12 +32,13 @@ const PURE: [(&str, &[&str]); 3] = [
     (
         "engine",
         &[
-            "aho-corasick",
             "foldhash",
             "globset",
             "memchr",
+            "regex",
             "serde",
             "serde_json",
+            "thiserror",
             "toml",
         ],
     ),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use trimtab_model::Ref;
 
-use super::outputs::{StoredOutput, StoredOutputs};
+use super::outputs::StoredOutput;
 use super::{Coverage, Missing};
 use crate::compaction::room::Room;
 use crate::compaction::text::{clipped, untagged};
@@ -37,104 +37,88 @@ pub struct FactBlock {
 /// Renders the block within `room`.
 pub(super) fn render(
     missing: &[Missing<'_>],
-    outputs: &StoredOutputs<'_>,
+    outputs: &[StoredOutput<'_>],
     room: &Room<'_>,
 ) -> FactBlock {
-    let frame = [OPENING, OUTPUTS, CLOSING]
-        .iter()
-        .map(|line| room.weight(line) + 1);
-    let Some(tokens) = room.tokens.checked_sub(frame.sum()) else {
+    let frame = [OPENING, OUTPUTS, CLOSING];
+    let frame = frame.iter().map(|line| room.weight(line) + 1);
+    let Some(mut tokens) = room.tokens.checked_sub(frame.sum()) else {
         return nothing(outputs);
     };
-    let inner = room.with(tokens);
-    let first = outputs_within(&outputs.all, &inner.share(OUTPUTS_FIRST));
-    let facts = facts_within(missing, &inner.with(tokens.saturating_sub(first.weight)));
-    let used: u64 = facts.iter().map(|line| line.weight).sum();
-    let listed = outputs_within(&outputs.all, &inner.with(tokens.saturating_sub(used)));
-    let mut block = assemble(facts, &listed, outputs);
     // Texts may weigh more together than one by one.
-    let mut less = tokens;
-    while !room.holds(&block.text) && less > 0 {
-        less /= 2;
-        let half = inner.with(less);
-        let listed = outputs_within(&outputs.all, &half.share(OUTPUTS_FIRST));
-        let facts = facts_within(missing, &half.with(less.saturating_sub(listed.weight)));
-        block = assemble(facts, &listed, outputs);
-    }
-    if room.holds(&block.text) {
-        block
-    } else {
-        nothing(outputs)
+    loop {
+        let inner = room.with(tokens);
+        let first = outputs_within(outputs, &inner.share(OUTPUTS_FIRST));
+        let facts = facts_within(missing, &inner.with(tokens - first.weight));
+        let listed = outputs_within(outputs, &inner.with(tokens - facts.weight));
+        let block = assemble(facts, &listed, outputs);
+        if room.holds(&block.text) {
+            return block;
+        }
+        tokens /= 2;
     }
 }
 
-fn nothing(outputs: &StoredOutputs<'_>) -> FactBlock {
+fn nothing(outputs: &[StoredOutput<'_>]) -> FactBlock {
     FactBlock {
-        unnamed: outputs.all.len(),
+        unnamed: outputs.len(),
         ..FactBlock::default()
     }
 }
 
-/// Facts as they are shown, each with its weight, by the ref of the output they came from.
-type ByRef<'m> = BTreeMap<&'m str, Vec<(String, u64)>>;
-
-/// One line of facts.
-struct FactLine {
-    text: String,
+/// Lines of facts, one for each kind.
+struct FactLines {
+    lines: Vec<String>,
     facts: usize,
     weight: u64,
 }
 
-/// The facts that matter most, as many as there is room for, one line for each kind.
-fn facts_within(missing: &[Missing<'_>], room: &Room<'_>) -> Vec<FactLine> {
+/// The facts that matter most, as many as there is room for.
+fn facts_within(missing: &[Missing<'_>], room: &Room<'_>) -> FactLines {
     let mut left = room.tokens;
-    let mut kinds: BTreeMap<FactKind, ByRef<'_>> = BTreeMap::new();
+    let mut facts = 0;
+    let mut kinds: BTreeMap<FactKind, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for fact in missing {
         let shown = shown(fact);
-        let by_ref = kinds.get(&fact.kind);
         let id = fact.stored.map_or("", Ref::id);
-        let known = by_ref.is_some_and(|groups| groups.contains_key(id));
-        let head = if by_ref.is_none() {
-            room.weight(fact.kind.plural()) + 1
-        } else {
-            0
-        };
-        let group = if known { 0 } else { room.weight(id) + 4 };
-        let weight = room.weight(&shown) + 1 + head + group;
+        let by_ref = kinds.get(&fact.kind);
+        let mut weight = room.weight(&shown) + 1;
+        if by_ref.is_none() {
+            weight += room.weight(fact.kind.plural()) + 1;
+        }
+        if by_ref.is_none_or(|groups| !groups.contains_key(id)) {
+            weight += room.weight(id) + 4;
+        }
         let Some(rest) = left.checked_sub(weight) else {
             break;
         };
         left = rest;
+        facts += 1;
         let groups = kinds.entry(fact.kind).or_default();
-        groups.entry(id).or_default().push((shown, weight));
+        groups.entry(id).or_default().push(shown);
     }
-    kinds
-        .into_iter()
-        .map(|(kind, groups)| line(kind, groups))
-        .collect()
+    FactLines {
+        lines: kinds
+            .iter()
+            .map(|(kind, groups)| line(*kind, groups))
+            .collect(),
+        facts,
+        weight: room.tokens - left,
+    }
 }
 
 /// `paths: a, b (ref1); c`.
-fn line(kind: FactKind, groups: ByRef<'_>) -> FactLine {
-    let facts = groups.values().map(Vec::len).sum();
-    let weight = groups.values().flatten().map(|(_, weight)| weight).sum();
+fn line(kind: FactKind, groups: &BTreeMap<&str, Vec<String>>) -> String {
     let between = match kind {
         FactKind::Constraint | FactKind::Error | FactKind::Command => " | ",
         _ => ", ",
     };
-    let group = |(id, facts): (&str, Vec<(String, u64)>)| {
-        let facts: Vec<String> = facts.into_iter().map(|(fact, _)| fact).collect();
-        match id {
-            "" => facts.join(between),
-            id => format!("{} ({id})", facts.join(between)),
-        }
-    };
-    let groups: Vec<String> = groups.into_iter().map(group).collect();
-    FactLine {
-        text: format!("{kind}: {}", groups.join("; ")),
-        facts,
-        weight,
-    }
+    let groups = groups.iter().map(|(id, facts)| match *id {
+        "" => facts.join(between),
+        id => format!("{} ({id})", facts.join(between)),
+    });
+    let groups: Vec<String> = groups.collect();
+    format!("{}: {}", kind.plural(), groups.join("; "))
 }
 
 fn shown(fact: &Missing<'_>) -> String {
@@ -189,26 +173,20 @@ fn outputs_within(outputs: &[StoredOutput<'_>], room: &Room<'_>) -> Listed {
     listed
 }
 
-fn assemble(facts: Vec<FactLine>, listed: &Listed, outputs: &StoredOutputs<'_>) -> FactBlock {
-    let added = facts.iter().map(|line| line.facts).sum();
+fn assemble(facts: FactLines, listed: &Listed, outputs: &[StoredOutput<'_>]) -> FactBlock {
     let named = listed.labelled + listed.bare;
-    let unnamed = outputs.all.len() - named;
-    if added + named == 0 {
+    let unnamed = outputs.len() - named;
+    if facts.facts + named == 0 {
         return nothing(outputs);
     }
     let mut lines = vec![OPENING.to_owned()];
-    lines.extend(facts.into_iter().map(|line| line.text));
-    let newest = outputs.all.iter().skip(unnamed);
+    lines.extend(facts.lines);
+    let newest = outputs.iter().skip(unnamed);
     if named > 0 {
         lines.push(OUTPUTS.to_owned());
-        let bare: Vec<&str> = newest
-            .clone()
-            .take(listed.bare)
-            .map(|output| output.id)
-            .collect();
-        if !bare.is_empty() {
-            lines.push(bare.join(" "));
-        }
+        let bare = newest.clone().take(listed.bare);
+        let bare: Vec<&str> = bare.map(|output| output.id).collect();
+        lines.extend(Some(bare.join(" ")).filter(|bare| !bare.is_empty()));
         lines.extend(newest.clone().skip(listed.bare).map(entry));
     }
     lines.push(CLOSING.to_owned());
@@ -217,7 +195,7 @@ fn assemble(facts: Vec<FactLine>, listed: &Listed, outputs: &StoredOutputs<'_>) 
         refs: newest.filter_map(|output| output.stored.cloned()).collect(),
         unnamed,
         coverage: Coverage {
-            added,
+            added: facts.facts,
             ..Coverage::default()
         },
     }

@@ -7,6 +7,7 @@ use trimtab_model::{Kind, Message, Output, Part, Ref};
 
 use super::Missing;
 use crate::facts::{self, Fact, FactKind};
+use crate::view::figures::{first_bytes, last_bytes};
 use crate::view::placeholder::without_markers;
 
 /// Bytes of all outputs together that are read: looking for facts must cost less than reading
@@ -91,8 +92,7 @@ impl<'m> Gathered<'m> {
 
     fn output(&mut self, at: usize, output: &'m Output) {
         for text in output.content.iter().filter_map(Part::as_text) {
-            let (head, tail) = ends(text, self.read);
-            for piece in [head, tail].into_iter().flat_map(without_markers) {
+            for piece in ends(text, self.read).into_iter().flat_map(without_markers) {
                 self.extract(piece);
             }
         }
@@ -193,11 +193,9 @@ fn total(text: &str, seen: &Seen<'_>) -> u32 {
 }
 
 /// The head and the tail of `text` that are read; all of it and nothing if it is short.
-fn ends(text: &str, read: usize) -> (&str, &str) {
+fn ends(text: &str, read: usize) -> [&str; 2] {
     if text.len() <= 2 * read {
-        return (text, "");
+        return [text, ""];
     }
-    let head = text.get(..text.floor_char_boundary(read));
-    let tail = text.get(text.ceil_char_boundary(text.len() - read)..);
-    (head.unwrap_or_default(), tail.unwrap_or_default())
+    [first_bytes(text, read), last_bytes(text, read)]
 }

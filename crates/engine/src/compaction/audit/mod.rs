@@ -21,7 +21,7 @@ pub(super) use block::without_block;
 use super::room::Room;
 use crate::facts::FactKind;
 use gather::Gathered;
-use outputs::StoredOutputs;
+use outputs::{StoredOutput, stored_outputs};
 use written::Written;
 
 /// The least share of the facts that matter which a good summary has.
@@ -90,7 +90,7 @@ pub struct Missing<'m> {
 pub struct Audit<'m> {
     coverage: Coverage,
     missing: Vec<Missing<'m>>,
-    outputs: StoredOutputs<'m>,
+    outputs: Vec<StoredOutput<'m>>,
 }
 
 /// Looks for what matters in the `replaced` messages in what was `written` for them: the
@@ -107,7 +107,7 @@ pub struct Audit<'m> {
 /// assert_eq!((audit.coverage().facts, audit.coverage().covered), (3, 2));
 /// ```
 pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Audit<'m> {
-    let outputs = StoredOutputs::of(replaced);
+    let outputs = stored_outputs(replaced);
     let count = |message: &M| message.borrow().outputs().count();
     let mut gathered = Gathered::with_outputs(replaced.iter().map(count).sum());
     for (at, message) in replaced.iter().enumerate() {

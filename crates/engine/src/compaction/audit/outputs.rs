@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 
 use trimtab_model::rounds::{self, Place};
-use trimtab_model::{Call, Kind, Message, Output, Part, Ref};
+use trimtab_model::{Call, Kind, Message, Part, Ref};
 
 use super::block::{CLOSING, OUTPUTS};
 use crate::compaction::text::short_arguments;
@@ -35,62 +35,43 @@ impl StoredOutput<'_> {
     }
 }
 
-/// All of them, oldest first, each once.
-pub(super) struct StoredOutputs<'m> {
-    pub(super) all: Vec<StoredOutput<'m>>,
-}
-
-impl<'m> StoredOutputs<'m> {
-    pub(super) fn of<M: Borrow<Message>>(replaced: &'m [M]) -> Self {
-        let calls = calls_of_outputs(replaced);
-        let mut all: Vec<StoredOutput<'m>> = Vec::new();
-        let mut places: HashMap<&str, usize> = HashMap::new();
-        let mut add = |output: StoredOutput<'m>| {
-            let known = places.get(output.id).and_then(|at| all.get_mut(*at));
-            if let Some(known) = known {
-                if known.stored.is_none() {
-                    *known = output;
-                }
-            } else {
-                places.insert(output.id, all.len());
-                all.push(output);
-            }
-        };
-        for (at, message) in replaced.iter().enumerate() {
-            let message = message.borrow();
-            if matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain)) {
-                message
-                    .parts
-                    .iter()
-                    .filter_map(Part::as_text)
-                    .flat_map(named_in)
-                    .for_each(&mut add);
-            }
-            for (part, output) in outputs(message) {
-                let call = calls.get(&Place { message: at, part }).copied();
-                if let Some(output) = stored_output(output, call) {
-                    add(output);
+/// The stored outputs of the replaced messages, oldest first, each once.
+pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOutput<'_>> {
+    let calls = calls_of_outputs(replaced);
+    let mut all: Vec<StoredOutput<'_>> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (at, message) in replaced.iter().enumerate() {
+        let message = message.borrow();
+        let is_summary = matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain));
+        let parts = message.parts.iter();
+        let texts = parts.filter_map(Part::as_text).filter(|_| is_summary);
+        let outputs = message
+            .parts
+            .iter()
+            .enumerate()
+            .filter_map(|(part, output)| {
+                let output = output.as_output()?;
+                let stored = output.stored.as_ref()?;
+                Some(StoredOutput {
+                    id: stored.id(),
+                    stored: Some(stored),
+                    tool: output.tool.as_deref().unwrap_or("output"),
+                    call: calls.get(&Place { message: at, part }).copied(),
+                    said: "",
+                })
+            });
+        for output in texts.flat_map(named_in).chain(outputs) {
+            match places.get(output.id).and_then(|at| all.get_mut(*at)) {
+                Some(known) if known.stored.is_none() => *known = output,
+                Some(_) => {}
+                None => {
+                    places.insert(output.id, all.len());
+                    all.push(output);
                 }
             }
         }
-        Self { all }
     }
-}
-
-fn outputs(message: &Message) -> impl Iterator<Item = (usize, &Output)> {
-    let parts = message.parts.iter().enumerate();
-    parts.filter_map(|(at, part)| Some((at, part.as_output()?)))
-}
-
-fn stored_output<'m>(output: &'m Output, call: Option<&'m Call>) -> Option<StoredOutput<'m>> {
-    let stored = output.stored.as_ref()?;
-    Some(StoredOutput {
-        id: stored.id(),
-        stored: Some(stored),
-        tool: output.tool.as_deref().unwrap_or("output"),
-        call,
-        said: "",
-    })
+    all
 }
 
 /// The call that each output answers.

@@ -4,35 +4,24 @@ use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use trimtab_model::{Dialect, Message, Part, rounds};
+use trimtab_model::{Dialect, Message, Part};
 
 use super::fit::Fit;
 use crate::compaction::request;
 use crate::normalise::{Habit, Options, normalise};
+use crate::removal::Cuts;
 
 /// The shortest runs of messages that can be cut apart without splitting a round.
 pub(super) fn units<M: Borrow<Message>>(messages: &[M]) -> Vec<Range<usize>> {
-    let pairing = rounds::pair(messages);
-    // The message up to which each message reaches.
-    let mut reach: Vec<usize> = (0..messages.len()).collect();
-    for (from, to) in pairing.spans() {
-        if let Some(reach) = reach.get_mut(from) {
-            *reach = to.max(*reach);
-        }
-    }
-    let mut units = Vec::new();
-    let (mut from, mut to) = (0, 0);
-    for (at, reach) in reach.into_iter().enumerate() {
-        if at > to {
-            units.push(from..at);
-            from = at;
-        }
-        to = to.max(reach);
-    }
-    if from < messages.len() {
-        units.push(from..messages.len());
-    }
-    units
+    let cuts = Cuts::of(messages);
+    let starts = (0..messages.len()).filter(|at| !cuts.splits(*at));
+    let starts: Vec<usize> = starts.collect();
+    let ends = starts.iter().skip(1).copied().chain([messages.len()]);
+    starts
+        .iter()
+        .zip(ends)
+        .map(|(from, to)| *from..to)
+        .collect()
 }
 
 /// The messages in chunks that fit, as they can be sent.

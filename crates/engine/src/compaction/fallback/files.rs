@@ -1,15 +1,12 @@
 //! The files that calls named.
 
-use std::borrow::Borrow;
 use std::collections::HashMap;
 
-use trimtab_model::rounds;
-use trimtab_model::{Message, Ref};
+use trimtab_model::Ref;
 
-use super::carried::Carried;
 use super::outcome::CallOutcome;
 use super::paths::{Use, named_by};
-use super::runs::{call_at, output_at};
+use super::replaced::Replaced;
 use super::section::{Section, Title};
 use crate::compaction::room::Room;
 
@@ -25,22 +22,12 @@ struct Touched<'m> {
 }
 
 /// The files, the one touched last at the end.
-pub(super) fn touched<M: Borrow<Message>>(
-    replaced: &[M],
-    carried: &Carried<'_>,
-    room: &Room<'_>,
-) -> Section {
+pub(super) fn touched(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
     // Newest first.
     let mut order: Vec<String> = Vec::new();
     let mut files: HashMap<String, Touched<'_>> = HashMap::new();
-    let rounds = rounds::pair(replaced).rounds;
-    let places = rounds.iter().flat_map(|round| &round.calls).rev();
-    for place in places.take(MOST) {
-        let Some(call) = call_at(replaced, place) else {
-            continue;
-        };
-        let output = output_at(replaced, place);
-        let outcome = CallOutcome::of(call, output);
+    for (call, output) in replaced.calls.iter().rev().take(MOST) {
+        let outcome = CallOutcome::of(call, *output);
         let done = matches!(outcome, CallOutcome::Answered | CallOutcome::Succeeded);
         for (path, how) in named_by(call) {
             let file = files.entry(path.clone()).or_insert_with(|| {
@@ -49,24 +36,17 @@ pub(super) fn touched<M: Borrow<Message>>(
             });
             file.read |= done && how == Use::Read;
             file.written |= done && how == Use::Written;
-            file.stored = file
-                .stored
-                .or(output.and_then(|output| output.stored.as_ref()));
+            let stored = output.and_then(|output| output.stored.as_ref());
+            file.stored = file.stored.or(stored);
         }
     }
-    let known = |item: &String| {
+    let before = replaced.carried(Title::Files).filter(|item| {
         let path = item.split(": ").next().unwrap_or_default();
-        files.contains_key(path)
-    };
-    let before: Vec<String> = carried
-        .items(Title::Files)
-        .filter(|item| !known(item))
-        .collect();
-    let lines = order
-        .iter()
-        .rev()
-        .filter_map(|path| Some(line(path, files.get(path)?)));
-    Section::newest(Title::Files, before.into_iter().chain(lines), room)
+        !files.contains_key(path)
+    });
+    let lines = order.iter().rev();
+    let lines = lines.filter_map(|path| Some(line(path, files.get(path)?)));
+    Section::newest(Title::Files, before.chain(lines), room)
 }
 
 fn line(path: &str, file: &Touched<'_>) -> String {

@@ -6,11 +6,11 @@
 //! refs of the outputs that they came from. A summary of this form that is replaced is read back
 //! and carried on, so that a chain of them keeps the first request and never grows.
 
-mod carried;
 mod files;
 mod open;
 mod outcome;
 mod paths;
+mod replaced;
 mod runs;
 mod section;
 mod users;
@@ -22,7 +22,7 @@ use trimtab_model::{Message, Part, Ref};
 
 use super::audit::{Coverage, audit};
 use super::room::Room;
-use carried::Carried;
+use replaced::Replaced;
 use section::{Section, Title};
 
 /// What such a summary begins with.
@@ -69,34 +69,34 @@ pub struct Deterministic {
 /// assert!(made.summary.contains("bash(make)") && made.summary.len() <= 800);
 /// ```
 pub fn summarise<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Deterministic {
-    let room = room.with(room.tokens.min(weight_below(replaced, room)));
+    let replaced = Replaced::new(replaced);
+    let room = room.with(room.tokens.min(weight_below(&replaced.messages, room)));
     let mut tokens = room.tokens;
     // Texts may weigh more together than one by one.
     while tokens > 0 {
-        let made = within(replaced, &room.with(tokens));
+        let made = within(&replaced, &room.with(tokens));
         if room.holds(&made.summary) {
             return made;
         }
         tokens /= 2;
     }
-    within(replaced, &room.with(0))
+    within(&replaced, &room.with(0))
 }
 
-fn within<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Deterministic {
-    let carried = Carried::of(replaced);
+fn within(replaced: &Replaced<'_>, room: &Room<'_>) -> Deterministic {
     let mut left = room.tokens.saturating_sub(room.weight(OPENING) + 1);
     let mut unused = 0;
     let mut sections = Vec::new();
     for (title, percent) in SHARES {
         let share = room.share(percent).tokens.saturating_add(unused).min(left);
-        let section = write(title, replaced, &carried, &room.with(share));
+        let section = write(title, replaced, &room.with(share));
         let used = section.weight(room).min(share);
         unused = share - used;
         left -= used;
         sections.push(section);
     }
-    let said = text_of(&sections);
-    let audit = audit(replaced, &[&said]);
+    let said = text_of(sections);
+    let audit = audit(&replaced.messages, &[&said]);
     let block = audit.fact_block(&room.with(left.saturating_sub(2)));
     let texts = [OPENING, &said, &block.text];
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
@@ -113,51 +113,41 @@ fn within<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Deterministic 
     }
 }
 
-fn write<M: Borrow<Message>>(
-    title: Title,
-    replaced: &[M],
-    carried: &Carried<'_>,
-    room: &Room<'_>,
-) -> Section {
+fn write(title: Title, replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
     match title {
-        Title::FirstRequest => users::first_request(replaced, carried, room),
-        Title::UserMessages => users::messages(replaced, carried, room),
-        Title::Words => words::words(replaced, carried, room),
+        Title::FirstRequest => users::first_request(replaced, room),
+        Title::UserMessages => users::messages(replaced, room),
+        Title::Words => words::words(replaced, room),
         Title::OpenWork => open::work(replaced, room),
-        Title::Errors => open::errors(replaced, carried, room),
-        Title::Files => files::touched(replaced, carried, room),
-        Title::Runs => runs::runs(replaced, carried, room),
-        Title::Earlier => carried.earlier(room),
+        Title::Errors => open::errors(replaced, room),
+        Title::Files => files::touched(replaced, room),
+        Title::Runs => runs::runs(replaced, room),
+        Title::Earlier => replaced.earlier(room),
     }
 }
 
 /// The sections that say something, in the order in which they are read best.
-fn text_of(sections: &[Section]) -> String {
-    let mut sections: Vec<&Section> = sections
-        .iter()
-        .filter(|section| !section.is_empty())
-        .collect();
-    sections.sort_by_key(|section| section.title());
-    let texts: Vec<String> = sections.iter().map(|section| section.text()).collect();
+fn text_of(mut sections: Vec<Section>) -> String {
+    sections.retain(|section| !section.items.is_empty());
+    sections.sort_by_key(|section| section.title);
+    let texts: Vec<String> = sections.iter().map(Section::text).collect();
     texts.join("\n")
 }
 
 /// One less than what the messages weigh, as far as that is below the budget.
-fn weight_below<M: Borrow<Message>>(messages: &[M], room: &Room<'_>) -> u64 {
+fn weight_below(messages: &[&Message], room: &Room<'_>) -> u64 {
     let mut weight = 0u64;
-    for message in messages {
-        for part in &message.borrow().parts {
-            let more = match part {
-                Part::Text(text) => room.weight(&text.text),
-                Part::Call(call) => room.weight(&call.name) + room.weight(&call.arguments),
-                Part::Output(output) => room.weight(&output.text()),
-                Part::Reasoning(thought) => room.weight(&thought.text),
-                Part::Media(_) | Part::Opaque(_) => 0,
-            };
-            weight = weight.saturating_add(more);
-            if weight > room.tokens {
-                return room.tokens;
-            }
+    for part in messages.iter().flat_map(|message| &message.parts) {
+        let more = match part {
+            Part::Text(text) => room.weight(&text.text),
+            Part::Call(call) => room.weight(&call.name) + room.weight(&call.arguments),
+            Part::Output(output) => room.weight(&output.text()),
+            Part::Reasoning(thought) => room.weight(&thought.text),
+            Part::Media(_) | Part::Opaque(_) => 0,
+        };
+        weight = weight.saturating_add(more);
+        if weight > room.tokens {
+            return room.tokens;
         }
     }
     weight.saturating_sub(1)

@@ -1,18 +1,16 @@
 //! Where the work stopped, and what failed.
 
-use std::borrow::Borrow;
 use std::collections::HashSet;
 
 use serde_json::Value;
-use trimtab_model::rounds;
-use trimtab_model::{Message, Output};
+use trimtab_model::Output;
 
-use super::carried::Carried;
-use super::runs::call_at;
+use super::replaced::Replaced;
 use super::section::{Section, Title};
 use crate::compaction::room::Room;
 use crate::compaction::text::{clipped, short_arguments};
 use crate::facts;
+use crate::view::figures::last_bytes;
 use crate::view::placeholder::without_markers;
 
 /// Characters of an item.
@@ -25,101 +23,74 @@ const READ: usize = 32 << 10;
 const OUTPUTS: usize = 100;
 
 /// The newest list of things to do, and the calls that nobody answered.
-pub(super) fn work<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Section {
-    let mut items = todo_list(replaced);
-    let rounds = rounds::pair(replaced).rounds;
-    let calls = rounds.iter().flat_map(|round| &round.calls);
-    let open = calls.filter(|place| place.output.is_none());
-    let open = open.filter_map(|place| call_at(replaced, place));
-    items.extend(open.map(|call| format!("no output yet: {}", short_arguments(call, LONGEST))));
-    items.retain(|item| !item.is_empty());
-    Section::newest(Title::OpenWork, items.into_iter(), room)
+pub(super) fn work(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
+    let open = replaced.calls.iter().filter(|(_, output)| output.is_none());
+    let open = open.map(|(call, _)| format!("no output yet: {}", short_arguments(call, LONGEST)));
+    let items: Vec<String> = todo_list(replaced).into_iter().chain(open).collect();
+    Section::newest(Title::OpenWork, items, room)
 }
 
 /// The entries of the newest call of a tool for lists of things to do.
-fn todo_list<M: Borrow<Message>>(replaced: &[M]) -> Vec<String> {
-    let calls = replaced
+fn todo_list(replaced: &Replaced<'_>) -> Vec<String> {
+    let mut calls = replaced
+        .messages
         .iter()
         .rev()
-        .flat_map(|message| message.borrow().calls());
+        .flat_map(|message| message.calls());
     let newest = calls
-        .into_iter()
         .find(|call| call.name.to_ascii_lowercase().contains("todo") && !call.arguments.is_empty());
     let Some(call) = newest else {
         return Vec::new();
     };
     let value: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-    let entries = std::iter::once(&value)
-        .chain(
-            value
-                .as_object()
-                .into_iter()
-                .flat_map(|fields| fields.values()),
-        )
-        .find_map(Value::as_array);
-    match entries {
+    let fields = value
+        .as_object()
+        .into_iter()
+        .flat_map(|fields| fields.values());
+    match std::iter::once(&value)
+        .chain(fields)
+        .find_map(Value::as_array)
+    {
         Some(entries) => entries.iter().map(todo).collect(),
         None => vec![short_arguments(call, LONGEST)],
     }
 }
 
 fn todo(entry: &Value) -> String {
-    let field = |names: [&str; 4]| {
-        let found = names.iter().find_map(|name| entry.get(name)?.as_str());
-        found.map(str::to_owned)
-    };
-    let what = field(["content", "text", "title", "task"]).unwrap_or_else(|| {
-        entry
-            .as_str()
-            .map_or_else(|| entry.to_string(), str::to_owned)
-    });
-    let state = field(["status", "state", "done", "completed"]);
-    let state = state.unwrap_or_else(|| "to do".to_owned());
+    let field = |names: [&str; 4]| names.iter().find_map(|name| entry.get(name)?.as_str());
+    let what = field(["content", "text", "title", "task"]).or(entry.as_str());
+    let what = what.map_or_else(|| entry.to_string(), str::to_owned);
+    let state = field(["status", "state", "done", "completed"]).unwrap_or("to do");
     clipped(&format!("[{state}] {what}"), LONGEST)
 }
 
 /// The newest errors, each once.
-pub(super) fn errors<M: Borrow<Message>>(
-    replaced: &[M],
-    carried: &Carried<'_>,
-    room: &Room<'_>,
-) -> Section {
+pub(super) fn errors(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
     let mut known = HashSet::new();
-    // Newest first.
-    let mut errors = Vec::new();
-    let outputs = replaced
-        .iter()
-        .rev()
-        .flat_map(|message| message.borrow().outputs());
-    for output in outputs.take(OUTPUTS) {
-        if errors.len() >= ERRORS {
-            break;
-        }
-        let found = errors_of(output).into_iter().rev();
-        errors.extend(found.filter(|error| known.insert(without_digits(error))));
-    }
-    errors.truncate(ERRORS);
-    let before: Vec<String> = carried
-        .items(Title::Errors)
-        .filter(|error| known.insert(without_digits(error)))
-        .collect();
-    let all = before.into_iter().chain(errors.into_iter().rev());
+    let mut is_new = |error: &String| known.insert(without_digits(error));
+    let newest_first = replaced.messages.iter().rev();
+    let outputs = newest_first.flat_map(|message| message.outputs());
+    let errors = outputs
+        .take(OUTPUTS)
+        .flat_map(|output| errors_of(output).into_iter().rev());
+    let mut errors: Vec<String> = errors.filter(&mut is_new).take(ERRORS).collect();
+    errors.reverse();
+    let before = replaced.carried(Title::Errors).filter(is_new);
+    let all: Vec<String> = before.chain(errors).collect();
     Section::newest(Title::Errors, all, room)
 }
 
 fn errors_of(output: &Output) -> Vec<String> {
     let text = output.text();
-    let from = text.ceil_char_boundary(text.len().saturating_sub(READ));
-    let tail = text.get(from..).unwrap_or_default();
     let mut errors = Vec::new();
-    for piece in without_markers(tail) {
+    for piece in without_markers(last_bytes(&text, READ)) {
         facts::errors(piece, &mut |fact| errors.push(clipped(fact.text, LONGEST)));
     }
-    let pieces = without_markers(&text);
-    let mut lines = pieces.iter().flat_map(|piece| piece.lines());
-    let first = lines.find(|line| !line.trim().is_empty());
-    if let (true, true, Some(first)) = (output.is_error, errors.is_empty(), first) {
-        errors.push(clipped(first, LONGEST));
+    if output.is_error && errors.is_empty() {
+        let pieces = without_markers(&text);
+        let mut lines = pieces.iter().flat_map(|piece| piece.lines());
+        let first = lines.find(|line| !line.trim().is_empty());
+        errors.extend(first.map(|first| clipped(first, LONGEST)));
     }
     errors
 }

@@ -4,6 +4,8 @@ use serde_json::Value;
 use trimtab_model::{Call, Output};
 
 use crate::facts;
+use crate::pattern::Pattern;
+use crate::view::figures::first_bytes;
 
 /// Lines at either end of an output in which clients say how a command ended.
 const LINES: usize = 6;
@@ -34,12 +36,8 @@ impl CallOutcome {
         let Some(output) = output else {
             return Self::Unanswered;
         };
-        let code = if runs_command(call) {
-            exit_code(&output.text())
-        } else {
-            None
-        };
-        match (output.is_error, code) {
+        let code = runs_command(call).then(|| exit_code(&output.text()));
+        match (output.is_error, code.flatten()) {
             (true, Some(0) | None) => Self::Failed(None),
             (false, Some(0)) => Self::Succeeded,
             (_, Some(code)) => Self::Failed(Some(code)),
@@ -80,70 +78,34 @@ fn exit_code(text: &str) -> Option<i64> {
     head.or_else(|| trimmed.lines().rev().take(LINES).find_map(code_of_line))
 }
 
+/// The names of fields that hold an exit code.
+static EXIT_FIELD: Pattern =
+    Pattern::new("^(?:exit_code|exitCode|returncode|return_code|exit_status|exit)$");
+
 /// The exit code in an object, or in the object that describes its result.
 fn code_in(value: &Value) -> Option<i64> {
-    const FIELDS: [&str; 6] = [
-        "exit_code",
-        "exitCode",
-        "returncode",
-        "return_code",
-        "exit_status",
-        "exit",
-    ];
-    let own = FIELDS.iter().find_map(|field| value.get(field)?.as_i64());
-    let inner = || {
+    let mut fields = value.as_object()?.iter();
+    let own = fields.find_map(|(name, code)| code.as_i64().filter(|_| EXIT_FIELD.is_match(name)));
+    own.or_else(|| {
         let parts = ["metadata", "result", "details"];
         parts.iter().find_map(|part| code_in(value.get(part)?))
-    };
-    own.or_else(inner)
+    })
 }
 
-/// The exit code of a line that says nothing but how a command ended.
+/// A line that says nothing but how a command ended. `code 1` and `status 1` say too little without
+/// a verb. A sentence goes on after the figure, the statement of a client does not.
+static EXIT_LINE: Pattern = Pattern::new(
+    r#"(?xi) ^[\s\[<(*\#]* (?:the\s)? (?:(?:process|command|shell|program)\s)?
+    (?: (?:exited|failed|completed|finished|terminated)\swith\s
+        (?: exit[\s_]?code | exit\sstatus | return\s?code | status | code | exit )
+      | exit[\s_]?code | exit\sstatus | return\s?code | exit )
+    [>:=\s"]* (?<code>-?[0-9]+) (?: \s*$ | \s?\( | [\])><.,;*"] )"#,
+);
+
+/// The exit code of such a line.
 fn code_of_line(line: &str) -> Option<i64> {
-    let line = line.get(..line.floor_char_boundary(LINE_BYTES))?;
-    let line = line
-        .trim()
-        .trim_start_matches(['[', '<', '(', '*', '#', ' ']);
-    let line = line.to_ascii_lowercase();
-    let line = line.strip_prefix("the ").unwrap_or(&line);
-    let subjects = ["process ", "command ", "shell ", "program "];
-    let line = subjects
-        .iter()
-        .find_map(|subject| line.strip_prefix(subject))
-        .unwrap_or(line);
-    let verbs = [
-        "exited with ",
-        "failed with ",
-        "completed with ",
-        "finished with ",
-        "terminated with ",
-    ];
-    let ended = verbs.iter().find_map(|verb| line.strip_prefix(verb));
-    let names = [
-        "exit code",
-        "exit status",
-        "exit_code",
-        "exitcode",
-        "returncode",
-        "return code",
-        "status",
-        "code",
-        "exit",
-    ];
-    // `code 1` and `status 1` say too little without a verb.
-    let mut known = names
-        .iter()
-        .filter(|name| ended.is_some() || !matches!(**name, "code" | "status"));
-    let line = ended.unwrap_or(line);
-    let rest = known.find_map(|name| line.strip_prefix(name))?;
-    let rest = rest.trim_start_matches(['>', ':', '=', ' ', '"']);
-    let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '-');
-    let (number, behind) = rest.split_at_checked(digits.unwrap_or(rest.len()))?;
-    // A sentence goes on after it, the statement of a client does not.
-    let is_alone =
-        behind.is_empty() || behind.starts_with([']', ')', '>', '<', '.', ',', ';', '*', '"', '(']);
-    let is_parenthesis = behind.starts_with(" (");
-    number.parse().ok().filter(|_| is_alone || is_parenthesis)
+    let found = EXIT_LINE.captures(first_bytes(line, LINE_BYTES))?;
+    found.name("code")?.as_str().parse().ok()
 }
 
 #[cfg(test)]

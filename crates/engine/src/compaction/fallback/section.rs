@@ -17,18 +17,7 @@ pub(super) enum Title {
 }
 
 impl Title {
-    const ALL: [Self; 8] = [
-        Self::FirstRequest,
-        Self::Earlier,
-        Self::UserMessages,
-        Self::Words,
-        Self::Runs,
-        Self::Files,
-        Self::Errors,
-        Self::OpenWork,
-    ];
-
-    pub(super) fn line(self) -> &'static str {
+    fn line(self) -> &'static str {
         match self {
             Self::FirstRequest => "First request:",
             Self::Earlier => "Summary of what came before:",
@@ -40,31 +29,26 @@ impl Title {
             Self::OpenWork => "Where it stopped:",
         }
     }
-
-    fn of_line(line: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|title| title.line() == line)
-    }
 }
 
 /// A title and what stands under it.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    title: Title,
-    items: Vec<String>,
+    pub(super) title: Title,
+    pub(super) items: Vec<String>,
 }
 
 impl Section {
     /// The newest of `items` that there is room for, in their own order. Tags in them are
-    /// disarmed.
-    pub(super) fn newest(
-        title: Title,
-        items: impl DoubleEndedIterator<Item = String>,
-        room: &Room<'_>,
-    ) -> Self {
+    /// disarmed, and those that say nothing are left out.
+    pub(super) fn newest<I>(title: Title, items: I, room: &Room<'_>) -> Self
+    where
+        I: IntoIterator<Item = String, IntoIter: DoubleEndedIterator>,
+    {
         let mut left = room.tokens.checked_sub(room.weight(title.line()) + 1);
         let mut taken = Vec::new();
-        for item in items.rev() {
-            let item = as_item(&item);
+        let items = items.into_iter().filter(|item| !item.is_empty());
+        for item in items.rev().map(|item| as_item(&item)) {
             let rest = left.and_then(|left| left.checked_sub(room.weight(&item) + 1));
             if rest.is_none() {
                 break;
@@ -73,26 +57,12 @@ impl Section {
             taken.push(item);
         }
         taken.reverse();
-        Self {
-            title,
-            items: taken,
-        }
-    }
-
-    pub(super) fn title(&self) -> Title {
-        self.title
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.items.len()
+        let items = taken;
+        Self { title, items }
     }
 
     pub(super) fn weight(&self, room: &Room<'_>) -> u64 {
-        if self.is_empty() {
+        if self.items.is_empty() {
             return 0;
         }
         let items = self.items.iter().map(|item| room.weight(item) + 1);
@@ -100,27 +70,16 @@ impl Section {
     }
 
     pub(super) fn text(&self) -> String {
-        let mut text = self.title.line().to_owned();
-        for item in &self.items {
-            text.push('\n');
-            text.push_str(item);
-        }
-        text
+        format!("{}\n{}", self.title.line(), self.items.join("\n"))
     }
-}
-
-/// What one item may weigh in `room` when it is the only one.
-pub(super) fn room_for_one<'w>(title: Title, room: &Room<'w>) -> Room<'w> {
-    let around = room.weight(title.line()) + 4;
-    room.with(room.tokens.saturating_sub(around))
 }
 
 /// As much of the head of `text` as fits as the only item.
 pub(super) fn head_of(text: &str, title: Title, room: &Room<'_>) -> String {
-    let room = room_for_one(title, room);
+    let around = room.weight(title.line()) + 4;
     // Indenting and disarming make a text longer, but no head of it shorter than another.
     let as_long = |text: &str| room.weight(&as_item(text));
-    let room = Room::new(room.tokens, &as_long);
+    let room = Room::new(room.tokens.saturating_sub(around), &as_long);
     room.head(text).trim_end().to_owned()
 }
 
@@ -144,7 +103,7 @@ pub(super) fn items(summary: &str, title: Title) -> Vec<String> {
             last.push('\n');
             last.push_str(more);
         } else {
-            within = Title::of_line(line) == Some(title);
+            within = line == title.line();
         }
     }
     items

@@ -1,10 +1,8 @@
 //! What the user said.
 
-use std::borrow::Borrow;
-
 use trimtab_model::Message;
 
-use super::carried::Carried;
+use super::replaced::Replaced;
 use super::section::{Section, Title, head_of};
 use crate::compaction::room::Room;
 use crate::compaction::text::clipped;
@@ -13,63 +11,46 @@ use crate::compaction::text::clipped;
 const SENTENCE: usize = 200;
 /// Of every hundred tokens, how many go to messages word for word.
 const WORD_FOR_WORD: u64 = 70;
+/// More messages than this are not looked at.
+const MOST: usize = 200;
 
-fn said<M: Borrow<Message>>(replaced: &[M]) -> impl DoubleEndedIterator<Item = &Message> {
-    let messages = replaced.iter().map(Borrow::borrow);
+fn said<'r>(replaced: &'r Replaced<'_>) -> impl DoubleEndedIterator<Item = &'r Message> {
+    let messages = replaced.messages.iter().copied();
     messages.filter(|message| message.is_real_user() && !message.is_empty())
 }
 
 /// What the user asked for at the very beginning.
-pub(super) fn first_request<M: Borrow<Message>>(
-    replaced: &[M],
-    carried: &Carried<'_>,
-    room: &Room<'_>,
-) -> Section {
+pub(super) fn first_request(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
     let title = Title::FirstRequest;
-    let known = carried.items(title).next();
-    let first = match known {
-        None if carried.any() => None,
-        None => said(replaced)
-            .next()
-            .map(|message| message.text().into_owned()),
-        known => known,
-    };
+    let first = replaced.carried(title).next().or_else(|| {
+        let mut said = said(replaced).filter(|_| !replaced.has_summary());
+        said.next().map(|message| message.text().into_owned())
+    });
     let head = first.map(|first| head_of(&first, title, room));
-    let head = head.filter(|head| !head.is_empty());
-    Section::newest(title, head.into_iter(), room)
+    Section::newest(title, head, room)
 }
 
 /// The newest messages word for word, and the first sentence of those before them.
-pub(super) fn messages<M: Borrow<Message>>(
-    replaced: &[M],
-    carried: &Carried<'_>,
-    room: &Room<'_>,
-) -> Section {
+pub(super) fn messages(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
     let title = Title::UserMessages;
     let mut items = Vec::new();
     let mut left = room.share(WORD_FOR_WORD).tokens;
     let mut whole = true;
-    for message in said(replaced).rev() {
+    for message in said(replaced).rev().take(MOST) {
         let text = message.text();
         let weight = room.weight(&text);
         whole = whole && (weight <= left || items.is_empty());
-        if whole {
+        items.push(if whole {
             left = left.saturating_sub(weight);
-            items.push(head_of(&text, title, room));
+            head_of(&text, title, room)
         } else {
-            items.push(first_sentence(&text));
-        }
-        if items.len() > MOST {
-            break;
-        }
+            first_sentence(&text)
+        });
     }
-    items.extend(carried.items(title).rev().map(|item| first_sentence(&item)));
-    items.retain(|item| !item.is_empty());
+    let before = replaced.carried(title).rev();
+    items.extend(before.map(|item| first_sentence(&item)));
     Section::newest(title, items.into_iter().rev(), room)
 }
-
-/// More messages than this are not looked at.
-const MOST: usize = 200;
 
 /// The first sentence of `text`, on one line.
 fn first_sentence(text: &str) -> String {

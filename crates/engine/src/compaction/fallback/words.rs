@@ -1,11 +1,10 @@
 //! What the model said in words: it is little beside the outputs, and says what was decided.
 
-use std::borrow::Borrow;
 use std::collections::HashSet;
 
-use trimtab_model::{Message, Role};
+use trimtab_model::Role;
 
-use super::carried::Carried;
+use super::replaced::Replaced;
 use super::section::{Section, Title};
 use crate::compaction::room::Room;
 use crate::compaction::text::clipped;
@@ -16,32 +15,22 @@ const LENGTHS: [usize; 5] = [4_000, 1_000, 400, 200, 120];
 const SHORTEST: usize = 60;
 
 /// All that was said, each message once. Long words are cut before old ones go.
-pub(super) fn words<M: Borrow<Message>>(
-    replaced: &[M],
-    carried: &Carried<'_>,
-    room: &Room<'_>,
-) -> Section {
-    let messages = replaced.iter().map(Borrow::borrow);
-    let said = messages.filter(|message| message.role == Role::Assistant);
+pub(super) fn words(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
+    let said = replaced.messages.iter();
+    let said = said.filter(|message| message.role == Role::Assistant);
     let said = said.map(|message| message.text().trim().to_owned());
     let said = said.filter(|text| !text.is_empty());
     let mut known = HashSet::new();
-    let all = carried.items(Title::Words).chain(said);
+    let all = replaced.carried(Title::Words).chain(said);
     let all: Vec<String> = all.filter(|text| known.insert(text.clone())).collect();
     let within = |length: usize| {
-        let items = all.iter().map(|text| shortened(text, length));
+        let items = all.iter().map(|text| match text.chars().count() {
+            count if count <= length => text.clone(),
+            _ => clipped(text, length),
+        });
         Section::newest(Title::Words, items, room)
     };
     let mut sections = LENGTHS.into_iter().map(within);
-    let whole = sections.find(|section| section.len() == all.len());
+    let whole = sections.find(|section| section.items.len() == all.len());
     whole.unwrap_or_else(|| within(SHORTEST))
-}
-
-/// `text`, or so many characters of it on one line.
-fn shortened(text: &str, length: usize) -> String {
-    if text.chars().count() <= length {
-        text.to_owned()
-    } else {
-        clipped(text, length)
-    }
 }

@@ -155,8 +155,8 @@ fn json(text: &str, bytes: usize) -> String {
         stored: None,
     };
     let view = structure::cut(text, &cut);
-    if view.text.len() <= bytes {
-        view.text.into_owned()
+    if view.len() <= bytes {
+        view.into_owned()
     } else {
         String::new()
     }

@@ -1,6 +1,7 @@
 //! What a rewrite reduces: outputs become excerpts, the oldest rounds go, and only where that is
 //! not enough the newest outputs are shortened.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use trimtab_model::estimate::Measure;
@@ -251,9 +252,9 @@ impl<'s, 'a> Reductions<'s, 'a> {
                 stored: seen.output.stored.as_ref(),
             };
             let view = cut(&text, &how);
-            if view.trimmed && seen.output.stored.is_some() {
+            if matches!(view, Cow::Owned(_)) && seen.output.stored.is_some() {
                 let shown = Output {
-                    content: vec![Part::text(view.text)],
+                    content: vec![Part::text(view)],
                     trimmed: true,
                     ..seen.output.clone().into_owned()
                 };

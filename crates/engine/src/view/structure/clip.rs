@@ -1,6 +1,6 @@
 //! Where a text may be cut: never inside a number, a word or what is seen as one character.
 
-use crate::view::figures::char_boundary;
+use crate::view::figures::longest_start;
 
 /// How far back from the limit a safe place is looked for.
 const LOOK_BACK: usize = 4_096;
@@ -9,22 +9,7 @@ const LOOK_BACK: usize = 4_096;
 ///
 /// `fits` is asked with the byte length of a start.
 pub(super) fn clip(text: &str, most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
-    let (mut low, mut high) = (0, char_boundary(text, most));
-    if !fits(high) {
-        while high - low > 1 {
-            let middle = char_boundary(text, low + (high - low) / 2);
-            if middle <= low {
-                break;
-            }
-            if fits(middle) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        high = low;
-    }
-    let kept = safe_before(text, high)?;
+    let kept = safe_before(text, longest_start(text, most, fits))?;
     // White space before the words that say how much is missing only costs.
     Some(text.get(..kept)?.trim_end().len())
 }
@@ -43,14 +28,12 @@ pub(super) fn safe_before(text: &str, at: usize) -> Option<usize> {
 }
 
 /// True if a cut between `prev` and `next` tears nothing apart.
-pub(super) fn is_safe(prev: char, next: char) -> bool {
+fn is_safe(prev: char, next: char) -> bool {
     if joins(next) || joins(prev) {
         return false;
     }
-    if prev.is_whitespace() || next.is_whitespace() {
-        return true;
-    }
-    if ideographic(prev) || ideographic(next) {
+    let spaced = |c: char| c.is_whitespace() || ideographic(c);
+    if spaced(prev) || spaced(next) {
         return true;
     }
     // `1,234` and `2;31` are numbers and codes; `a,b` and `},{` are not.
@@ -92,7 +75,7 @@ mod tests {
     use super::*;
 
     fn head(text: &str, at: usize) -> &str {
-        text.get(..safe_before(text, char_boundary(text, at)).unwrap_or(0))
+        text.get(..safe_before(text, text.floor_char_boundary(at)).unwrap_or(0))
             .unwrap()
     }
 

@@ -1,88 +1,36 @@
 //! Lines that look like errors, and the lines that belong to them.
 
-use std::ops::Range;
-use std::sync::LazyLock;
-
-use aho_corasick::{AhoCorasick, Input, Span, packed};
-
 use super::lines::Lines;
+use crate::pattern::Pattern;
 
-/// What an error line has in it: as it stands here, with a capital, or all in capitals.
-const WORDS: [&str; 20] = [
-    "error",
-    "fail",
-    "fatal",
-    "panic",
-    "exception",
-    "traceback",
-    "denied",
-    "refused",
-    "abort",
-    "segmentation fault",
-    "segfault",
-    "assert",
-    "timed out",
-    "not found",
-    "no such file",
-    "cannot ",
-    "unable to",
-    "undefined",
-    "caused by",
-    "killed",
-];
-
-/// Looks for all words at once, many bytes at a time where the machine can.
-static FINDER: LazyLock<Option<Finder>> = LazyLock::new(Finder::new);
-
-enum Finder {
-    Wide(packed::Searcher),
-    Plain(AhoCorasick),
-}
-
-impl Finder {
-    fn new() -> Option<Self> {
-        let spelled = || WORDS.iter().flat_map(|word| spellings(word));
-        let wide = packed::Config::new().builder().extend(spelled()).build();
-        wide.map(Self::Wide)
-            .or_else(|| AhoCorasick::new(spelled()).ok().map(Self::Plain))
-    }
-
-    /// Where the next word at or behind byte `from` is.
-    fn next(&self, text: &str, from: usize) -> Option<Range<usize>> {
-        match self {
-            Self::Wide(finder) => finder
-                .find_in(text.as_bytes(), Span::from(from..text.len()))
-                .map(|hit| hit.range()),
-            Self::Plain(finder) => finder
-                .find(Input::new(text).range(from..))
-                .map(|hit| hit.range()),
-        }
-    }
-}
-
-fn spellings(word: &str) -> [String; 3] {
-    let mut letters = word.chars();
-    let first = letters.next().map(|c| c.to_ascii_uppercase());
-    let capital = first.into_iter().chain(letters).collect();
-    [word.to_owned(), capital, word.to_uppercase()]
-}
+/// What an error line has in it: in small letters, with a capital, or all in capitals.
+static ERROR_WORD: Pattern = Pattern::new(
+    "error|fail|fatal|panic|exception|traceback|denied|refused|abort|segmentation fault|segfault\
+     |assert|timed out|not found|no such file|cannot |unable to|undefined|caused by|killed\
+     |Error|Fail|Fatal|Panic|Exception|Traceback|Denied|Refused|Abort|Segmentation fault|Segfault\
+     |Assert|Timed out|Not found|No such file|Cannot |Unable to|Undefined|Caused by|Killed\
+     |ERROR|FAIL|FATAL|PANIC|EXCEPTION|TRACEBACK|DENIED|REFUSED|ABORT|SEGMENTATION FAULT|SEGFAULT\
+     |ASSERT|TIMED OUT|NOT FOUND|NO SUCH FILE|CANNOT |UNABLE TO|UNDEFINED|CAUSED BY|KILLED",
+);
+/// What the line of a check has that went well, whatever its name says.
+static PASSED: Pattern = Pattern::new(r"(?: ok|PASSED|: 0)\s*$|\(pass\)|✓|✔|--- PASS|PASS ");
+/// How lines of a stack trace start.
+static FRAME: Pattern =
+    Pattern::new(r#"^\s*(?:at |File "|#|stack backtrace:|Caused by|goroutine |\.\.\. )"#);
 
 /// The lines that look like errors, in order.
 pub(super) fn find(lines: &Lines<'_>) -> Vec<usize> {
-    let Some(finder) = FINDER.as_ref() else {
-        return Vec::new();
-    };
     let text = lines.text();
     let mut found = Vec::new();
     let mut from = 0;
-    while let Some(hit) = finder.next(text, from) {
-        let line = lines.holding(hit.start);
+    while let Some(hit) = ERROR_WORD.find_at(text, from) {
+        let line = lines.holding(hit.start());
         let start = lines.end(line) - lines.whole(line).len();
-        if !counts(lines.get(line), hit.start - start, hit.end - start) {
-            from = hit.end;
+        if !counts(lines.get(line), hit.start() - start, hit.end() - start) {
+            from = hit.end();
             continue;
         }
-        if !passed(lines.get(line)) {
+        if !PASSED.is_match(lines.get(line)) {
             found.push(line);
         }
         from = lines.end(line);
@@ -105,17 +53,6 @@ fn counts(line: &str, from: usize, to: usize) -> bool {
     }
     let last = before.split_whitespace().next_back();
     !last.is_some_and(|last| ["0", "no", "without", "zero"].contains(&last))
-}
-
-/// True for the line of a check that went well, whatever its name says.
-fn passed(line: &str) -> bool {
-    let end = line.trim_end();
-    let ends = [" ok", "PASSED", ": 0"]
-        .iter()
-        .any(|word| end.ends_with(word));
-    ends || ["(pass)", "✓", "✔", "--- PASS", "PASS "]
-        .iter()
-        .any(|word| line.contains(word))
 }
 
 /// The most lines that are taken to belong to one error.
@@ -143,17 +80,7 @@ fn belongs(lines: &Lines<'_>, at: usize) -> bool {
         return false;
     }
     let indented = inner.len() < line.len();
-    let frame = [
-        "at ",
-        "File \"",
-        "#",
-        "stack backtrace:",
-        "Caused by",
-        "goroutine ",
-        "... ",
-    ]
-    .iter()
-    .any(|start| inner.starts_with(start));
+    let frame = FRAME.is_match(line);
     let excerpt = line.as_bytes().windows(2).take(8).any(|two| two == b" |");
     // Go writes a function and, indented below it, its place.
     let named = lines.get(at + 1).starts_with('\t') && inner.ends_with(')');
@@ -163,19 +90,6 @@ fn belongs(lines: &Lines<'_>, at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn both_finders_find_the_same() {
-        let spelled = || WORDS.iter().flat_map(|word| spellings(word));
-        let plain = Finder::Plain(AhoCorasick::new(spelled()).unwrap());
-        let text = "x".repeat(100) + "an ERROR, then Timed out and so on: killed";
-        let (mut from, mut found) = (0, 0);
-        while let Some(hit) = plain.next(&text, from) {
-            assert_eq!(Finder::new().unwrap().next(&text, from), Some(hit.clone()));
-            (from, found) = (hit.end, found + 1);
-        }
-        assert_eq!(found, 3);
-    }
 
     fn found(text: &str) -> Vec<usize> {
         find(&Lines::new(text))

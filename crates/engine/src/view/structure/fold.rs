@@ -86,51 +86,20 @@ fn alike(a: &str, b: &str, least: Likeness) -> Option<Likeness> {
     if least == Likeness::Equal {
         return None;
     }
-    let letters = || {
-        a.bytes()
-            .filter(u8::is_ascii_alphabetic)
-            .take(LETTERS)
-            .count()
-    };
-    (alike_but_for_numbers(a.as_bytes(), b.as_bytes()) && letters() == LETTERS)
+    let letters = a.bytes().filter(u8::is_ascii_alphabetic);
+    (but_for_numbers(a).eq(but_for_numbers(b)) && letters.take(LETTERS).count() == LETTERS)
         .then_some(Likeness::ButForNumbers)
 }
 
-/// True if the two differ only where both have a number.
-fn alike_but_for_numbers(mut a: &[u8], mut b: &[u8]) -> bool {
-    loop {
-        let same = a
-            .iter()
-            .zip(b)
-            .position(|(x, y)| x != y)
-            .unwrap_or(a.len().min(b.len()));
-        let (Some((before, left)), Some((_, right))) =
-            (a.split_at_checked(same), b.split_at_checked(same))
-        else {
-            return false;
-        };
-        if left.is_empty() && right.is_empty() {
-            return true;
-        }
-        let digit = |bytes: &[u8]| bytes.first().is_some_and(u8::is_ascii_digit);
-        let within = before.last().is_some_and(u8::is_ascii_digit);
-        let numbers = match (digit(left), digit(right)) {
-            (true, true) => true,
-            (one, other) => within && (one || other),
-        };
-        if !numbers {
-            return false;
-        }
-        (a, b) = (past_digits(left), past_digits(right));
-    }
-}
-
-fn past_digits(bytes: &[u8]) -> &[u8] {
-    let end = bytes
-        .iter()
-        .position(|b| !b.is_ascii_digit())
-        .unwrap_or(bytes.len());
-    bytes.get(end..).unwrap_or_default()
+/// The bytes of a line, with one zero for each number.
+fn but_for_numbers(line: &str) -> impl Iterator<Item = u8> {
+    let mut in_number = false;
+    line.bytes().filter_map(move |byte| {
+        let is_digit = byte.is_ascii_digit();
+        let goes_on = is_digit && in_number;
+        in_number = is_digit;
+        (!goes_on).then_some(if is_digit { b'0' } else { byte })
+    })
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 mod render;
 mod tree;
 
-use render::{Bounds, Rendered, StringCut};
-pub(super) use tree::Tree;
+use render::Bounds;
+pub(super) use tree::{Tree, parse};
 
 use super::marker::{self, Tally};
-use super::{Cut, Kind};
-use crate::view::{Size, View};
+use super::{Cut, Shorter};
 
 /// Elements of every list that are shown before strings are shortened.
 const FEW: usize = 3;
@@ -24,21 +23,9 @@ const STRUCTURE_ATTEMPTS: usize = 3;
 /// Nesting that is tried when nothing else helps.
 const DEPTHS: std::ops::Range<usize> = 1..8;
 
-/// The tree of `text` if it is JSON that can be looked into.
-pub(super) fn tree(text: &str, kind: Kind) -> Option<Tree<'_>> {
-    (kind == Kind::Json).then(|| tree::parse(text)).flatten()
-}
-
 /// The view of `text`, whose tree is `tree`; none if not even its marker fits.
-pub(super) fn cut<'a>(text: &'a str, tree: &Tree<'_>, how: &Cut<'_>) -> Option<View<'a>> {
-    let attempt = Attempt { text, tree, how };
-    let (text_shown, rendered) = attempt.best()?;
-    let shown = Size {
-        lines: 0,
-        bytes: rendered.bytes,
-        chars: rendered.chars,
-    };
-    Some(View::cut(text, text_shown, shown))
+pub(super) fn cut(text: &str, tree: &Tree<'_>, how: &Cut<'_>) -> Option<Shorter> {
+    Attempt { text, tree, how }.best()
 }
 
 struct Attempt<'a> {
@@ -47,13 +34,10 @@ struct Attempt<'a> {
     how: &'a Cut<'a>,
 }
 
-type Shown = (String, Rendered);
-
 impl Attempt<'_> {
-    fn best(&self) -> Option<Shown> {
-        let longest = self.tree.longest;
-        let few = FEW.min(longest);
-        if let Some((items, shown)) = self.most_items(longest, usize::MAX)
+    fn best(&self) -> Option<Shorter> {
+        let few = FEW.min(self.tree.counts.longest);
+        if let Some((items, shown)) = self.most_items(usize::MAX)
             && items >= few
         {
             return Some(shown);
@@ -63,7 +47,7 @@ impl Attempt<'_> {
         }
         let mut first = None;
         for string in STRINGS {
-            let Some((items, shown)) = self.most_items(longest, string) else {
+            let Some((items, shown)) = self.most_items(string) else {
                 continue;
             };
             if items >= few {
@@ -76,12 +60,15 @@ impl Attempt<'_> {
 
     /// Strings as long as they can be where a few elements of every list are shown, if they
     /// can be longer than the shortest that are tried without need.
-    fn long_strings(&self, few: usize) -> Option<Shown> {
+    fn long_strings(&self, few: usize) -> Option<Shorter> {
         let shortest = STRINGS.first().copied().unwrap_or(0);
-        let fits = |string: usize| self.most_items(self.tree.longest, string);
-        let enough = |string: usize| fits(string).filter(|(items, _)| *items >= few);
+        let enough = |string: usize| self.most_items(string).filter(|(items, _)| *items >= few);
         let cap = usize::try_from(self.how.cap.saturating_mul(BYTES_PER_UNIT));
-        let mut high = self.tree.longest_string.min(cap.unwrap_or(usize::MAX));
+        let mut high = self
+            .tree
+            .counts
+            .longest_string
+            .min(cap.unwrap_or(usize::MAX));
         let mut low = high;
         let mut found = loop {
             low /= 2;
@@ -104,49 +91,34 @@ impl Attempt<'_> {
     }
 
     /// The same with strings that are cut by structure, which may take a little more room.
-    fn by_structure(&self, string: usize) -> Option<Shown> {
+    fn by_structure(&self, string: usize) -> Option<Shorter> {
         let shorter = std::iter::successors(Some(string), |string| Some(string - string / 8));
         shorter.take(STRUCTURE_ATTEMPTS).find_map(|string| {
-            let (items, _) = self.most_items(self.tree.longest, string)?;
+            let (items, _) = self.most_items(string)?;
+            let bounds = Bounds::new(items, string);
             self.within(Bounds {
-                items,
-                string,
-                strings: StringCut::Structure,
-                depth: usize::MAX,
-                ceiling: self.ceiling(),
+                by_structure: true,
+                ..bounds
             })
         })
     }
 
     /// What is left to show where not even one element of every list fits.
-    fn shallow(&self) -> Option<Shown> {
+    fn shallow(&self) -> Option<Shorter> {
         let string = STRINGS.last().copied().unwrap_or(0);
         let to_depth = |items: usize, depth: usize| {
-            self.within(Bounds {
-                items,
-                string,
-                strings: StringCut::Start,
-                depth,
-                ceiling: self.ceiling(),
-            })
+            let bounds = Bounds::new(items, string);
+            self.within(Bounds { depth, ..bounds })
         };
         let shallow = DEPTHS.rev().find_map(|depth| to_depth(1, depth));
         shallow.or_else(|| to_depth(0, 0))
     }
 
     /// The most elements per list that fit with strings of this length.
-    fn most_items(&self, longest: usize, string: usize) -> Option<(usize, Shown)> {
-        let within = |items| {
-            self.within(Bounds {
-                items,
-                string,
-                strings: StringCut::Start,
-                depth: usize::MAX,
-                ceiling: self.ceiling(),
-            })
-        };
+    fn most_items(&self, string: usize) -> Option<(usize, Shorter)> {
+        let within = |items| self.within(Bounds::new(items, string));
         let (mut low, mut best) = (1, within(1)?);
-        let mut high = longest.saturating_add(1);
+        let mut high = self.tree.counts.longest.saturating_add(1);
         // Doubling first: what is rendered in vain then stays in proportion to what fits.
         let mut step = 2;
         while low + 1 < high {
@@ -165,31 +137,25 @@ impl Attempt<'_> {
         Some((low, best))
     }
 
-    /// Whatever is measured, no text of so many bytes can fit.
-    fn ceiling(&self) -> usize {
-        usize::try_from(self.how.cap.saturating_mul(64)).unwrap_or(usize::MAX)
-    }
-
-    fn within(&self, bounds: Bounds) -> Option<Shown> {
-        let mut rendered = Rendered::default();
-        let mut text = render::open(&self.tree.root, bounds, &mut rendered);
-        if text.len() > bounds.ceiling {
-            return None;
-        }
+    fn within(&self, bounds: Bounds) -> Option<Shorter> {
+        // Whatever is measured, no text of so many bytes can fit.
+        let ceiling = self.how.cap.saturating_mul(64);
+        let ceiling = usize::try_from(ceiling).unwrap_or(usize::MAX);
+        let mut rendered = render::open(&self.tree.root, bounds, ceiling)?;
         let tally = Tally {
             shown: rendered.scalars,
-            total: self.tree.scalars,
+            total: self.tree.counts.scalars,
             noun: "values",
             shown_bytes: rendered.bytes,
             total_bytes: self.text.len(),
             offset: 0,
         };
-        render::close(
-            &self.tree.root,
-            &mut text,
-            &marker::full(&tally, self.how.stored),
-        );
-        self.how.fits(&text).then_some((text, rendered))
+        rendered.close(&self.tree.root, &marker::full(&tally, self.how.stored));
+        let shorter = Shorter {
+            text: rendered.text,
+            shown_bytes: rendered.bytes,
+        };
+        Some(shorter).filter(|shorter| self.how.fits(&shorter.text))
     }
 }
 
@@ -205,7 +171,7 @@ mod tests {
             measure: &bytes,
             stored: None,
         };
-        let view = cut(text, &tree::parse(text).unwrap(), &how).unwrap();
+        let view = cut(text, &parse(text).unwrap(), &how).unwrap();
         assert!(view.text.len() as u64 <= cap);
         serde_json::from_str(&view.text).unwrap()
     }
@@ -253,7 +219,7 @@ mod tests {
         let bytes = |text: &str| text.len() as u64;
         let view = cut(
             &text,
-            &tree::parse(&text).unwrap(),
+            &parse(&text).unwrap(),
             &Cut {
                 cap: 200,
                 measure: &bytes,
@@ -284,7 +250,7 @@ mod tests {
             measure: &bytes,
             stored: None,
         };
-        let twice = cut(&once, &tree::parse(&once).unwrap(), &how).unwrap().text;
+        let twice = cut(&once, &parse(&once).unwrap(), &how).unwrap().text;
         assert_eq!(twice.matches("\"[trimtab]\":").count(), 1);
         assert_eq!(twice.matches("\"[…]\":").count(), 1);
     }

@@ -1,8 +1,10 @@
-//! What a text is.
+//! What a text is, judged by its first and last lines.
 
 use serde::de::IgnoredAny;
 
-use super::{code, diff, hits, log, table};
+use super::table;
+use crate::pattern::Pattern;
+use crate::view::figures::first_bytes;
 
 /// What an output turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +29,31 @@ pub enum Kind {
     Plain,
 }
 
-/// Lines at the start that are looked at.
-pub(super) const SAMPLE: usize = 80;
+/// Lines at the start and at the end that are looked at.
+const SAMPLE: usize = 80;
+/// Lines of test runs and builds that it takes to be sure.
+const LOG_LINES: usize = 2;
+/// Paths are looked for in this many bytes of a line.
+const LONGEST_HIT: usize = 400;
+
+/// A line that a search found: `src/main.rs:12:`, and around it `src/main.rs-13-`.
+static HIT: Pattern = Pattern::new(r"^\S*?[./]\S*?(?::[0-9]+:|-[0-9]+-)");
+/// A line with its number, as tools that read files print them.
+static NUMBERED: Pattern = Pattern::new(r"^\s*[0-9]+(?:→|\t|: |\| |  )");
+/// How lines of programs end or start, but for those that define something.
+static SOURCE: Pattern = Pattern::new(r"[{};,(]$|^(?://|/\*|\* |#|(?:import|from|use) )");
+/// A line that defines something. Deeper indentation is inside a definition.
+static DEFINITION: Pattern = Pattern::new(
+    r"(?x) ^\s{0,4}(?: fn|pub|func|def|class|type|struct|enum|trait|impl|interface|export
+    |function|async|module|mod|package|public|private|protected|static)\ ",
+);
+/// How lines of test runs and builds start.
+static LOG_LINE: Pattern = Pattern::new(
+    r"(?x) ^(?: running\ | test\ result: | ===\ RUN | ---\ FAIL | ---\ PASS | FAIL | PASS
+    | ok\ \ \t | collected\ | Tests: | Test\ Suites: | BUILD\ | \[INFO\]\ | \[ERROR\]\ | make(?::\ |\[)
+    | npm\ ERR! | error\[E | \ {3}Compiling\ | \ {4}Finished\ | >\ Task\ : | \#\#\[
+    | ={4}(?:.*={4}|=*)\s*$ | test(?:\ .*)?\ \.\.\.\ )",
+);
 
 /// What `text` is, judged by its first and last lines; JSON is parsed whole.
 ///
@@ -47,26 +72,24 @@ pub fn detect(text: &str) -> Kind {
         return Kind::Json;
     }
     let head: Vec<&str> = text.split('\n').take(SAMPLE).collect();
-    if diff::is_diff(&head) {
-        return Kind::Diff;
-    }
-    if hits::is_hits(&head) {
-        return Kind::Hits;
-    }
-    if code::is_listing(&head) {
-        return Kind::Code;
-    }
-    if let Some(header) = table::header(&head) {
-        return Kind::Table { header };
-    }
     let tail = text.rsplit('\n').take(SAMPLE);
-    if log::is_log(head.iter().copied().chain(tail)) {
-        return Kind::Log;
+    let logged = head.iter().copied().chain(tail);
+    let logged = logged.filter(|line| LOG_LINE.is_match(line));
+    if is_diff(&head) {
+        Kind::Diff
+    } else if most(&head, 4, 8, |line| hit_path(line).is_some()) {
+        Kind::Hits
+    } else if most(&head, 5, 8, |line| NUMBERED.is_match(line)) {
+        Kind::Code
+    } else if let Some(header) = table::header(&head) {
+        Kind::Table { header }
+    } else if logged.take(LOG_LINES).count() == LOG_LINES {
+        Kind::Log
+    } else if most(&head, 5, 7, |line| is_source(line.trim())) {
+        Kind::Code
+    } else {
+        Kind::Plain
     }
-    if code::is_source(&head) {
-        return Kind::Code;
-    }
-    Kind::Plain
 }
 
 fn is_json(text: &str) -> bool {
@@ -74,4 +97,81 @@ fn is_json(text: &str) -> bool {
     let bracketed = (inner.starts_with('{') && inner.ends_with('}'))
         || (inner.starts_with('[') && inner.ends_with(']'));
     bracketed && serde_json::from_str::<IgnoredAny>(inner).is_ok()
+}
+
+fn is_diff(head: &[&str]) -> bool {
+    let unified = head.windows(3).any(|three| match three {
+        [old, new, hunk] => {
+            old.starts_with("--- ") && new.starts_with("+++ ") && hunk.starts_with("@@")
+        }
+        _ => false,
+    });
+    unified || head.iter().any(|line| line.starts_with("diff --git "))
+}
+
+/// True if there are enough lines that are not blank, and so many tenths of them are of a kind.
+fn most(lines: &[&str], enough: usize, tenths: usize, is_one: impl Fn(&str) -> bool) -> bool {
+    let lines = lines.iter().filter(|line| !line.trim().is_empty());
+    let count = lines.clone().count();
+    count >= enough && lines.filter(|line| is_one(line)).count() * 10 >= count * tenths
+}
+
+fn is_source(line: &str) -> bool {
+    SOURCE.is_match(line) || DEFINITION.is_match(line)
+}
+
+/// The path of a line that a search found.
+pub(super) fn hit_path(line: &str) -> Option<&str> {
+    let found = HIT.find_at(first_bytes(line, LONGEST_HIT), 0)?;
+    let found = found.as_str().strip_suffix([':', '-'])?;
+    let found = found.trim_end_matches(|c: char| c.is_ascii_digit());
+    found.strip_suffix([':', '-'])
+}
+
+/// True for a line of a program that defines something at or near the top.
+pub(super) fn is_definition(line: &str) -> bool {
+    let number = NUMBERED.find_at(line, 0).map_or(0, |number| number.end());
+    line.get(number..)
+        .is_some_and(|line| DEFINITION.is_match(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbered_files_and_bare_source_are_code() {
+        let listing =
+            "     1→package a\n     2→\n     3→import (\n     4→\t\"fmt\"\n     5→)\n     6→x";
+        assert_eq!(detect(listing), Kind::Code);
+        let source = "import a;\nclass B {\n  int c;\n  // why\n}\ndone";
+        assert_eq!(detect(source), Kind::Code);
+        let prose = "It was late.\nNobody came.\nThe end\nwas near\nagain";
+        assert_eq!(detect(prose), Kind::Plain);
+    }
+
+    #[test]
+    fn definitions_are_found_at_the_top_only() {
+        assert!(is_definition("    12→func Run() error {") && is_definition("  pub fn run()"));
+        assert!(!is_definition("            def inner():") && !is_definition("import os"));
+    }
+
+    #[test]
+    fn lines_of_test_runs_and_builds_are_known() {
+        for line in [
+            "running 2 tests",
+            "ok  \tpkg\t0.1s",
+            "make: *** [all]",
+            "   Compiling a v1",
+            "##[group]",
+            "==== failures ====",
+            "=====",
+            "test a ... ok",
+        ] {
+            assert!(LOG_LINE.is_match(line), "{line}");
+        }
+        for line in ["a running test", "test it", "== x ==", "# heading"] {
+            assert!(!LOG_LINE.is_match(line), "{line}");
+        }
+    }
 }

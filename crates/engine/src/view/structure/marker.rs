@@ -21,6 +21,20 @@ pub(super) struct Tally {
     pub(super) offset: usize,
 }
 
+impl Tally {
+    /// So many lines and bytes of all `lines`.
+    pub(super) fn of_lines(lines: &Lines<'_>, shown: usize, bytes: usize, offset: usize) -> Self {
+        Self {
+            shown,
+            total: lines.len(),
+            noun: "lines",
+            shown_bytes: bytes,
+            total_bytes: lines.text().len(),
+            offset,
+        }
+    }
+}
+
 /// The marker: shown and total, and the call that gets the rest.
 pub(super) fn full(tally: &Tally, stored: Option<&Ref>) -> String {
     let (shown, total) = (grouped(tally.shown), grouped(tally.total));
@@ -35,27 +49,18 @@ pub(super) fn full(tally: &Tally, stored: Option<&Ref>) -> String {
 
 /// A marker at least as long as any for this text.
 pub(super) fn longest(lines: &Lines<'_>, stored: Option<&Ref>) -> String {
-    let (count, bytes) = (lines.len(), lines.text().len());
-    let tally = Tally {
-        shown: count,
-        total: count,
-        noun: "lines",
-        // `1023.9 KB` is longer than any figure with fewer bytes.
-        shown_bytes: bytes.max(1_048_500),
-        total_bytes: bytes,
-        offset: count.max(1),
-    };
-    full(&tally, stored)
+    let count = lines.len();
+    // `1023.9 KB` is longer than any figure with fewer bytes.
+    let bytes = lines.text().len().max(1_048_500);
+    full(&Tally::of_lines(lines, count, bytes, count.max(1)), stored)
 }
 
-/// The forms of a marker, the longest first.
-pub(super) fn forms(tally: &Tally, stored: Option<&Ref>) -> Vec<String> {
-    let mut forms = vec![full(tally, stored)];
+/// The forms of a marker that shows nothing, the longest first.
+pub(super) fn forms(lines: &Lines<'_>, stored: Option<&Ref>) -> Vec<String> {
+    let mut forms = vec![full(&Tally::of_lines(lines, 0, 0, 0), stored)];
     if let Some(stored) = stored {
-        forms.push(format!(
-            "[trimtab: output left out; {}]",
-            read_call(stored, 0)
-        ));
+        let call = read_call(stored, 0);
+        forms.push(format!("[trimtab: output left out; {call}]"));
         forms.push(format!("[trimtab: left out; ref={stored}]"));
     }
     forms.extend(["[trimtab: output left out]", "[left out]", "[…]"].map(str::to_owned));

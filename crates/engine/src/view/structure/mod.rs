@@ -24,31 +24,24 @@
 //! lines.
 
 mod clip;
-mod code;
-mod diff;
 mod errors;
 mod fold;
-mod hits;
 mod json;
 mod kind;
 mod lines;
-mod log;
 mod marker;
-mod plain;
-mod render;
 mod select;
 mod table;
+mod waves;
 
-use std::fmt;
+use std::borrow::Cow;
 
 use trimtab_model::Ref;
 
 pub use kind::{Kind, detect};
 
-use super::{Size, View};
 use lines::Lines;
-use marker::Tally;
-use select::{Room, Wave, select};
+use select::Selection;
 
 /// How to cut.
 #[derive(Clone, Copy)]
@@ -60,15 +53,6 @@ pub struct Cut<'a> {
     pub measure: &'a dyn Fn(&str) -> u64,
     /// Where the whole output is stored.
     pub stored: Option<&'a Ref>,
-}
-
-impl fmt::Debug for Cut<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cut")
-            .field("cap", &self.cap)
-            .field("stored", &self.stored)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Cut<'_> {
@@ -88,70 +72,61 @@ const ATTEMPTS: u32 = 6;
 /// let text: String = (1..=500).map(|n| format!("step {n} of the build\n")).collect();
 /// let bytes = |text: &str| text.len() as u64;
 /// let view = cut(&text, &Cut { cap: 300, measure: &bytes, stored: None });
-/// assert!(view.text.len() <= 300);
-/// assert!(view.text.starts_with("step 1 of the build\n"));
+/// assert!(view.len() <= 300);
+/// assert!(view.starts_with("step 1 of the build\n"));
 /// ```
-pub fn cut<'a>(text: &'a str, how: &Cut<'_>) -> View<'a> {
+pub fn cut<'a>(text: &'a str, how: &Cut<'_>) -> Cow<'a, str> {
     if how.fits(text) {
-        return View::whole(text);
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(shorter(text, how).text)
     }
+}
+
+/// A view that is not the whole output.
+struct Shorter {
+    text: String,
+    /// How much of the output it shows. Our own words are not counted.
+    shown_bytes: usize,
+}
+
+fn shorter(text: &str, how: &Cut<'_>) -> Shorter {
     let kind = detect(text);
     let lines = Lines::new(text);
-    let view = match (kind, json::tree(text, kind)) {
-        (Kind::Json, Some(root)) => json::cut(text, &root, how),
-        _ => by_lines(&lines, kind, how),
+    let tree = (kind == Kind::Json).then(|| json::parse(text)).flatten();
+    let shorter = match tree {
+        Some(tree) => json::cut(text, &tree, how),
+        None => by_lines(&lines, kind, how),
     };
-    view.unwrap_or_else(|| least(&lines, how))
+    shorter.unwrap_or_else(|| {
+        // Nothing of the output is shown, only the longest marker that fits.
+        let forms = marker::forms(&lines, how.stored);
+        let text = forms.into_iter().find(|form| how.fits(form));
+        Shorter {
+            text: text.unwrap_or_default(),
+            shown_bytes: 0,
+        }
+    })
 }
 
 /// The best choice of whole lines, if any line fits beside the marker.
-fn by_lines<'a>(lines: &Lines<'a>, kind: Kind, how: &Cut<'_>) -> Option<View<'a>> {
+fn by_lines(lines: &Lines<'_>, kind: Kind, how: &Cut<'_>) -> Option<Shorter> {
     let folds = fold::Folds::of(lines, kind);
     let marks = errors::find(lines);
     let reserve = (how.measure)(&marker::longest(lines, how.stored)) + 1;
     let mut room = how.cap.checked_sub(reserve)?;
     for _ in 0..ATTEMPTS {
-        let mut waves = waves(kind, lines, &marks);
-        let within = Room::new(room, lines, &folds, how.measure);
-        let selection = select(lines, &folds, &mut waves, &within);
+        let mut selection = Selection::new(room, lines, &folds, how.measure);
+        selection.fill(waves::waves(kind, lines, &marks));
         if selection.is_empty() {
             return None;
         }
-        let (text, shown) = render::render(lines, &folds, &selection, how.stored);
-        let measured = (how.measure)(&text);
+        let shorter = selection.render(how.stored);
+        let measured = (how.measure)(&shorter.text);
         if measured <= how.cap {
-            return Some(View::cut(lines.text(), text, shown));
+            return Some(shorter);
         }
         room = room.checked_sub(measured - how.cap)?;
     }
     None
-}
-
-fn waves<'a>(kind: Kind, lines: &'a Lines<'_>, marks: &'a [usize]) -> Vec<Wave<'a>> {
-    match kind {
-        Kind::Diff => diff::waves(lines),
-        Kind::Table { header } => table::waves(lines, header, marks),
-        Kind::Log => log::waves(lines, marks),
-        Kind::Code => code::waves(lines),
-        Kind::Hits => hits::waves(lines),
-        Kind::Json | Kind::Plain => plain::waves(lines, marks),
-    }
-}
-
-/// The view that shows nothing of the output: the longest marker that fits.
-fn least<'a>(lines: &Lines<'a>, how: &Cut<'_>) -> View<'a> {
-    let tally = Tally {
-        shown: 0,
-        total: lines.len(),
-        noun: "lines",
-        shown_bytes: 0,
-        total_bytes: lines.text().len(),
-        offset: 0,
-    };
-    let forms = marker::forms(&tally, how.stored);
-    let text = forms
-        .into_iter()
-        .find(|form| how.fits(form))
-        .unwrap_or_default();
-    View::cut(lines.text(), text, Size::default())
 }

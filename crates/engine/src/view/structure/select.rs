@@ -3,28 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use trimtab_model::work;
+use trimtab_model::{Ref, work};
 
+use super::Shorter;
 use super::clip::clip;
 use super::fold::Folds;
 use super::lines::Lines;
-use super::marker;
-
-/// Some lines in the order in which they are wanted.
-pub(super) struct Wave<'a> {
-    /// How full the room may get with this wave, in percent.
-    pub(super) until: u64,
-    pub(super) lines: Box<dyn Iterator<Item = usize> + 'a>,
-}
-
-impl<'a> Wave<'a> {
-    pub(super) fn new(until: u64, lines: impl Iterator<Item = usize> + 'a) -> Self {
-        Self {
-            until,
-            lines: Box::new(lines),
-        }
-    }
-}
+use super::marker::{self, Tally};
+use super::waves::Wave;
 
 /// Lines that did not fit before a wave is given up.
 const MISSES: u32 = 4;
@@ -34,37 +20,108 @@ const LINE_SHARE: u64 = 12;
 /// A line may always take the room of this many gap lines: clipping a short one wins nothing.
 const LINE_LEAST: u64 = 4;
 
-/// The room there is, and what things cost in it.
-pub(super) struct Room<'a> {
-    /// All of it but what the first gap takes.
-    total: u64,
-    line: u64,
-    gap: u64,
+/// The lines of a text that are shown, and the room that they take.
+pub(super) struct Selection<'a> {
+    lines: &'a Lines<'a>,
+    folds: &'a Folds,
     measure: &'a dyn Fn(&str) -> u64,
+    /// All room but what the first gap takes.
+    room: u64,
+    /// What one line may take of it, and what a gap takes.
+    line_room: u64,
+    gap_cost: u64,
+    chosen: Vec<bool>,
+    /// Of these lines only so many bytes are shown.
+    clipped: BTreeMap<usize, usize>,
+    used: u64,
+    gaps: u64,
 }
 
-impl<'a> Room<'a> {
+impl<'a> Selection<'a> {
+    /// No lines, and `room` for some of them.
     pub(super) fn new(
         room: u64,
-        lines: &Lines<'_>,
-        folds: &Folds,
+        lines: &'a Lines<'_>,
+        folds: &'a Folds,
         measure: &'a dyn Fn(&str) -> u64,
     ) -> Self {
-        let gap = measure(&marker::longest_gap(lines.len(), folds));
+        let gap_cost = measure(&marker::longest_gap(lines.len(), folds));
         let count = lines.len().max(1) as u64;
         // There will be one gap at least, unless there is one line only.
-        let total = if count == 1 {
-            room
-        } else {
-            room.saturating_sub(gap)
-        };
-        let fair = total / count.min(LINE_SHARE);
+        let first_gap = if count == 1 { 0 } else { gap_cost };
+        let room = room.saturating_sub(first_gap);
+        let fair = room / count.min(LINE_SHARE);
         Self {
-            total,
-            line: fair.max(gap.saturating_mul(LINE_LEAST)).min(total),
-            gap,
+            lines,
+            folds,
             measure,
+            room,
+            line_room: fair.max(gap_cost.saturating_mul(LINE_LEAST)).min(room),
+            gap_cost,
+            chosen: vec![false; lines.len()],
+            clipped: BTreeMap::new(),
+            used: 0,
+            gaps: 1,
         }
+    }
+
+    /// Takes the lines of each wave in turn; repeated ones wait until everything else had its
+    /// chance.
+    pub(super) fn fill(&mut self, waves: Vec<Wave<'_>>) {
+        let folds = self.folds;
+        for (until, lines) in waves {
+            let limit = self.room / 100 * until + self.room % 100 * until / 100;
+            self.take_all(lines.filter(|at| !folds.hides(*at)), limit);
+        }
+        self.take_all(0..self.lines.len(), self.room);
+        self.close_small_gaps();
+        self.stretch();
+    }
+
+    fn take_all(&mut self, wanted: impl Iterator<Item = usize>, limit: u64) {
+        let mut misses = 0;
+        for at in wanted {
+            misses += u32::from(!self.take(at, limit));
+            if misses > MISSES {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        !self.chosen.contains(&true)
+    }
+
+    fn has(&self, at: usize) -> bool {
+        self.chosen.get(at).copied().unwrap_or(false)
+    }
+
+    /// Takes line `at` if the room then is no fuller than `limit`.
+    fn take(&mut self, at: usize, limit: u64) -> bool {
+        if at >= self.lines.len() || self.has(at) {
+            return at < self.lines.len();
+        }
+        let line = self.lines.whole(at);
+        // An empty line alone between gaps says nothing; it comes along with a neighbour.
+        if at > 0 && line.trim().is_empty() && !self.has(at - 1) && !self.has(at + 1) {
+            return true;
+        }
+        let Some((cost, bytes)) = self.cost(line, self.line_room) else {
+            return false;
+        };
+        let gaps = self.gaps_with(at);
+        if self.used + cost + gaps.saturating_sub(1) * self.gap_cost > limit {
+            return false;
+        }
+        self.used += cost;
+        self.gaps = gaps;
+        if let Some(chosen) = self.chosen.get_mut(at) {
+            *chosen = true;
+        }
+        if bytes < line.len() {
+            self.clipped.insert(at, bytes);
+        }
+        true
     }
 
     /// What `line` costs within `limit`, and how many of its bytes are shown for that; none if
@@ -84,77 +141,6 @@ impl<'a> Room<'a> {
         let kept = clip(body, most.min(body.len()), |bytes| costs(bytes) <= limit)?;
         (kept > 0 && kept < body.len()).then(|| (costs(kept), kept))
     }
-}
-
-/// The first `bytes` of a line and what says that there are more.
-pub(super) fn clipped(line: &str, bytes: usize) -> String {
-    let kept = line.get(..bytes).unwrap_or(line);
-    let more = marker::more_of_line(line.len() - kept.len());
-    format!("{kept}{more}\n")
-}
-
-/// The lines that were chosen.
-pub(super) struct Selection {
-    chosen: Vec<bool>,
-    /// Of these lines only so many bytes are shown.
-    clipped: BTreeMap<usize, usize>,
-    used: u64,
-    gaps: u64,
-}
-
-impl Selection {
-    fn none(lines: usize) -> Self {
-        Self {
-            chosen: vec![false; lines],
-            clipped: BTreeMap::new(),
-            used: 0,
-            gaps: 1,
-        }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.used == 0 && !self.chosen.contains(&true)
-    }
-
-    pub(super) fn has(&self, at: usize) -> bool {
-        self.chosen.get(at).copied().unwrap_or(false)
-    }
-
-    /// How many bytes of line `at` are shown, where that is not all of it.
-    pub(super) fn clip(&self, at: usize) -> Option<usize> {
-        self.clipped.get(&at).copied()
-    }
-
-    /// Takes line `at` if the room then is no fuller than `limit`.
-    fn take(&mut self, lines: &Lines<'_>, at: usize, room: &Room<'_>, limit: u64) -> bool {
-        if at >= lines.len() {
-            return false;
-        }
-        if self.has(at) {
-            return true;
-        }
-        let line = lines.whole(at);
-        // An empty line alone between gaps says nothing; it comes along with a neighbour.
-        if at > 0 && line.trim().is_empty() && !self.has(at - 1) && !self.has(at + 1) {
-            return true;
-        }
-        let Some((cost, bytes)) = room.cost(line, room.line) else {
-            return false;
-        };
-        let gaps = self.gaps_with(at);
-        if self.used + cost + gaps.saturating_sub(1) * room.gap > limit {
-            return false;
-        }
-        self.used += cost;
-        self.gaps = gaps;
-        if let Some(chosen) = self.chosen.get_mut(at) {
-            *chosen = true;
-        }
-        if bytes < line.len() {
-            self.clipped.insert(at, bytes);
-        }
-        true
-    }
 
     /// How many gaps there are once line `at` is shown: it may split one in two or close one.
     fn gaps_with(&self, at: usize) -> u64 {
@@ -164,14 +150,9 @@ impl Selection {
     }
 
     /// The runs of lines that are left out.
-    pub(super) fn gaps(&self) -> Vec<Range<usize>> {
+    fn gaps(&self) -> Vec<Range<usize>> {
         let mut gaps: Vec<Range<usize>> = Vec::new();
-        for (at, _) in self
-            .chosen
-            .iter()
-            .enumerate()
-            .filter(|(_, chosen)| !**chosen)
-        {
+        for at in (0..self.lines.len()).filter(|at| !self.has(*at)) {
             match gaps.last_mut().filter(|gap| gap.end == at) {
                 Some(gap) => gap.end = at + 1,
                 None => gaps.push(at..at + 1),
@@ -181,83 +162,69 @@ impl Selection {
     }
 
     /// Shows the lines of gaps that cost no more than the gap line would.
-    fn close_small_gaps(&mut self, lines: &Lines<'_>, room: &Room<'_>) {
+    fn close_small_gaps(&mut self) {
         for gap in self.gaps().into_iter().filter(|gap| gap.len() <= 4) {
-            let cost: u64 = gap.clone().map(|at| (room.measure)(lines.whole(at))).sum();
-            if cost <= room.gap {
+            let costs = gap.clone().map(|at| (self.measure)(self.lines.whole(at)));
+            if costs.sum::<u64>() <= self.gap_cost {
                 for at in gap {
-                    self.take(lines, at, room, room.total);
+                    self.take(at, self.room);
                 }
             }
         }
     }
 
     /// Gives what room is left to the lines that are not shown whole.
-    fn stretch(&mut self, lines: &Lines<'_>, room: &Room<'_>) {
+    fn stretch(&mut self) {
         for (at, bytes) in std::mem::take(&mut self.clipped) {
-            let taken = self.used + self.gaps.saturating_sub(1) * room.gap;
-            let before = (room.measure)(&clipped(lines.get(at), bytes));
-            let limit = before + room.total.saturating_sub(taken);
-            let line = lines.whole(at);
-            let (cost, longer) = room.cost(line, limit).unwrap_or((before, bytes));
+            let taken = self.used + self.gaps.saturating_sub(1) * self.gap_cost;
+            let before = (self.measure)(&clipped(self.lines.get(at), bytes));
+            let limit = before + self.room.saturating_sub(taken);
+            let line = self.lines.whole(at);
+            let (cost, longer) = self.cost(line, limit).unwrap_or((before, bytes));
             self.used = self.used + cost - before.min(self.used);
             if longer < line.len() {
                 self.clipped.insert(at, longer);
             }
         }
     }
-}
 
-/// Takes the lines of each wave in turn; repeated ones wait until everything else had its
-/// chance.
-pub(super) fn select(
-    lines: &Lines<'_>,
-    folds: &Folds,
-    waves: &mut [Wave<'_>],
-    room: &Room<'_>,
-) -> Selection {
-    let mut selection = Selection::none(lines.len());
-    for wave in waves {
-        let limit = room.total / 100 * wave.until + room.total % 100 * wave.until / 100;
-        fill(
-            &mut selection,
-            lines,
-            (&mut wave.lines).filter(|at| !folds.hides(*at)),
-            room,
-            limit,
-        );
-    }
-    fill(&mut selection, lines, 0..lines.len(), room, room.total);
-    selection.close_small_gaps(lines, room);
-    selection.stretch(lines, room);
-    selection
-}
-
-fn fill(
-    selection: &mut Selection,
-    lines: &Lines<'_>,
-    wanted: impl Iterator<Item = usize>,
-    room: &Room<'_>,
-    limit: u64,
-) {
-    let mut misses = 0;
-    for at in wanted {
-        if !selection.take(lines, at, room, limit) {
-            misses += 1;
-            if misses > MISSES {
-                return;
+    /// The chosen lines with gaps between them and the marker behind them.
+    pub(super) fn render(&self, stored: Option<&Ref>) -> Shorter {
+        let mut text = String::new();
+        let (mut shown, mut shown_bytes) = (0, 0);
+        let gaps = self.gaps();
+        let mut left_out = gaps.iter().peekable();
+        for at in 0..self.lines.len() {
+            if let Some(gap) = left_out.next_if(|gap| gap.start == at) {
+                text.push_str(&marker::gap(gap, self.folds));
+            }
+            if !self.has(at) {
+                continue;
+            }
+            shown += 1;
+            if let Some(bytes) = self.clipped.get(&at) {
+                text.push_str(&clipped(self.lines.get(at), *bytes));
+                shown_bytes += bytes;
+            } else {
+                text.push_str(self.lines.whole(at));
+                shown_bytes += self.lines.whole(at).len();
             }
         }
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let first_gap = gaps.first().map(|gap| gap.start);
+        let first_clipped = self.clipped.keys().next().copied();
+        let missing = first_gap.into_iter().chain(first_clipped).min();
+        let tally = Tally::of_lines(self.lines, shown, shown_bytes, missing.unwrap_or(0));
+        text.push_str(&marker::full(&tally, stored));
+        Shorter { text, shown_bytes }
     }
 }
 
-/// `items` from both ends inward: first, last, second, second to last, and so on.
-pub(super) fn inward(count: usize) -> impl Iterator<Item = usize> {
-    (0..count).map(move |at| {
-        if at % 2 == 0 {
-            at / 2
-        } else {
-            count - 1 - at / 2
-        }
-    })
+/// The first `bytes` of a line and what says that there are more.
+fn clipped(line: &str, bytes: usize) -> String {
+    let kept = line.get(..bytes).unwrap_or(line);
+    let more = marker::more_of_line(line.len() - kept.len());
+    format!("{kept}{more}\n")
 }

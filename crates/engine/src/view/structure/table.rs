@@ -1,8 +1,6 @@
-//! Tables: the header always, then rows from the head and the last ones.
+//! What makes a text a table.
 
-use super::lines::Lines;
-use super::plain::both_ends;
-use super::select::Wave;
+use crate::pattern::Pattern;
 
 /// Rows that are looked at, header included.
 const ROWS: usize = 12;
@@ -47,19 +45,11 @@ fn separators(row: &str, mark: char) -> usize {
 }
 
 /// What `ls -l` prints.
+static LISTED: Pattern = Pattern::new(r"^.[rwxsStT-]{9}[.+@]*(?: |$)");
+
 fn is_listing(rows: &[&str]) -> bool {
-    let mode = |row: &&str| {
-        let mode = row
-            .split(' ')
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches(['.', '+', '@']);
-        mode.len() == 10 && mode.chars().skip(1).all(|c| "rwxsStT-".contains(c))
-    };
-    rows.iter().skip(1).all(&mode)
-        && rows
-            .first()
-            .is_some_and(|row| row.starts_with("total ") || mode(row))
+    let starts = |row: &&str| row.starts_with("total ") || LISTED.is_match(row);
+    rows.first().is_some_and(starts) && rows.iter().skip(1).all(|row| LISTED.is_match(row))
 }
 
 /// A header in capitals over columns, as `ps`, `df` and container tools print.
@@ -75,23 +65,6 @@ fn is_aligned(rows: &[&str]) -> bool {
         && rest
             .iter()
             .all(|row| row.split_whitespace().count() + 1 >= names.len())
-}
-
-/// The lines behind empty ones: headers of further tables.
-fn sections<'a>(lines: &'a Lines<'_>) -> impl Iterator<Item = usize> + 'a {
-    (1..lines.len())
-        .filter(|at| lines.get(at - 1).trim().is_empty() && !lines.get(*at).trim().is_empty())
-}
-
-pub(super) fn waves<'a>(lines: &'a Lines<'_>, header: usize, marks: &'a [usize]) -> Vec<Wave<'a>> {
-    let count = lines.len();
-    vec![
-        Wave::new(100, 0..header),
-        Wave::new(30, sections(lines)),
-        Wave::new(45, both_ends(marks)),
-        Wave::new(75, 0..count),
-        Wave::new(100, (0..count).rev()),
-    ]
 }
 
 #[cfg(test)]

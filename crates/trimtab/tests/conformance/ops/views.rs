@@ -79,7 +79,7 @@ fn without_store(policy: &Policy, came: &Message) -> Value {
     let output = output_of(came);
     let text = output.text();
     let view = view(&text, &policy.views.default, &Given::default());
-    json!({"content": view.text, "trimmed": view.trimmed, "output_ref_id": null})
+    json!({"content": view, "trimmed": view != text, "output_ref_id": null})
 }
 
 /// How the first design's own store names a ref.

@@ -78,8 +78,14 @@ fn views_and_facts(log: &[Message]) {
         ..Structure::default()
     });
     for message in log {
-        facts::of_message(message, &mut |_| work::step(1));
+        facts::extract(&message.text(), &mut |_| work::step(1));
+        facts::constraints(&message.text(), &mut |_| work::step(1));
+        for call in message.calls() {
+            facts::extract(&call.arguments, &mut |_| work::step(1));
+            facts::commands(&call.name, &call.arguments, &mut |_| work::step(1));
+        }
         for output in message.outputs() {
+            facts::extract(&output.text(), &mut |_| work::step(1));
             view(&output.text(), &shape, &Given::default());
         }
     }

@@ -19,36 +19,33 @@ const DEEPEST: usize = 120;
 #[derive(Debug)]
 pub(in crate::view::structure) struct Tree<'a> {
     pub(super) root: Node<'a>,
-    /// How many scalars there are in it.
+    pub(super) counts: Counts,
+}
+
+/// What is counted while a text is read.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
     pub(super) scalars: usize,
-    /// The length of its longest list or object.
+    /// The length of the longest list or object.
     pub(super) longest: usize,
-    /// The length of its longest string, in bytes as it stands there.
+    /// The length of the longest string, in bytes as it stands there.
     pub(super) longest_string: usize,
 }
 
 /// Reads `text`, which must be known to be valid; none if it is nested too deep.
-pub(super) fn parse(text: &str) -> Option<Tree<'_>> {
+pub(in crate::view::structure) fn parse(text: &str) -> Option<Tree<'_>> {
     let mut reader = Reader {
         rest: text,
-        scalars: 0,
-        longest: 0,
-        longest_string: 0,
+        counts: Counts::default(),
     };
     let root = reader.value(0)?;
-    Some(Tree {
-        root,
-        scalars: reader.scalars,
-        longest: reader.longest,
-        longest_string: reader.longest_string,
-    })
+    let counts = reader.counts;
+    Some(Tree { root, counts })
 }
 
 struct Reader<'a> {
     rest: &'a str,
-    scalars: usize,
-    longest: usize,
-    longest_string: usize,
+    counts: Counts,
 }
 
 impl<'a> Reader<'a> {
@@ -58,42 +55,41 @@ impl<'a> Reader<'a> {
         }
         work::step(1);
         match self.peek()? {
-            b'[' => self.array(depth),
-            b'{' => self.object(depth),
+            b'[' => {
+                let items = self.items(b']', |reader| reader.value(depth + 1))?;
+                Some(Node::Array(items))
+            }
+            b'{' => {
+                let members = self.items(b'}', |reader| {
+                    let key = reader.scalar()?;
+                    reader.peek().filter(|c| *c == b':')?;
+                    reader.skip();
+                    Some((key, reader.value(depth + 1)?))
+                })?;
+                Some(Node::Object(members))
+            }
             _ => {
-                self.scalars += 1;
                 let scalar = self.scalar()?;
-                self.longest_string = self.longest_string.max(scalar.len());
+                self.counts.scalars += 1;
+                self.counts.longest_string = self.counts.longest_string.max(scalar.len());
                 Some(Node::Scalar(scalar))
             }
         }
     }
 
-    fn array(&mut self, depth: usize) -> Option<Node<'a>> {
+    /// What stands between brackets, the closing one of which is `end`.
+    fn items<T>(&mut self, end: u8, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut items = Vec::new();
         self.skip();
-        while self.peek()? != b']' {
-            items.push(self.value(depth + 1)?);
-            self.comma();
+        while self.peek()? != end {
+            items.push(read(self)?);
+            if self.peek() == Some(b',') {
+                self.skip();
+            }
         }
         self.skip();
-        self.longest = self.longest.max(items.len());
-        Some(Node::Array(items))
-    }
-
-    fn object(&mut self, depth: usize) -> Option<Node<'a>> {
-        let mut members = Vec::new();
-        self.skip();
-        while self.peek()? != b'}' {
-            let key = self.scalar()?;
-            self.peek().filter(|c| *c == b':')?;
-            self.skip();
-            members.push((key, self.value(depth + 1)?));
-            self.comma();
-        }
-        self.skip();
-        self.longest = self.longest.max(members.len());
-        Some(Node::Object(members))
+        self.counts.longest = self.counts.longest.max(items.len());
+        Some(items)
     }
 
     fn scalar(&mut self) -> Option<&'a str> {
@@ -112,25 +108,13 @@ impl<'a> Reader<'a> {
 
     /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
-        let bytes = self.rest.as_bytes();
-        let at = bytes
-            .iter()
-            .position(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r'))?;
-        if at > 0 {
-            self.rest = self.rest.get(at..)?;
-        }
-        bytes.get(at).copied()
+        self.rest = self.rest.trim_ascii_start();
+        self.rest.bytes().next()
     }
 
     /// Steps over a byte of punctuation.
     fn skip(&mut self) {
         self.rest = self.rest.get(1..).unwrap_or_default();
-    }
-
-    fn comma(&mut self) {
-        if self.peek() == Some(b',') {
-            self.skip();
-        }
     }
 }
 

@@ -1,0 +1,55 @@
+//! Patterns that are part of the program.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use regex::{Captures, Match, Regex};
+
+/// A regular expression of our own. It is compiled when it is first used.
+///
+/// One that cannot be compiled matches nothing; whoever adds a pattern tests what it matches.
+pub(crate) struct Pattern {
+    text: &'static str,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    pub(crate) const fn new(text: &'static str) -> Self {
+        let compiled = OnceLock::new();
+        Self { text, compiled }
+    }
+
+    fn regex(&self) -> Option<&Regex> {
+        let compile = || Regex::new(self.text).ok();
+        self.compiled.get_or_init(compile).as_ref()
+    }
+
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.regex().is_some_and(|regex| regex.is_match(text))
+    }
+
+    /// The first match at or behind byte `from`.
+    pub(crate) fn find_at<'t>(&self, text: &'t str, from: usize) -> Option<Match<'t>> {
+        self.regex()?.find_at(text, from)
+    }
+
+    pub(crate) fn find_iter<'t>(&self, text: &'t str) -> impl Iterator<Item = Match<'t>> {
+        let regex = self.regex().into_iter();
+        regex.flat_map(move |regex| regex.find_iter(text))
+    }
+
+    pub(crate) fn captures_iter<'t>(&self, text: &'t str) -> impl Iterator<Item = Captures<'t>> {
+        let regex = self.regex().into_iter();
+        regex.flat_map(move |regex| regex.captures_iter(text))
+    }
+
+    /// `text` without what matches.
+    pub(crate) fn remove<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let regex = self.regex();
+        regex.map_or(Cow::Borrowed(text), |regex| regex.replace_all(text, ""))
+    }
+
+    pub(crate) fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
+        self.regex()?.captures(text)
+    }
+}
