@@ -220,7 +220,7 @@ impl Shared {
             .uri(url)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream, application/json");
-        let key = self.endpoint.secret().map(|key| key.secret());
+        let key = self.endpoint.secret().map(super::endpoint::Key::secret);
         for (name, value) in key_headers(self.dialect, key) {
             let mut value = HeaderValue::try_from(value)?;
             value.set_sensitive(true);
@@ -267,7 +267,7 @@ impl Call<'_> {
             incoming: body,
             unpacker: Unpacker::new(header(CONTENT_ENCODING)),
         };
-        if parts.status.is_success() && media.is_some_and(|media| is_event_stream(media)) {
+        if parts.status.is_success() && media.is_some_and(is_event_stream) {
             return self.streamed(body).await;
         }
         let bytes = self.collect(body).await?;

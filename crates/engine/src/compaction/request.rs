@@ -66,7 +66,7 @@ fn by_structure(text: &str, bytes: usize) -> String {
         cap: bytes as u64,
         ..Structure::default()
     });
-    view(text, &shape, &Given::default()).text.into_owned()
+    view(text, &shape, &Given::default()).into_owned()
 }
 
 /// A conversation between its tags.

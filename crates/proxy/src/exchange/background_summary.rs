@@ -13,7 +13,7 @@ use trimtab_model::{Dialect, Message, RawJson};
 use trimtab_wire::scan::{LimitName, Scan};
 use trimtab_wire::{chat, messages, responses};
 
-use crate::config::{Compaction, Mode, Summariser, address};
+use crate::config::{Compaction, Mode, Secret, Summariser, address};
 use crate::conversation::branch::Trouble;
 use crate::conversation::message_map;
 use crate::records::record::{Action, Note, Record};
@@ -184,7 +184,7 @@ fn by_settings(summariser: &Summariser, wanted: &SummaryRequest) -> Option<Write
 fn credentials(summariser: &Summariser) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let key = summariser.key.as_ref().map(|key| key.reveal());
+    let key = summariser.key.as_ref().map(Secret::reveal);
     for (name, value) in key_headers(summariser.dialect, key) {
         let mut value = HeaderValue::from_str(&value).ok()?;
         value.set_sensitive(true);
