@@ -50,11 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(|m| m.text().into_owned())
         .collect();
     println!("{}", texts.join("\n---\n"));
-    assert!(
-        texts
-            .iter()
-            .any(|text| text.contains("The user had 18 steps done."))
-    );
+    assert!(texts.iter().any(|text| text.contains("steps done.")));
     Ok(())
 }
 

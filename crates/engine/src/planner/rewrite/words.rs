@@ -79,11 +79,20 @@ pub(super) fn read<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<Words> {
 }
 
 /// Words as lines of a block, within so many bytes: all of them, the long ones cut to one level.
-/// Where even that is too much, the oldest go.
+/// Where even that is too much, those go first that newer words repeat but for their numbers, as
+/// in "step 4 is done", then the oldest.
 pub(super) fn written(words: &[Words], bytes: usize) -> String {
+    let all: usize = words.iter().map(|words| words.bytes().min(LEAST)).sum();
     let mut seen = HashSet::new();
     let mut left = bytes;
-    let newest = words.iter().rev().filter(|words| seen.insert(*words));
+    let newest = words.iter().rev().filter(|words| {
+        let known: Cow<'_, str> = if all <= bytes {
+            Cow::Borrowed(&words.0)
+        } else {
+            words.0.replace(|c: char| c.is_ascii_digit(), "").into()
+        };
+        seen.insert(known)
+    });
     let newest = newest.take_while(|words| {
         let least = words.bytes().min(LEAST);
         let fits = least <= left;
@@ -110,6 +119,18 @@ mod tests {
 
     fn words(text: &str) -> Words {
         Words::of(&Message::assistant(text)).unwrap()
+    }
+
+    #[test]
+    fn decision_outlives_newer_words_that_differ_by_numbers_only() {
+        let steps = (1..40).map(|step| words(&format!("Step {step} is done, I go on.")));
+        let decided = words("I decided to keep the old parser, because of its error messages.");
+        let all: Vec<Words> = std::iter::once(decided).chain(steps).collect();
+        let lines = written(&all, 400);
+        assert!(lines.contains("keep the old parser") && lines.contains("Step 39"));
+        assert!(!lines.contains("Step 12"), "{lines}");
+        let whole = written(&all, 4_000);
+        assert!(whole.contains("Step 12"), "{whole}");
     }
 
     #[test]
