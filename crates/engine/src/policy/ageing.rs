@@ -141,7 +141,7 @@ impl Default for Rewriting {
             cold_percent: 60,
             tail_tokens: 300,
             whole_tokens: 450,
-            keep_tokens: 100,
+            keep_tokens: 125,
             block_tokens: 400,
             words_percent: 10,
             excerpt_percent: 45,

@@ -1,9 +1,9 @@
 //! The table of names.
 
 use super::values::{
-    archived, auto_tokens, bytes_limit, cache_switch, condition, factor, figure, kept,
-    kept_messages, kept_texts, kept_tokens, number, output_budget, policy, reserve, share, shown,
-    without_null,
+    answer_limit, archived, auto_tokens, bytes_limit, cache_switch, condition, factor, figure,
+    kept, kept_messages, kept_texts, kept_tokens, number, output_budget, policy, reserve, share,
+    shown, window, without_null,
 };
 use super::{DesignName, Kind, Means};
 
@@ -114,9 +114,10 @@ pub const DESIGN_NAMES: &[DesignName] = &[
     name("checkpoint", "MEMORY_SHORT_TERM_SIZE", "MEMORY_SHORT_TERM_SIZE", WHEN)
         .by_default("100").noted("the figure of `messages >= N`").made(Made(|laid, value| figure(laid, CHECKPOINT, 1, value))),
 
-    name("turns", "agents.defaults.MaxTokens", "PICOCLAW_AGENTS_DEFAULTS_MAX_TOKENS", "max_output").by_default("8192"),
+    name("turns", "agents.defaults.MaxTokens", "PICOCLAW_AGENTS_DEFAULTS_MAX_TOKENS", "max_output")
+        .by_default("8192").noted("0 is 8192; `window` is four times that, where nobody says it").made(Made(answer_limit)),
     name("turns", "agents.defaults.ContextWindow", "PICOCLAW_AGENTS_DEFAULTS_CONTEXT_WINDOW", "window")
-        .by_default("32768").noted("where nobody says it, it is looked up"),
+        .by_default("32768").noted("0 says nothing; where nobody says it and no `MaxTokens`, it is looked up").made(Made(window)),
     name("turns", "agents.defaults.SummarizeMessageThreshold", "PICOCLAW_AGENTS_DEFAULTS_SUMMARIZE_MESSAGE_THRESHOLD", WHEN)
         .by_default("20").noted("the figure of `messages > N`").made(Made(|laid, value| figure(laid, TURNS, 0, value))),
     name("turns", "agents.defaults.SummarizeTokenPercent", "PICOCLAW_AGENTS_DEFAULTS_SUMMARIZE_TOKEN_PERCENT", WHEN)

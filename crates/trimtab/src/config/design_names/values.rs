@@ -11,6 +11,9 @@ const RECENT_MESSAGES: i64 = 5;
 /// The reserve of the archive where it is told to have none.
 const RESERVE: i64 = 16_384;
 
+/// The limit of an answer of `turns` where it is told none.
+const ANSWER_LIMIT: i64 = 8_192;
+
 /// A whole number from 0.
 pub(super) fn number(value: &Value) -> Option<i64> {
     value.as_integer().filter(|number| *number >= 0)
@@ -18,6 +21,25 @@ pub(super) fn number(value: &Value) -> Option<i64> {
 
 fn is_null(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.trim() == "null")
+}
+
+/// The limit of an answer of `turns`. The design takes four times that for the window where
+/// nobody says how large that is.
+pub(super) fn answer_limit(laid: &Laid, value: &Value) -> Made {
+    let tokens = number(value)?;
+    let tokens = if tokens == 0 { ANSWER_LIMIT } else { tokens };
+    let mut made = vec![("max_output", Value::from(tokens))];
+    if laid.get("window").is_none() {
+        made.push(("window", Value::from(tokens.saturating_mul(4))));
+    }
+    Some(made)
+}
+
+/// The window of `turns`; 0 says nothing.
+pub(super) fn window(_: &Laid, value: &Value) -> Made {
+    let tokens = number(value)?;
+    let said = (tokens > 0).then(|| ("window", Value::from(tokens)));
+    Some(said.into_iter().collect())
 }
 
 /// A number of the shape in force; it says nothing where outputs are shown whole.

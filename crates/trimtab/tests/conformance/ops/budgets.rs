@@ -1,15 +1,15 @@
 //! Budgets and triggers.
 
 use serde_json::{Value, json};
+use trimtab::config::{Config, Inputs};
 use trimtab::engine::compaction::keep;
 use trimtab::engine::policy::{Compaction, Policy};
 use trimtab::engine::trigger::{Metric, Situation, Threshold, Trigger};
 use trimtab::model::Usage;
 use trimtab::model::estimate::Heuristic;
-use trimtab::session::Limits;
 
 use super::{estimates, figure, messages};
-use crate::front::{open, preset};
+use crate::front::preset;
 
 pub(super) fn output_budget(input: &Value) -> Value {
     let mut budget = preset("refs").ageing.placeholder.budget;
@@ -18,15 +18,18 @@ pub(super) fn output_budget(input: &Value) -> Value {
     json!({"tokens": budget.resolve(window)})
 }
 
-/// The window that a session counts on: it does not guess one.
+/// The window that the settings give under the names of the design.
 pub(super) fn window(input: &Value) -> Value {
-    let limits = Limits {
-        window: figure(input, "context_window"),
-        max_output: figure(input, "max_tokens"),
-        ..Limits::default()
-    };
-    let session = open(preset("turns"), limits);
-    json!({"context_window": session.setup().limits.window})
+    let mut inputs = Inputs::default();
+    inputs.set("preset=turns", "--set");
+    for (name, field) in [
+        ("MaxTokens", "max_tokens"),
+        ("ContextWindow", "context_window"),
+    ] {
+        let value = input[field].as_u64().unwrap_or(0);
+        inputs.set(&format!("agents.defaults.{name}={value}"), "--set");
+    }
+    json!({"context_window": Config::load(&inputs).unwrap().window})
 }
 
 pub(super) fn is_over(input: &Value) -> Value {

@@ -79,7 +79,7 @@ const OPS: &[(&str, Seen, Run)] = &[
     ("prepare_for_summary", AtFunction(ONE_STEP), compaction::prepared),
     ("project_for_summary", AtFunction(ONE_STEP), archive::projected),
     ("remove_oldest_pair", InSession, recovery::remove_oldest),
-    ("resolve_context_window", InSession, budgets::window),
+    ("resolve_context_window", AtFunction("a setting: what sessions are opened with"), budgets::window),
     ("select_user_messages", InSession, compaction::selected),
     ("separate_preserved", AtFunction(TASK), history::preserved),
     ("should_compact_limits", AtFunction(FIGURES), budgets::archive_fires),
