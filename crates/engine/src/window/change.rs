@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
+use trimtab_model::{Dialect, Message, Role};
 
 use super::build::WindowBuilder;
 use super::slots::{CutOff, Known};
@@ -61,6 +61,7 @@ impl Projection {
         let first = self.first_changed(&changes);
         let slots = self.slots().get(first..).unwrap_or_default();
         let applied = changes.applied(slots, &self.log)?;
+        self.builder.unsettle(self.depends_on(first));
         let before = self.builder.cut_off(first);
         let settled = self.builder.settled();
         for slot in applied {
@@ -70,6 +71,22 @@ impl Projection {
         Some(Changed {
             before: Some((settled, first, before)),
         })
+    }
+
+    /// The first slot that may stand otherwise when the slot at `at` does. Outputs right before it
+    /// may belong to the call that follows them now. Where system messages stand inside a
+    /// conversation of Messages, the place of each depends on all that is around it.
+    fn depends_on(&self, at: usize) -> usize {
+        let slots = self.slots().get(..at).unwrap_or_default();
+        let is_system = |slot: &&Slot| slot.message.role == Role::System;
+        let mut conversation = slots.iter().skip_while(is_system);
+        let is_messages = self.builder.options.dialect == Dialect::Messages;
+        if is_messages && conversation.any(|slot| is_system(&slot)) {
+            return 0;
+        }
+        let is_only_outputs =
+            |slot: &&Slot| slot.message.outputs().count() == slot.message.parts.len();
+        at - slots.iter().rev().take_while(is_only_outputs).count()
     }
 
     /// What the window would measure with one more plan.
