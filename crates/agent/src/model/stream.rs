@@ -12,12 +12,12 @@ pub(super) struct Reader {
     dialect: Dialect,
     watcher: Watcher,
     assembler: Assembler,
-    said: Said,
+    said: StreamReport,
 }
 
 /// What a stream said about its answer.
 #[derive(Default)]
-struct Said {
+struct StreamReport {
     usage: Option<Usage>,
     stop: Option<String>,
     ended: bool,
@@ -35,7 +35,7 @@ impl Reader {
             dialect,
             watcher: Watcher::new(dialect),
             assembler: Assembler::new(dialect),
-            said: Said::default(),
+            said: StreamReport::default(),
         }
     }
 
@@ -64,7 +64,7 @@ impl Reader {
     /// The answer; none if the stream stopped before its end. Some servers say why the model
     /// stopped and then nothing more.
     pub(super) fn answer(self) -> Option<Answer> {
-        let Said { usage, stop, ended } = self.said;
+        let StreamReport { usage, stop, ended } = self.said;
         let message = self.assembler.finish();
         let message = message.unwrap_or_else(|| Message::assistant(""));
         (ended || stop.is_some()).then(|| Answer::received(message, self.dialect, usage, stop))
@@ -79,7 +79,7 @@ struct Taken {
 }
 
 impl Taken {
-    fn take(&mut self, said: &mut Said, event: Event<'_>) {
+    fn take(&mut self, said: &mut StreamReport, event: Event<'_>) {
         match event {
             Event::Text(delta) => self.pieces.push(Piece::Text(delta.text().into_owned())),
             Event::Reasoning(delta) => {

@@ -146,6 +146,10 @@ impl<'a> Emitter<'a> {
             _ => !is_refused_blank(part, message, dialect),
         };
         let whole = message.parts.iter().all(kept) && refused_thoughts(message, dialect) == 0;
+        if self.stands_before_waiting(message) {
+            // What waits is written behind it, and only the end of a window may be empty.
+            self.last = None;
+        }
         let is_prefill = self.last == Some(at) && is_bare_answer(message);
         if (whole && message.role != Role::Tool) || is_prefill {
             return self.push_as_it_came(at);

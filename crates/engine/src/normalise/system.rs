@@ -69,6 +69,12 @@ impl<'a> Emitter<'a> {
         matches!(self.before.speaker, Some(Role::User | Role::Tool))
     }
 
+    /// True for an answer behind which the system messages that wait are written.
+    pub(super) fn stands_before_waiting(&self, message: &Message) -> bool {
+        let is_answer = message.role == Role::Assistant;
+        is_answer && self.has_waiting() && !self.user_side_spoke_last()
+    }
+
     /// Writes the system messages that waited: those with content as one message.
     pub(super) fn place_waiting(&mut self) {
         let slots = self.slots;

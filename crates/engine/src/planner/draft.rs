@@ -9,18 +9,18 @@ use trimtab_model::{Dialect, Kind, Message, Output, Ref};
 use super::dropping::said_before;
 use super::rewrite::{Contents, Rewritten};
 use super::survivors::{Survivors, survivors};
-use super::{Conditions, Conversation, plan};
+use super::{Conditions, Conversation, output_digest, plan};
 use crate::compaction::answer::{Answer, Ending, Refusal, judge};
 use crate::compaction::audit::{self, Coverage};
 use crate::compaction::chunks::{self, Requests, Summariser, SummaryRequest};
+use crate::compaction::fallback;
 use crate::compaction::rebuild::{Placement, Replacement, rebuild};
 use crate::compaction::request::OUTPUT_LIMIT;
 use crate::compaction::room::Room;
-use crate::compaction::{archive, fallback};
+use crate::normalise::Slot;
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::{EstimateBy, Form, Policy};
 use crate::view::placeholder::{read_call, way_back_to_messages};
-use crate::view::{OutputIndex, WindowOutputs};
 
 /// Where a block goes that says itself what it is.
 const AS_IT_IS: Placement = Placement::Message {
@@ -418,36 +418,11 @@ impl Draft {
         plan.within(self.length)
     }
 
-    /// Archives the oldest outputs of what is kept behind the summary, with a digest. Gives the
-    /// edits, and the outputs.
+    /// The digest of outputs in what is kept behind the summary: edits, and the outputs.
     fn digest(&self) -> (Vec<Edit>, Vec<Output>) {
+        let Survivors { slots, kept, .. } = &self.survivors;
+        let recent: Vec<&Slot> = kept.behind.iter().filter_map(|at| slots.get(*at)).collect();
         let digest = &self.policy.compaction.digest;
-        if !digest.enabled {
-            return Default::default();
-        }
-        let slots = &self.survivors.slots;
-        let recent = self
-            .survivors
-            .kept
-            .behind
-            .iter()
-            .filter_map(|at| slots.get(*at));
-        let recent: Vec<_> = recent.collect();
-        let messages: Vec<&Message> = recent.iter().map(|slot| &*slot.message).collect();
-        let index = OutputIndex::of(&messages);
-        let outputs = WindowOutputs::indexed(&messages, &index);
-        let over = archive::excess(&outputs, digest.cutoff, 0);
-        let slots = over.iter().filter_map(|at| recent.get(*at));
-        let positions: Vec<usize> = slots
-            .filter_map(|slot| super::ageing::position(slot))
-            .collect();
-        if positions.is_empty() {
-            return Default::default();
-        }
-        let mut edits = archive::archive(&positions);
-        let outputs = archive::outputs_at(&outputs, &over);
-        let digest = archive::digest(outputs.iter(), self.way_back);
-        edits.push(archive::at_the_end(digest, self.length));
-        (edits, outputs)
+        output_digest::edits(digest, &recent, self.way_back, self.length)
     }
 }

@@ -18,6 +18,7 @@ mod draft;
 mod dropping;
 mod ladder;
 mod media;
+mod output_digest;
 mod overflow;
 mod rewrite;
 mod rungs;

@@ -34,18 +34,7 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
             None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
         };
     };
-    let work = Work {
-        shared: Arc::clone(&asked.shared),
-        opened,
-        settings: Arc::clone(&asked.settings),
-        dialect,
-        path: asked.path.clone(),
-        headers: asked.headers.clone(),
-        tenant: tenant.clone(),
-        body: body.clone(),
-        is_pieced: false,
-        hashed: None,
-    };
+    let work = Work::new(&asked, opened, dialect, tenant.clone(), body.clone());
     let budget = &asked.shared.memory;
     let Some(memory) = budget.try_reserve(Some(tenant.as_str()), planning_bytes(&body)) else {
         return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);

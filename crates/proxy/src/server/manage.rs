@@ -138,16 +138,9 @@ async fn decide(
     };
     let is_packed = asked.headers.contains_key(CONTENT_ENCODING);
     let work = Work {
-        shared: Arc::clone(&asked.shared),
-        opened,
-        settings: Arc::clone(&asked.settings),
-        dialect,
-        path: asked.path.clone(),
-        headers: asked.headers.clone(),
-        tenant,
-        body,
         is_pieced: hashed.is_none(),
         hashed: hashed.filter(|_| !is_packed),
+        ..Work::new(asked, opened, dialect, tenant, body)
     };
     let Ok(permit) = Arc::clone(&asked.shared.plans).try_acquire_owned() else {
         return failed("busy");

@@ -24,6 +24,7 @@ use crate::prefix_cache::parsed_bodies::Read;
 use crate::prefix_cache::prefix_hash::Hashed;
 use crate::records::record::PromptSizes;
 use crate::request::bypass_reason;
+use crate::request::context::Asked;
 use crate::request::live_settings::Settings;
 use crate::request::shared::Shared;
 use crate::routing::own_endpoint;
@@ -128,6 +129,28 @@ fn pass(reason: &'static str, model: Option<String>) -> Decided {
 }
 
 impl Work {
+    /// The work on the body of a request, which came in one piece and was not hashed.
+    pub(crate) fn new(
+        request: &Asked,
+        opened: Arc<OpenedStore>,
+        dialect: Dialect,
+        tenant: Tenant,
+        body: Bytes,
+    ) -> Self {
+        Self {
+            shared: Arc::clone(&request.shared),
+            opened,
+            settings: Arc::clone(&request.settings),
+            dialect,
+            path: request.path.clone(),
+            headers: request.headers.clone(),
+            tenant,
+            body,
+            is_pieced: false,
+            hashed: None,
+        }
+    }
+
     /// True if the decision may be a quick one: little of the body is new.
     pub(crate) fn may_be_quick(&self) -> bool {
         let of = (self.tenant.as_str(), self.dialect);

@@ -1,0 +1,38 @@
+//! The digest that stands for old outputs behind a summary (design `archive`).
+
+use trimtab_model::{Message, Output};
+
+use crate::compaction::archive;
+use crate::normalise::Slot;
+use crate::plan::Edit;
+use crate::policy::ToolDigest;
+use crate::view::{OutputIndex, WindowOutputs};
+
+/// Archives the oldest outputs of the `recent` slots, with a digest at the end of a log of
+/// `length` messages. Gives the edits, and the outputs.
+pub(super) fn edits(
+    digest: &ToolDigest,
+    recent: &[&Slot],
+    way_back: bool,
+    length: usize,
+) -> (Vec<Edit>, Vec<Output>) {
+    if !digest.enabled {
+        return Default::default();
+    }
+    let messages: Vec<&Message> = recent.iter().map(|slot| &*slot.message).collect();
+    let index = OutputIndex::of(&messages);
+    let outputs = WindowOutputs::indexed(&messages, &index);
+    let over = archive::excess(&outputs, digest.cutoff, 0);
+    let slots = over.iter().filter_map(|at| recent.get(*at));
+    let positions: Vec<usize> = slots
+        .filter_map(|slot| super::ageing::position(slot))
+        .collect();
+    if positions.is_empty() {
+        return Default::default();
+    }
+    let mut edits = archive::archive(&positions);
+    let outputs = archive::outputs_at(&outputs, &over);
+    let text = archive::digest(outputs.iter(), way_back);
+    edits.push(archive::at_the_end(text, length));
+    (edits, outputs)
+}
