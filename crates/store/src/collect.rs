@@ -101,7 +101,7 @@ pub(crate) struct Removal {
 
 impl Removal {
     /// Takes back sessions that came into use since the picture was made.
-    #[cfg(all(unix, feature = "folder"))]
+    #[cfg(any(feature = "folder", feature = "shared"))]
     pub(crate) fn keep(&mut self, picture: &Picture, staying: &[SessionId]) {
         let stays = |id: &SessionId| staying.contains(id);
         self.sessions.retain(|id| !stays(id));

@@ -143,6 +143,12 @@ impl Error {
         Self::Damaged { what: what.into() }
     }
 
+    /// Whatever a database or a network underneath said.
+    #[cfg(feature = "shared")]
+    pub(crate) fn database(source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Database(Box::new(source))
+    }
+
     pub(crate) fn pattern(why: impl Into<String>) -> Self {
         Self::Pattern { why: why.into() }
     }

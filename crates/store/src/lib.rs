@@ -23,11 +23,15 @@ mod error;
 mod folder;
 mod frames;
 mod grep;
+#[cfg(any(feature = "folder", feature = "shared"))]
+mod image;
 mod lines;
 mod memory;
 mod put;
 mod refs;
 mod session;
+#[cfg(feature = "shared")]
+mod shared;
 mod source;
 mod staged;
 mod store;
@@ -44,6 +48,8 @@ pub use lines::{Line, LineRange, Lines};
 pub use memory::MemoryStore;
 pub use put::{Form, Labels, Metadata, Put, Spilled};
 pub use session::{SessionId, SessionInfo, StoreStatus, Stream};
+#[cfg(feature = "shared")]
+pub use shared::{SharedOptions, SharedStore};
 pub use source::{Source, Stored, StoredReader};
 pub use staged::Staged;
 pub use store::Store;

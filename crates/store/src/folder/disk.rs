@@ -4,11 +4,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags};
 
+use crate::image::{ImageBytes, damaged};
 use crate::{Error, Result, refs};
 
 const FOLDER_MODE: Mode = Mode::RWXU;
@@ -275,5 +277,16 @@ impl Drop for Unfinished {
             // A leftover is swept up later.
             let _ = self.dir.remove(&self.name);
         }
+    }
+}
+
+/// An image in a file of its own.
+impl ImageBytes for File {
+    fn read_exact_at(&self, start: u64, into: &mut [u8]) -> Result<()> {
+        let read = FileExt::read_exact_at(self, into, start);
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => damaged(),
+            _ => Error::io("read", Path::new("an output"), error),
+        })
     }
 }

@@ -1,34 +1,24 @@
 //! Making an image: an output as it is stored, its frames first, compressed where that pays,
 //! then its tables.
 
-use std::cell::RefCell;
 use std::io::Read;
 use std::sync::Arc;
 
-use zstd::bulk::Compressor;
-
 use super::disk::{Dir, Unfinished, random_name};
-use super::outline::{self, Frame, Outline};
-use crate::frames::{FRAME, SPAN, Scan, Scanned, Scanner};
+use crate::frames::{FRAME, Scan, Scanned, Scanner};
+use crate::image::{FrameWriter, Outline};
 use crate::{Error, Result};
 
 /// Larger images get a file of their own; below this the database is faster.
 pub(super) const INLINE: usize = 128 * 1024;
-/// The level of compression: higher ones save little more and take much longer than the disk.
-const LEVEL: i32 = 3;
 /// Bytes gathered before they are written to a file.
 const WRITE: usize = 1024 * 1024;
-
-thread_local! {
-    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
-}
 
 /// An image that is being made.
 pub(super) struct ImageWriter {
     dir: Arc<Dir>,
-    frames: Vec<Frame>,
-    /// What is not yet in a file.
-    pending: Vec<u8>,
+    /// What is not yet in a file is pending there.
+    frames: FrameWriter,
     file: Option<Unfinished>,
 }
 
@@ -65,25 +55,16 @@ impl ImageWriter {
     pub(super) fn new(dir: &Arc<Dir>) -> Self {
         Self {
             dir: Arc::clone(dir),
-            frames: Vec::new(),
-            pending: Vec::new(),
+            frames: FrameWriter::default(),
             file: None,
         }
     }
 
     /// Adds the next frame.
     pub(super) fn push(&mut self, bytes: &[u8], scanned: Scanned) -> Result<()> {
-        let before = self.pending.len();
-        if !compress(bytes, &mut self.pending) {
-            self.pending.extend_from_slice(bytes);
-        }
-        let stored = self.pending.len() - before;
-        self.frames.push(Frame {
-            stored_len: u32::try_from(stored).unwrap_or(u32::MAX),
-            scanned,
-        });
+        self.frames.push(bytes, scanned);
         let limit = if self.file.is_some() { WRITE } else { INLINE };
-        if self.pending.len() > limit {
+        if self.frames.pending.len() > limit {
             self.flush()?;
         }
         Ok(())
@@ -94,20 +75,16 @@ impl ImageWriter {
             self.file = Some(self.dir.unfinished()?);
         }
         if let Some(file) = &mut self.file {
-            file.write(&self.pending)?;
-            self.pending.clear();
+            file.write(&self.frames.pending)?;
+            self.frames.pending.clear();
         }
         Ok(())
     }
 
     /// Adds the tables and makes the image durable, if it is a file.
     pub(super) fn finish(mut self, scan: &Scan) -> Result<Image> {
-        let outline = Outline::new(scan, &self.frames);
-        if self.frames.len() > 1 {
-            let tables = self.frames.chunks(SPAN).flat_map(outline::encode_table);
-            self.pending.extend(tables);
-        }
-        if self.pending.len() > INLINE {
+        let outline = self.frames.finish(scan);
+        if self.frames.pending.len() > INLINE {
             self.flush()?;
         }
         let body = if self.file.is_some() {
@@ -120,7 +97,7 @@ impl ImageWriter {
             let named = false;
             Body::File(KeptFile { dir, name, named })
         } else {
-            Body::Inline(std::mem::take(&mut self.pending))
+            Body::Inline(std::mem::take(&mut self.frames.pending))
         };
         Ok(Image { outline, body })
     }
@@ -153,23 +130,4 @@ pub(super) fn read(dir: &Arc<Dir>, input: &mut dyn Read) -> Result<(ImageWriter,
         }
     }
     Ok((writer, scanner.finish()))
-}
-
-/// Appends the compressed bytes; false, with nothing appended, where that does not pay.
-pub(super) fn compress(bytes: &[u8], into: &mut Vec<u8>) -> bool {
-    COMPRESSOR.with_borrow_mut(|kept| {
-        if kept.is_none() {
-            *kept = Compressor::new(LEVEL).ok();
-        }
-        let Some(compressor) = kept else { return false };
-        let Ok(compressed) = compressor.compress(bytes) else {
-            return false;
-        };
-        // Less than a sixteenth saved is not worth the time that reading takes.
-        let pays = compressed.len() < bytes.len() - bytes.len() / 16;
-        if pays {
-            into.extend_from_slice(&compressed);
-        }
-        pays
-    })
 }

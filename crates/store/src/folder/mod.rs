@@ -10,7 +10,6 @@ mod front;
 mod image;
 mod meta;
 mod options;
-mod outline;
 mod output;
 mod putting;
 mod removal;
@@ -20,7 +19,6 @@ mod salvage;
 mod schema;
 mod space;
 mod spill;
-mod stored;
 mod streams;
 mod sweep;
 
@@ -34,6 +32,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use trimtab_model::Ref;
 
 use crate::clock::Clock;
+use crate::image::{ImageBytes, StoredImage};
 use crate::refs::well_formed;
 use crate::session::may_link;
 use crate::{
@@ -47,7 +46,6 @@ use output::Output;
 pub use repair::Repaired;
 use rows::BlobRow;
 use schema::{Access, DATABASE, from_sqlite};
-use stored::{Place, StoredImage};
 
 /// Connections kept for reading; more are made when more threads read at once.
 const KEPT_READERS: usize = 8;
@@ -175,10 +173,10 @@ impl FolderStore {
 
     fn stored(&self, db: &Connection, blob: i64, row: &BlobRow) -> Result<StoredImage> {
         let place = match &row.file {
-            None => Place::Inline(rows::image(db, blob)?),
+            None => Box::new(rows::image(db, blob)?) as Box<dyn ImageBytes>,
             Some(name) => {
                 let file = self.blobs.open_file(name)?;
-                Place::File(file.ok_or_else(|| Error::damaged("the file of an output"))?)
+                Box::new(file.ok_or_else(|| Error::damaged("the file of an output"))?)
             }
         };
         Ok(StoredImage::new(row.outline.clone(), place))

@@ -9,9 +9,9 @@ use rusqlite::{Connection, params};
 
 use super::disk::{Dir, is_random_name};
 use super::rows::{self, BlobRow, RefRow, SessionRow};
-use super::stored::{Place, StoredImage};
 use super::streams::{self, Packed};
 use super::{check::StoreCheck, meta};
+use crate::image::{ImageBytes, StoredImage};
 use crate::{Error, Result, SessionId, Stream};
 
 /// Takes what was found to be whole.
@@ -213,9 +213,9 @@ impl<S: Salvaged> Salvage<'_, S> {
         let place = match (&row.file, &image) {
             (Some(name), _) => {
                 let blobs = self.blobs.ok_or_else(missing)?;
-                Place::File(blobs.open_file(name)?.ok_or_else(missing)?)
+                Box::new(blobs.open_file(name)?.ok_or_else(missing)?) as Box<dyn ImageBytes>
             }
-            (None, image) => Place::Inline(image.clone().unwrap_or_default()),
+            (None, image) => Box::new(image.clone().unwrap_or_default()),
         };
         StoredImage::new(row.outline.clone(), place).verify()?;
         Ok((owner.ok_or_else(missing)?, row, image))

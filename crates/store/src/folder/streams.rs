@@ -2,10 +2,9 @@
 
 use rusqlite::{Connection, params};
 
-use super::image::compress;
 use super::rows::{self, SessionRow, signed, unsigned};
-use super::stored::decompress;
 use crate::digest;
+use crate::image::{compress, decompress};
 use crate::{Error, Result, SessionId, Stream};
 
 /// Shorter entries are not worth compressing.

@@ -6,7 +6,7 @@ use super::{Bytes, one, run, signed, unsigned};
 use crate::digest::{self, Digest};
 use crate::folder::disk::is_random_name;
 use crate::folder::image::{Body, Image};
-use crate::folder::outline::Outline;
+use crate::image::Outline;
 use crate::{Error, Result};
 
 /// A blob without its image.

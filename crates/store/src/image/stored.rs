@@ -1,67 +1,55 @@
 //! Reading an image, frame by frame, each checked before it is given out.
 
 use std::cell::RefCell;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use zstd::bulk::Decompressor;
-
+use super::compression::decompress;
 use super::outline::{Frame, Outline};
 use crate::digest;
 use crate::frames::{FRAME, SPAN, frame_len};
 use crate::{Error, Result, Source};
 
 thread_local! {
-    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Where the bytes of an image are.
-pub(super) enum Place {
-    Inline(Vec<u8>),
-    File(File),
+/// Where a backend keeps the bytes of an image.
+pub(crate) trait ImageBytes: Send + Sync {
+    /// Fills `into` with the bytes from `start` on. An image that is too short is damaged.
+    fn read_exact_at(&self, start: u64, into: &mut [u8]) -> Result<()>;
+}
+
+/// An image that is in memory.
+impl ImageBytes for Vec<u8> {
+    fn read_exact_at(&self, start: u64, into: &mut [u8]) -> Result<()> {
+        let start = usize::try_from(start).unwrap_or(usize::MAX);
+        let end = start.saturating_add(into.len());
+        into.copy_from_slice(self.get(start..end).ok_or_else(damaged)?);
+        Ok(())
+    }
 }
 
 /// An image, open for reading.
-pub(super) struct StoredImage {
+pub(crate) struct StoredImage {
     outline: Outline,
-    place: Place,
+    bytes: Box<dyn ImageBytes>,
     /// The table that was used last, with the number of its span.
     table: Mutex<Option<(usize, Arc<Vec<Frame>>)>>,
 }
 
 impl StoredImage {
-    pub(super) fn new(outline: Outline, place: Place) -> Self {
+    pub(crate) fn new(outline: Outline, bytes: Box<dyn ImageBytes>) -> Self {
         Self {
             outline,
-            place,
+            bytes,
             table: Mutex::default(),
         }
     }
 
     /// Reads everything once, to see whether it is whole.
-    pub(super) fn verify(&self) -> Result<()> {
+    pub(crate) fn verify(&self) -> Result<()> {
         let mut frame = Vec::new();
         (0..self.outline.frame_count()).try_for_each(|number| self.frame(number, &mut frame))
-    }
-
-    fn read(&self, start: u64, into: &mut [u8]) -> Result<()> {
-        match &self.place {
-            Place::File(file) => {
-                let read = file.read_exact_at(into, start);
-                read.map_err(|error| match error.kind() {
-                    std::io::ErrorKind::UnexpectedEof => damaged(),
-                    _ => Error::io("read", std::path::Path::new("an output"), error),
-                })
-            }
-            Place::Inline(bytes) => {
-                let start = usize::try_from(start).unwrap_or(usize::MAX);
-                let end = start.saturating_add(into.len());
-                into.copy_from_slice(bytes.get(start..end).ok_or_else(damaged)?);
-                Ok(())
-            }
-        }
     }
 
     fn table(&self, span: usize) -> Result<Arc<Vec<Frame>>> {
@@ -71,7 +59,8 @@ impl StoredImage {
             _ => {
                 let (start, len) = self.outline.table_place(span);
                 let mut bytes = vec![0; len];
-                self.read(self.outline.frames_size() + start, &mut bytes)?;
+                self.bytes
+                    .read_exact_at(self.outline.frames_size() + start, &mut bytes)?;
                 let table = Arc::new(self.outline.decode_table(span, &bytes)?);
                 *kept = Some((span, Arc::clone(&table)));
                 Ok(table)
@@ -121,12 +110,12 @@ impl Source for StoredImage {
         }
         let whole = if stored_len == len {
             into.resize(stored_len, 0);
-            self.read(start, into)?;
+            self.bytes.read_exact_at(start, into)?;
             true
         } else {
             SCRATCH.with_borrow_mut(|scratch| {
                 scratch.resize(stored_len, 0);
-                self.read(start, scratch)?;
+                self.bytes.read_exact_at(start, scratch)?;
                 Ok::<_, Error>(decompress(scratch, len, into))
             })?
         };
@@ -171,21 +160,6 @@ fn split(number: u64) -> (usize, usize) {
     (number / SPAN, number % SPAN)
 }
 
-fn damaged() -> Error {
+pub(crate) fn damaged() -> Error {
     Error::damaged("an output")
-}
-
-/// Replaces `into` by the `len` bytes that `stored` holds; false if it does not.
-pub(super) fn decompress(stored: &[u8], len: usize, into: &mut Vec<u8>) -> bool {
-    DECOMPRESSOR.with_borrow_mut(|kept| {
-        if kept.is_none() {
-            *kept = Decompressor::new().ok();
-        }
-        let Some(decompressor) = kept else {
-            return false;
-        };
-        into.clear();
-        into.reserve(len);
-        decompressor.decompress_to_buffer(stored, into).is_ok() && into.len() == len
-    })
 }

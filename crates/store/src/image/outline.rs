@@ -19,14 +19,14 @@ const SPAN_ENTRY: usize = 48;
 
 /// One frame as it is stored. A frame that did not get shorter is kept as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     pub stored_len: u32,
     pub scanned: Scanned,
 }
 
 /// One span as the outline has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     pub stored_len: u64,
     pub newlines: u64,
     pub node: Node,
@@ -34,7 +34,7 @@ pub(super) struct Span {
 
 /// What is known of a stored output before any of its frames is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Outline {
+pub(crate) struct Outline {
     pub digest: Digest,
     pub byte_size: u64,
     pub newlines: u64,
@@ -42,7 +42,7 @@ pub(super) struct Outline {
 }
 
 impl Outline {
-    pub(super) fn new(scan: &Scan, frames: &[Frame]) -> Self {
+    pub(crate) fn new(scan: &Scan, frames: &[Frame]) -> Self {
         let spans = frames.chunks(SPAN).map(|frames| Span {
             stored_len: frames.iter().map(|frame| u64::from(frame.stored_len)).sum(),
             newlines: frames
@@ -60,7 +60,7 @@ impl Outline {
     }
 
     /// The spans as bytes; of a single frame only its length.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         if let Some(frame) = self.only_frame() {
             return frame.stored_len.to_le_bytes().to_vec();
         }
@@ -74,7 +74,7 @@ impl Outline {
     }
 
     /// Takes the spans from bytes, if they belong to the digest.
-    pub(super) fn decode(digest: Digest, sizes: (u64, u64), bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn decode(digest: Digest, sizes: (u64, u64), bytes: &[u8]) -> Result<Self> {
         let (byte_size, newlines) = sizes;
         let spans = if frame_count(byte_size) == 1 {
             let stored_len = bytes.try_into().map(u32::from_le_bytes);
@@ -105,7 +105,7 @@ impl Outline {
     }
 
     /// The frame of an output that has just one.
-    pub(super) fn only_frame(&self) -> Option<Frame> {
+    pub(crate) fn only_frame(&self) -> Option<Frame> {
         let span = self.spans.first().filter(|_| self.frame_count() == 1)?;
         Some(Frame {
             stored_len: u32::try_from(span.stored_len).ok()?,
@@ -116,7 +116,7 @@ impl Outline {
         })
     }
 
-    pub(super) fn frame_count(&self) -> u64 {
+    pub(crate) fn frame_count(&self) -> u64 {
         frame_count(self.byte_size)
     }
 
@@ -128,14 +128,14 @@ impl Outline {
     }
 
     /// Where the table of span `number` lies, counted from the end of the frames.
-    pub(super) fn table_place(&self, number: usize) -> (u64, usize) {
+    pub(crate) fn table_place(&self, number: usize) -> (u64, usize) {
         let full = SPAN * ENTRY + SEAL;
         let len = self.frames_in(number) * ENTRY + SEAL;
         ((number * full) as u64, len)
     }
 
     /// Where the frames of span `number` begin.
-    pub(super) fn span_start(&self, number: usize) -> u64 {
+    pub(crate) fn span_start(&self, number: usize) -> u64 {
         self.spans
             .iter()
             .take(number)
@@ -144,12 +144,12 @@ impl Outline {
     }
 
     /// Size of all frames as stored.
-    pub(super) fn frames_size(&self) -> u64 {
+    pub(crate) fn frames_size(&self) -> u64 {
         self.spans.iter().map(|span| span.stored_len).sum()
     }
 
     /// Size of frames and tables.
-    pub(super) fn image_size(&self) -> u64 {
+    pub(crate) fn image_size(&self) -> u64 {
         if self.frame_count() < 2 {
             return self.frames_size();
         }
@@ -158,7 +158,7 @@ impl Outline {
     }
 
     /// Reads the table of span `number`, if it belongs to the digest.
-    pub(super) fn decode_table(&self, number: usize, bytes: &[u8]) -> Result<Vec<Frame>> {
+    pub(crate) fn decode_table(&self, number: usize, bytes: &[u8]) -> Result<Vec<Frame>> {
         let at = bytes.len().saturating_sub(SEAL);
         let (entries, seal) = bytes.split_at_checked(at).ok_or_else(damaged)?;
         let frames: Option<Vec<Frame>> = entries.chunks(ENTRY).map(decode_frame).collect();
@@ -182,7 +182,7 @@ impl Outline {
 }
 
 /// The table of a span, as it is stored.
-pub(super) fn encode_table(frames: &[Frame]) -> Vec<u8> {
+pub(crate) fn encode_table(frames: &[Frame]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(frames.len() * ENTRY + SEAL);
     for frame in frames {
         bytes.extend(frame.stored_len.to_le_bytes());
