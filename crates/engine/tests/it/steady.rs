@@ -307,9 +307,9 @@ fn is_lossless(run: &mut Run) -> Result<(), TestCaseError> {
                 .stored
                 .as_ref()
                 .is_some_and(|stored| shows(stored.id()));
-            let mut archives = run.archives.iter();
-            let archived = archives
-                .any(|archive| archive.holds.contains(&output.call_id) && shows(&archive.id));
+            let holds =
+                |archive: &Archive| archive.holds.contains(&output.call_id) && shows(&archive.id);
+            let archived = run.archives.iter().any(holds);
             prop_assert!(
                 own || archived,
                 "output {} is behind no ref",
