@@ -69,6 +69,8 @@ struct Rewriter {
     hides: bool,
     /// True once a call for the client was seen in this answer.
     shows: bool,
+    /// True if the last event was left out.
+    hid_last: bool,
     /// The end of the answer, while it is held back.
     held: Option<Vec<u8>>,
     /// The parts that the client saw, for the event that repeats them all.
@@ -96,6 +98,7 @@ impl Filter {
                 goes_on: false,
                 hides: false,
                 shows: false,
+                hid_last: false,
                 held: None,
                 seen: Vec::new(),
                 seen_bytes: 0,
@@ -157,13 +160,19 @@ impl Filter {
 impl Rewriter {
     fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
         match piece {
-            Piece::Passing(bytes) => out.extend_from_slice(bytes),
+            Piece::Passing(bytes) => {
+                self.hid_last = false;
+                out.extend_from_slice(bytes);
+            }
             Piece::Event(event) => self.event(event, out),
+            Piece::Rest(_) if self.hid_last => {}
+            Piece::Rest(bytes) => self.put(bytes, out),
         }
     }
 
     fn event(&mut self, event: &[u8], out: &mut Vec<u8>) {
         work::step(1);
+        self.hid_last = false;
         let Some(parsed) = Parsed::new(event) else {
             return self.put(event, out);
         };
@@ -174,7 +183,7 @@ impl Rewriter {
             Dialect::Responses => self.responses(&parsed.json),
         };
         match verdict {
-            Verdict::Hide => {}
+            Verdict::Hide => self.hid_last = true,
             Verdict::Pass => self.put(event, out),
             Verdict::Rewrite(json) => {
                 let mut bytes = Vec::with_capacity(event.len() + 8);

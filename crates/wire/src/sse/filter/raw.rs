@@ -15,10 +15,13 @@ pub(super) struct Cutter {
     passing: bool,
 }
 
-/// A whole event, or a piece of one that is too long to be held.
+/// A whole event, or a piece of one.
 pub(super) enum Piece<'a> {
     Event(&'a [u8]),
+    /// A piece of an event that is too long to be held.
     Passing(&'a [u8]),
+    /// The last byte of the event before, which came later than the rest of it.
+    Rest(&'a [u8]),
 }
 
 impl Cutter {
@@ -72,7 +75,7 @@ impl Cutter {
     /// The line feed of a carriage return that came before it.
     fn line_feed_of_before(&mut self, each: &mut impl FnMut(Piece<'_>)) {
         if self.event.is_empty() {
-            each(Piece::Passing(b"\n"));
+            each(Piece::Rest(b"\n"));
         } else {
             self.event.push(b'\n');
             self.line = self.event.len();
