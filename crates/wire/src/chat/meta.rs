@@ -13,7 +13,7 @@ pub(super) fn take(fields: &mut Fields<'_>) -> Metadata {
         fields.take("metadata");
         meta.agent_visible = known.take_if("agent_visible", json::parse::<bool>);
         meta.user_visible = known.take_if("user_visible", json::parse::<bool>);
-        meta.kind = known.take_if("kind", json::parse::<Kind>);
+        meta.kind = known.take_if("kind", kind);
         let nothing_known = meta.is_empty();
         if nothing_known || !known.is_empty() {
             meta.extra.push(("metadata".to_owned(), rest(known)));
@@ -25,6 +25,12 @@ pub(super) fn take(fields: &mut Fields<'_>) -> Metadata {
     }
     meta.stop_reason = fields.take_string("stop_reason");
     meta
+}
+
+/// A kind by its name. An object with that name in it, which serde would take as well, is not ours.
+fn kind(raw: &RawValue) -> Option<Kind> {
+    let is_name = raw.get().starts_with('"');
+    is_name.then(|| json::parse(raw)).flatten()
 }
 
 fn rest(unknown: Fields<'_>) -> trimtab_model::RawJson {
