@@ -69,6 +69,7 @@ fn plan(projection: &Projection, policy: &Policy) -> usize {
         slots: projection.slots(),
         projection,
         window: projection.built(),
+        policy,
         sent: projection.log().len(),
         compacted_at: None,
         archive_from: 0,
@@ -79,7 +80,7 @@ fn plan(projection: &Projection, policy: &Policy) -> usize {
         reason: Reason::ByHand,
         ..Asked::default()
     };
-    let draft = planner::draft(&conversation, policy, &conditions, &asked);
+    let draft = planner::draft(&conversation, &conditions, &asked);
     let draft = draft.expect("something to replace");
     draft.finish(None).plan.edits.len()
 }

@@ -9,7 +9,7 @@ use crate::compaction::chunks::SummaryRequest;
 use crate::normalise::{Slot, Source};
 use crate::observation::show;
 use crate::plan::{Edit, Plan, Reason};
-use crate::policy::{Moment, Policy};
+use crate::policy::Moment;
 use crate::view::policy::Views;
 use crate::view::retention::{note, retain_in};
 use crate::view::{Change, Prefix};
@@ -74,49 +74,36 @@ pub fn ageing_ways(moment: Moment) -> &'static [AgeingWay] {
     }
 }
 
-/// What `policy` does about old outputs in this way; none if there is nothing to do.
+/// What the policy does about old outputs in this way; none if there is nothing to do.
 pub fn age(
     conversation: &Conversation<'_>,
-    policy: &Policy,
     conditions: &Conditions<'_>,
     way: AgeingWay,
 ) -> Option<Step> {
     match way {
         AgeingWay::Rewrite => {
-            let draft = rewrite(conversation, policy, conditions)?;
+            let draft = rewrite(conversation, conditions)?;
             Some(Step::Draft(Box::new(draft)))
         }
-        AgeingWay::Placeholders => placeholders(conversation, policy, conditions),
-        AgeingWay::Prefixes => prefixes(conversation, policy, conditions),
-        AgeingWay::Archive => archived(conversation, policy, conditions.way_back),
+        AgeingWay::Placeholders => placeholders(conversation, conditions),
+        AgeingWay::Prefixes => prefixes(conversation, conditions),
+        AgeingWay::Archive => archived(conversation, conditions.way_back),
     }
 }
 
 /// Old outputs are shown as `changes` say.
 fn shortened(
     conversation: &Conversation<'_>,
-    policy: &Policy,
     changes: Vec<Change>,
     note: Option<String>,
 ) -> Option<Step> {
     let edits = shows(conversation.slots, changes);
-    let bound = policy.compaction.bound_reasoning;
-    let plan = plan(
-        Reason::OutputsOverBudget,
-        edits,
-        conversation.slots,
-        &[],
-        bound,
-    );
+    let plan = plan(conversation, Reason::OutputsOverBudget, edits);
     (!plan.is_empty()).then_some(Step::Plan(plan, note))
 }
 
-fn placeholders(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    conditions: &Conditions<'_>,
-) -> Option<Step> {
-    let placeholder = &policy.ageing.placeholder;
+fn placeholders(conversation: &Conversation<'_>, conditions: &Conditions<'_>) -> Option<Step> {
+    let placeholder = &conversation.policy.ageing.placeholder;
     if !placeholder.enabled {
         return None;
     }
@@ -126,18 +113,14 @@ fn placeholders(
     if u64::from(log.sizes().text.bytes).div_ceil(4) <= budget {
         return None;
     }
-    let protect = protected(policy);
+    let protect = protected(conversation);
     let outputs = conversation.projection.outputs();
     let changes = outputs.over_budget(budget, |tool| protect.protects(tool));
-    shortened(conversation, policy, changes, None)
+    shortened(conversation, changes, None)
 }
 
-fn prefixes(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    conditions: &Conditions<'_>,
-) -> Option<Step> {
-    let prefix = &policy.ageing.prefix;
+fn prefixes(conversation: &Conversation<'_>, conditions: &Conditions<'_>) -> Option<Step> {
+    let prefix = &conversation.policy.ageing.prefix;
     if !prefix.enabled {
         return None;
     }
@@ -148,15 +131,15 @@ fn prefixes(
     let outputs = conversation.projection.outputs();
     let changes = retain_in(&outputs, keep, (used, budget), conditions.way_back);
     let note = note(changes.len(), used, budget);
-    shortened(conversation, policy, changes, Some(note))
+    shortened(conversation, changes, Some(note))
 }
 
-fn archived(conversation: &Conversation<'_>, policy: &Policy, way_back: bool) -> Option<Step> {
-    let archiving = &policy.ageing.archive;
+fn archived(conversation: &Conversation<'_>, way_back: bool) -> Option<Step> {
+    let archiving = &conversation.policy.ageing.archive;
     if !archiving.enabled || archiving.summaries == ToolSummaries::Off {
         return None;
     }
-    let protect = protected(policy);
+    let protect = protected(conversation);
     let is_protected = |output: &Output| {
         let tool = output.tool.as_deref();
         tool.is_some_and(|tool| protect.protects(tool))
@@ -177,9 +160,7 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy, way_back: bool) ->
         let summary = archive::tool_summary(output, None, way_back);
         edits.push(archive::at_the_end(summary, conversation.log.len()));
     }
-    let bound = policy.compaction.bound_reasoning;
-    let reason = Reason::OutputsOverBudget;
-    let mut plan = plan(reason, edits, conversation.slots, &[], bound);
+    let mut plan = plan(conversation, Reason::OutputsOverBudget, edits);
     plan.refs = outputs.iter().filter_map(|o| o.stored.clone()).collect();
     if archiving.summaries == ToolSummaries::Llm {
         return Some(Step::ToolSummaries(Box::new(Archived {
@@ -191,9 +172,9 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy, way_back: bool) ->
     Some(Step::Plan(plan, None))
 }
 
-/// The views of a policy, for the tools that they protect.
-fn protected(policy: &Policy) -> Views {
-    Views::new(&policy.views).unwrap_or_default()
+/// The views of the policy, for the tools that they protect.
+pub(super) fn protected(conversation: &Conversation<'_>) -> Views {
+    Views::new(&conversation.policy.views).unwrap_or_default()
 }
 
 /// Changes of slots as edits of the log. What a plan put in has no position there.

@@ -34,6 +34,8 @@ pub struct Conversation<'a> {
     pub slots: &'a [Slot],
     /// What would be sent.
     pub window: &'a Window,
+    /// What is wanted.
+    pub policy: &'a Policy,
     /// All of that, where the oldest outputs are found without walking it.
     pub projection: &'a Projection,
     /// How many messages of the log have been sent.
@@ -171,8 +173,9 @@ impl Conditions<'_> {
         floor(conversation.window, conversation.opening, fixed, tokens)
     }
 
-    /// What the triggers of `policy` are judged on.
-    pub fn situation(&self, conversation: &Conversation<'_>, policy: &Policy) -> Situation {
+    /// What the triggers of the policy are judged on.
+    pub fn situation(&self, conversation: &Conversation<'_>) -> Situation {
+        let policy = conversation.policy;
         let measures = conversation.window.measures();
         let by = |measure: &Measure| policy.estimate.tokens(measure, self.tokens);
         let in_system = matches!(policy.compaction.placement, Placement::System { .. });

@@ -9,7 +9,7 @@ use trimtab_model::{Dialect, Kind, Message, Output, Ref};
 use super::dropping::said_before;
 use super::rewrite::{Contents, Rewritten};
 use super::survivors::{Survivors, survivors};
-use super::{Conditions, Conversation, output_digest, plan};
+use super::{Conditions, Conversation, output_digest, plan_without};
 use crate::compaction::answer::{Answer, Ending, Refusal, judge};
 use crate::compaction::audit::{self, Coverage};
 use crate::compaction::chunks::{self, Requests, Summariser, SummaryRequest};
@@ -98,14 +98,14 @@ struct Written {
     is_silent: bool,
 }
 
-/// The compaction of this window under `policy`; none if there is nothing that it could
+/// The compaction of this window under its policy; none if there is nothing that it could
 /// replace, or if nothing came since the last one.
 pub fn draft(
     conversation: &Conversation<'_>,
-    policy: &Policy,
     conditions: &Conditions<'_>,
     asked: &Asked,
 ) -> Option<Draft> {
+    let policy = conversation.policy;
     let length = conversation.log.len();
     let again = conversation.compacted_at == Some(length) && asked.excess == 0;
     if !policy.compaction.enabled || again {
@@ -114,7 +114,7 @@ pub fn draft(
     Some(Draft {
         policy: policy.clone(),
         asked: asked.clone(),
-        survivors: survivors(conversation, policy, conditions, asked)?,
+        survivors: survivors(conversation, conditions, asked)?,
         length,
         window: conditions.window,
         stored: None,
@@ -133,11 +133,11 @@ impl Draft {
     /// A rewrite: what survives, and what else it changes.
     pub(super) fn of_rewrite(
         conversation: &Conversation<'_>,
-        policy: &Policy,
         reason: Reason,
         survivors: Survivors,
         rewritten: Rewritten,
     ) -> Self {
+        let policy = conversation.policy;
         Self {
             policy: policy.clone(),
             asked: Asked {
@@ -412,7 +412,8 @@ impl Draft {
             Some(rewritten) => edits.extend(rewritten.edits.iter().cloned()),
         }
         let reason = self.asked.reason.clone();
-        let mut plan = plan(reason, edits, slots, replaced, compaction.bound_reasoning);
+        let bound = compaction.bound_reasoning;
+        let mut plan = plan_without(reason, edits, slots, replaced, bound);
         plan.refs.extend(self.stored.clone());
         plan.name_refs(digested.iter().filter_map(|output| output.stored.as_ref()));
         plan.within(self.length)

@@ -7,7 +7,7 @@ use trimtab_model::{Kind, Message, Ref, Role};
 
 use super::ageing::position;
 use super::survivors::{must_stay, task};
-use super::{Conditions, Conversation, is_ours, plan};
+use super::{Conditions, Conversation, is_ours, plan_without};
 use crate::compaction::keep::Kept;
 use crate::compaction::rebuild::{Placement, Replacement, rebuild};
 use crate::compaction::recovery::{half_of_turns, with_note};
@@ -45,13 +45,12 @@ impl Dropping {
     /// The oldest half of the turns; none if nothing can go.
     pub(super) fn half_of_turns(
         conversation: &Conversation<'_>,
-        policy: &Policy,
         conditions: &Conditions<'_>,
         reason: &Reason,
     ) -> Option<Self> {
         let (gone, kept) = half(conversation)?;
         Some(Self {
-            policy: policy.clone(),
+            policy: conversation.policy.clone(),
             reason: reason.clone(),
             slots: conversation.slots.to_vec(),
             gone,
@@ -64,14 +63,13 @@ impl Dropping {
     /// nothing can go.
     pub(super) fn oldest(
         conversation: &Conversation<'_>,
-        policy: &Policy,
         conditions: &Conditions<'_>,
         (excess, reason): (u64, &Reason),
     ) -> Option<Self> {
         let line = if conditions.way_back { LINE_TOKENS } else { 0 };
-        let gone = oldest(conversation, policy, excess.saturating_add(line));
+        let gone = oldest(conversation, excess.saturating_add(line));
         (!gone.is_empty()).then(|| Self {
-            policy: policy.clone(),
+            policy: conversation.policy.clone(),
             reason: reason.clone(),
             slots: conversation.slots.to_vec(),
             gone,
@@ -96,7 +94,7 @@ impl Dropping {
         };
         let bound = self.policy.compaction.bound_reasoning;
         let reason = self.reason.clone();
-        let mut plan = plan(reason, edits, &self.slots, &self.gone, bound);
+        let mut plan = plan_without(reason, edits, &self.slots, &self.gone, bound);
         plan.refs.extend(stored.cloned());
         plan
     }
@@ -187,7 +185,7 @@ pub(super) fn said_before(slots: &[Slot], kind: Kind, prefix: &str) -> String {
 
 /// The oldest messages with their counterparts, until `excess` tokens are free; never the
 /// task, the newest question or the newest round.
-fn oldest(conversation: &Conversation<'_>, policy: &Policy, excess: u64) -> Vec<usize> {
+fn oldest(conversation: &Conversation<'_>, excess: u64) -> Vec<usize> {
     let slots = conversation.slots;
     let must = must_stay(slots, conversation.opening);
     let groups = Groups::of(slots);
@@ -202,7 +200,8 @@ fn oldest(conversation: &Conversation<'_>, policy: &Policy, excess: u64) -> Vec<
         }
         for one in groups.together([at]) {
             if let Some(slot) = slots.get(one).filter(|_| gone.insert(one)) {
-                freed = freed.saturating_add(policy.estimate.message(&slot.message));
+                let tokens = conversation.policy.estimate.message(&slot.message);
+                freed = freed.saturating_add(tokens);
             }
         }
     }

@@ -142,7 +142,6 @@ impl Ladder {
         &mut self,
         helped: Option<bool>,
         conversation: &Conversation<'_>,
-        policy: &Policy,
         conditions: &Conditions<'_>,
     ) -> Next {
         let first = self.steps == 0;
@@ -174,7 +173,7 @@ impl Ladder {
                 return Next::Stuck(misfit(conversation, conditions));
             };
             self.steps += 1;
-            match rung(conversation, policy, conditions, way, excess, &self.reason) {
+            match rung(conversation, conditions, way, excess, &self.reason) {
                 Some(step) if asks && way == Rung::Compact => return Next::Summarise(step),
                 Some(step) => return Next::Step(step),
                 None => self.rungs.pop_front(),

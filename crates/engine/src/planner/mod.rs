@@ -77,9 +77,15 @@ impl Step {
     }
 }
 
+/// A plan of `edits`, which take out no slots.
+fn plan(conversation: &Conversation<'_>, reason: Reason, edits: Vec<Edit>) -> Plan {
+    let bound = conversation.policy.compaction.bound_reasoning;
+    plan_without(reason, edits, conversation.slots, &[], bound)
+}
+
 /// A plan of `edits`, which take out the slots at `gone`: it names every ref among them, and
 /// leaves out reasoning that a provider would refuse behind a change.
-fn plan(
+fn plan_without(
     reason: Reason,
     mut edits: Vec<Edit>,
     slots: &[Slot],

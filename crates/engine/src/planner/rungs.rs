@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use trimtab_model::Output;
 
-use super::ageing::{position, shows};
+use super::ageing::{position, protected, shows};
 use super::draft::{Asked, draft};
 use super::dropping::Dropping;
 use super::{Conditions, Conversation, Step, plan};
@@ -13,8 +13,6 @@ use crate::compaction::recovery::Rung;
 use crate::normalise::Slot;
 use crate::observation::{outputs_of, plain_text, show, shown_as};
 use crate::plan::{Edit, Reason};
-use crate::policy::Policy;
-use crate::view::policy::Views;
 use crate::view::{Given, Shape, Structure, view};
 
 /// No output is shown shorter than this many bytes when room is short: less is of no use.
@@ -25,7 +23,6 @@ const MARKER: usize = 200;
 /// One step that frees `excess` tokens, or as many as it can; none if it cannot do anything.
 pub(super) fn rung(
     conversation: &Conversation<'_>,
-    policy: &Policy,
     conditions: &Conditions<'_>,
     rung: Rung,
     excess: u64,
@@ -42,23 +39,21 @@ pub(super) fn rung(
                 excess,
                 ..Asked::default()
             };
-            let draft = draft(conversation, policy, conditions, &asked)?;
+            let draft = draft(conversation, conditions, &asked)?;
             return Some(Step::Draft(Box::new(draft)));
         }
         Rung::ShortenNew => shorten_new(conversation, excess),
-        Rung::Trim => trim(conversation, policy, excess),
+        Rung::Trim => trim(conversation, excess),
         Rung::DropHalfOfTurns => {
-            let dropping = Dropping::half_of_turns(conversation, policy, conditions, reason)?;
+            let dropping = Dropping::half_of_turns(conversation, conditions, reason)?;
             return Some(Step::Drop(Box::new(dropping)));
         }
         Rung::DropOldest => {
-            let goal = (excess, reason);
-            let dropping = Dropping::oldest(conversation, policy, conditions, goal)?;
+            let dropping = Dropping::oldest(conversation, conditions, (excess, reason))?;
             return Some(Step::Drop(Box::new(dropping)));
         }
     };
-    let bound = policy.compaction.bound_reasoning;
-    let plan = plan(reason.clone(), edits, conversation.slots, &[], bound);
+    let plan = plan(conversation, reason.clone(), edits);
     (!plan.is_empty()).then_some(Step::Plan(plan, None))
 }
 
@@ -122,9 +117,9 @@ fn shorter(
 }
 
 /// Old outputs as placeholders, oldest first, until `excess` is free.
-fn trim(conversation: &Conversation<'_>, policy: &Policy, excess: u64) -> Vec<Edit> {
+fn trim(conversation: &Conversation<'_>, excess: u64) -> Vec<Edit> {
     let outputs = conversation.projection.outputs();
-    let views = Views::new(&policy.views).unwrap_or_default();
+    let views = protected(conversation);
     let budget = outputs.tokens().saturating_sub(excess);
     let changes = outputs.over_budget(budget, |tool| views.protects(tool));
     shows(conversation.slots, changes)

@@ -10,7 +10,7 @@ use super::draft::{Asked, summary_tokens};
 use super::{Conditions, Conversation, is_ours, is_summary};
 use crate::compaction::keep::{Keep, Kept, kept};
 use crate::normalise::{Slot, Source};
-use crate::policy::{Compaction, Policy, Strategy};
+use crate::policy::{Compaction, Strategy};
 use crate::removal::{Cuts, with_counterparts};
 use crate::view::tools::is_retrieval;
 
@@ -32,14 +32,14 @@ pub(super) struct Survivors {
     pub(super) summary: bool,
 }
 
-/// What of the window survives under `policy`; none if there is nothing to replace but what
+/// What of the window survives under the policy; none if there is nothing to replace but what
 /// we put in ourselves.
 pub(super) fn survivors(
     conversation: &Conversation<'_>,
-    policy: &Policy,
     conditions: &Conditions<'_>,
     asked: &Asked,
 ) -> Option<Survivors> {
+    let policy = conversation.policy;
     let compaction = &policy.compaction;
     let slots = marked(conversation.slots, &compaction.summary_prefixes);
     let strategy = strategy(compaction.strategy, &slots);

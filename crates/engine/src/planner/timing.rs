@@ -4,7 +4,7 @@ use super::draft::Asked;
 use super::ladder::waits_for_summary;
 use super::{Conditions, Conversation, Draft};
 use crate::plan::Reason;
-use crate::policy::{Moment, Policy, Thrash};
+use crate::policy::{Moment, Thrash};
 use crate::trigger::WindowUnknown;
 
 /// A compaction that nothing forces has to save so much of the window, in percent.
@@ -14,17 +14,16 @@ const LEAST_GAIN_PERCENT: u64 = 2;
 /// model's window is not known.
 pub fn time_to_compact(
     conversation: &Conversation<'_>,
-    policy: &Policy,
     conditions: &Conditions<'_>,
     moment: Moment,
 ) -> Result<Option<Asked>, WindowUnknown> {
-    let compaction = &policy.compaction;
+    let compaction = &conversation.policy.compaction;
     if !compaction.enabled || !compaction.auto {
         return Ok(None);
     }
     let excess = conditions.excess(conversation.window, conditions.answer());
     if let Some(excess) = excess.filter(|_| moment == Moment::BeforeCall)
-        && waits_for_summary(policy)
+        && waits_for_summary(conversation.policy)
         && conditions.check_hard_floor(conversation).is_ok()
     {
         return Ok(Some(Asked {
@@ -36,7 +35,7 @@ pub fn time_to_compact(
     if !compaction.moments.contains(&moment) {
         return Ok(None);
     }
-    let situation = conditions.situation(conversation, policy);
+    let situation = conditions.situation(conversation);
     compaction.check_window(&situation)?;
     let fired = compaction.fired(&situation);
     Ok(fired.map(|trigger| Asked {

@@ -170,15 +170,13 @@ impl Run {
     }
 
     /// What is decided about the conversation as it stands.
-    fn decide<T>(
-        &mut self,
-        decision: impl FnOnce(&Conversation<'_>, &Policy, &Conditions<'_>) -> T,
-    ) -> T {
+    fn decide<T>(&mut self, decision: impl FnOnce(&Conversation<'_>, &Conditions<'_>) -> T) -> T {
         self.projection.window().unwrap();
         let conversation = Conversation {
             log: self.projection.log(),
             slots: self.projection.slots(),
             window: self.projection.built(),
+            policy: &self.policy,
             projection: &self.projection,
             sent: self.projection.log().len(),
             compacted_at: None,
@@ -186,7 +184,7 @@ impl Run {
             opening: self.projection.log().opening(),
             dialect: Dialect::Chat,
         };
-        decision(&conversation, &self.policy, &conditions(self.room))
+        decision(&conversation, &conditions(self.room))
     }
 
     /// The rewrite that is due, if one is.
@@ -194,9 +192,8 @@ impl Run {
         if self.projection.log().len() < 2 {
             return None;
         }
-        let step = self.decide(|conversation, policy, conditions| {
-            age(conversation, policy, conditions, AgeingWay::Rewrite)
-        });
+        let step = self
+            .decide(|conversation, conditions| age(conversation, conditions, AgeingWay::Rewrite));
         match step? {
             Step::Draft(draft) => Some(*draft),
             _ => None,
@@ -227,9 +224,8 @@ impl Run {
         let mut ladder = Ladder::before_call(&self.policy);
         let mut helped = None;
         loop {
-            let next = self.decide(|conversation, policy, conditions| {
-                ladder.next(helped, conversation, policy, conditions)
-            });
+            let next = self
+                .decide(|conversation, conditions| ladder.next(helped, conversation, conditions));
             let plan = match next {
                 Next::Step(Step::Plan(plan, _)) => plan,
                 Next::Step(Step::Draft(mut draft)) => {

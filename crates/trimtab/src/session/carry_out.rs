@@ -45,6 +45,7 @@ impl Session {
             log: self.projection.log(),
             slots: self.projection.slots(),
             window: self.projection.built(),
+            policy: &self.setup.policy,
             projection: &self.projection,
             sent: self.sent,
             compacted_at: compacted.map(|plan| plan.at),
@@ -93,12 +94,10 @@ impl Session {
 
     /// Takes the steps of a ladder, one after the other.
     pub(super) fn climb(&mut self, mut ladder: Ladder) -> Result<Climbed, SessionError> {
-        let policy = self.setup.policy.clone();
         let mut helped = None;
         loop {
-            let next = self.decide(|conversation, conditions| {
-                ladder.next(helped, conversation, &policy, conditions)
-            })?;
+            let next = self
+                .decide(|conversation, conditions| ladder.next(helped, conversation, conditions))?;
             match next {
                 Next::Step(step) => helped = Some(self.take(step, ladder.reason())?),
                 Next::Summarise(Step::Draft(draft)) => {

@@ -23,11 +23,9 @@ impl Session {
     ///
     /// Pass every moment you come through: the policy says which of them count.
     pub fn check(&mut self, moment: Moment) -> Result<Option<Pending>, SessionError> {
-        let policy = self.setup.policy.clone();
         for way in planner::ageing_ways(moment) {
-            let step = self.decide(|conversation, conditions| {
-                planner::age(conversation, &policy, conditions, *way)
-            })?;
+            let step = self
+                .decide(|conversation, conditions| planner::age(conversation, conditions, *way))?;
             let Some(step) = step else { continue };
             let archived_before = step.archived_before();
             let done = match step {
@@ -46,12 +44,12 @@ impl Session {
             return Ok(None);
         }
         if moment == Moment::BeforeCall
-            && let Some(ladder) = Ladder::before_summary(&policy)
+            && let Some(ladder) = Ladder::before_summary(&self.setup.policy)
         {
             self.climb(ladder)?;
         }
         let asked = self.decide(|conversation, conditions| {
-            planner::time_to_compact(conversation, &policy, conditions, moment)
+            planner::time_to_compact(conversation, conditions, moment)
         })??;
         asked.map_or(Ok(None), |asked| self.draft(&asked))
     }
@@ -253,10 +251,8 @@ impl Session {
     }
 
     fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {
-        let policy = self.setup.policy.clone();
-        let draft = self.decide(|conversation, conditions| {
-            planner::draft(conversation, &policy, conditions, asked)
-        })?;
+        let draft = self
+            .decide(|conversation, conditions| planner::draft(conversation, conditions, asked))?;
         let Some(draft) = draft else {
             return Ok(None);
         };

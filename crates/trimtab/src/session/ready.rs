@@ -80,8 +80,8 @@ impl Session {
         };
         let excess =
             self.decide(|conversation, conditions| overflow.excess(conversation, conditions))?;
-        let (policy, attempt) = (self.setup.policy.clone(), self.recovered);
-        let Some(ladder) = Ladder::after_overflow(&policy, &overflow, attempt, excess) else {
+        let (policy, attempt) = (&self.setup.policy, self.recovered);
+        let Some(ladder) = Ladder::after_overflow(policy, &overflow, attempt, excess) else {
             return Ok(Recovered::GiveUp);
         };
         // Other limits are in bytes.

@@ -30,7 +30,7 @@ use crate::compaction::keep::Kept;
 use crate::normalise::Source;
 use crate::observation::show;
 use crate::plan::{Edit, Reason};
-use crate::policy::{Policy, Rewriting};
+use crate::policy::Rewriting;
 use crate::view::names::Known;
 use crate::view::policy::Views;
 use excerpt::{Interest, excerpt};
@@ -66,9 +66,9 @@ pub(super) struct Rewritten {
 /// is not worth it.
 pub(super) fn rewrite(
     conversation: &Conversation<'_>,
-    policy: &Policy,
     conditions: &Conditions<'_>,
 ) -> Option<Draft> {
+    let policy = conversation.policy;
     let settings = &policy.ageing.cards;
     if !settings.enabled {
         return None;
@@ -118,7 +118,6 @@ pub(super) fn rewrite(
     let reason = Reason::Triggered { trigger };
     Some(Draft::of_rewrite(
         conversation,
-        policy,
         reason,
         survivors,
         rewritten,

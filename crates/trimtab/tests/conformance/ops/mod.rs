@@ -188,6 +188,7 @@ fn aged(
             log: projection.log(),
             slots: projection.slots(),
             window: projection.built(),
+            policy,
             projection: &projection,
             sent: 0,
             compacted_at: None,
@@ -209,7 +210,7 @@ fn aged(
             cliffs: &[],
         };
         let mut ways = ageing_ways(moment).iter();
-        ways.find_map(|way| age(&conversation, policy, &conditions, *way))
+        ways.find_map(|way| age(&conversation, &conditions, *way))
     };
     let done = step.is_some();
     let (plan, note) = match step {
