@@ -1,4 +1,4 @@
-//! The settings of the proxy: the table `[proxy]`, the policy around it, and flags.
+//! Resolves the settings of the proxy: the table `[proxy]`, the policy around it, and the flags.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,40 +18,40 @@ use crate::proxy::refused;
 use crate::settings;
 use crate::ui::number::parse_tokens;
 
-/// The name of the policy that the settings around the table `[proxy]` make.
+/// The name of the policy that consists of the settings outside the table `[proxy]`.
 const OWN_POLICY: &str = "settings";
 
 /// Flags that every verb with a proxy takes.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Proxy options")]
 pub struct ProxyArgs {
-    /// Where requests go, in place of proxy.upstreams; DIALECT (chat, responses, messages) sends
-    /// only those there. May be given several times
+    /// The server for requests, instead of proxy.upstreams; with DIALECT (chat, responses,
+    /// messages) only for that dialect. Can be repeated
     #[arg(long, value_name = "[DIALECT=]URL")]
     pub upstream: Vec<String>,
-    /// The preset that decides what goes into the window
+    /// The preset to use
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
-    /// Only report what would be done; requests go as they came
+    /// Only report what the proxy would do; requests are sent unchanged
     #[arg(long)]
     pub observe: bool,
-    /// The window of every model, in tokens, in place of what the catalogue says
+    /// The window of every model in tokens, instead of the catalogue's
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub window: Option<u64>,
 }
 
-/// What a run of the proxy goes by.
+/// The resolved settings of one run.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// The settings of the proxy.
     pub proxy: ProxyConfig,
     /// Where the store is.
     pub store: StoreArgs,
-    /// All settings, with where they come from.
+    /// All settings, with their sources.
     pub config: Config,
-    /// Who said where requests go; the name of each upstream if unset.
+    /// The source of the upstream setting; if unset, the name of each upstream.
     pub upstreams_from: Option<String>,
-    /// Who makes connections to other machines.
+    /// Makes connections to other machines.
     pub outgoing: Outgoing,
 }
 

@@ -44,7 +44,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// What `trimtab demo` takes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// End after the report, instead of serving on
+    /// Exit after the report instead of serving
     #[arg(long)]
     pub once: bool,
     /// The window of the scripted model, in tokens
@@ -53,33 +53,33 @@ pub struct Args {
     /// The preset that decides what goes into the window
     #[arg(long, value_name = "NAME", default_value = "steady")]
     pub preset: String,
-    /// Address and port to listen on [default: 127.0.0.1:8787, or any free port]
+    /// Address and port to listen on [default: 127.0.0.1:8787, or a free port]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
 }
 
-/// What `trimtab demo --help` says first.
+/// The first part of `trimtab demo --help`.
 pub const ABOUT: &str = "\
-Show all of it, without a key and without settings.
+Demonstrate the proxy without a key or any configuration.
 
-An agent looks for a bug in a web shop: 38 calls of the model, and more files, logs, test runs and \
-query results than the window takes. The session is played twice over HTTP: straight to a scripted model with a \
+An agent looks for a bug in a web shop: 38 model calls, and more files, logs, test runs and query \
+results than fit the window. The session runs twice over HTTP: directly to a scripted model with a \
 window large enough for everything, and through the proxy to the same model with a small window \
-and the rules of a real provider, which refuses what is too long or not well-formed. Shown are \
-the windows call by call and what was saved, in tokens and at real prices, with the provider's \
-prompt cache counted for both.
+and the rules of a real provider, which rejects requests that are too long or malformed. The \
+report shows the window of each call and the savings, in tokens and at real prices, with the \
+provider's prompt cache counted for both.
 
-Then the proxy keeps serving, so that you can point a client at it; --once ends instead. \
-Everything is kept in a temporary folder that is removed at the end.";
+Then the proxy keeps serving, so that you can point a client at it; --once exits instead. All data \
+is kept in a temporary folder that is removed at the end.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab demo
   trimtab demo --once --window 32k
   trimtab demo --once --preset refs --json
 
-Exit codes: 0 done, 1 it failed, 2 the arguments are wrong.";
+Exit codes: 0 success, 1 failure, 2 wrong arguments.";
 
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {

@@ -24,7 +24,7 @@ use crate::ui::{Terminal, line_width, number};
 /// What `trimtab inspect` takes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Transcripts to look at; - is standard input
+    /// Transcripts to inspect; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Show how full the window of this model is
@@ -33,38 +33,38 @@ pub struct Args {
     /// Show how full a window of this many tokens is (200000, 200k, 1M)
     #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub window: Option<u64>,
-    /// Show every conversation in full, not one line each
+    /// Show every conversation in full instead of one line each
     #[arg(long, short)]
     pub all: bool,
-    /// Show the message at this position as it is, whole
+    /// Show the message at this position in full
     #[arg(long, value_name = "N", conflicts_with = "all")]
     pub message: Option<usize>,
 }
 
-/// What `trimtab inspect --help` says first.
+/// The first part of `trimtab inspect --help`.
 pub const ABOUT: &str = "\
-Show what fills the window of a recorded conversation, and what is wrong with it.
+Show what fills the window of a recorded conversation, and its faults.
 
-Reads Chat Completions messages (a JSON document, a conversation on each line, or a message on \
-each line), Messages requests, Responses input, and the session logs of Claude Code, Codex, \
-Copilot CLI, Gemini CLI and opencode. The form is recognised by content.
+Reads Chat Completions messages (a JSON document, one conversation per line, or one message per \
+line), Messages requests, Responses input, and the session logs of Claude Code, Codex, Copilot \
+CLI, Gemini CLI and opencode. The form is detected from the content.
 
-Tokens are estimates. Positions count messages from 0, as a provider would be sent them: the \
-system prompt is message 0 where there is one.";
+Token counts are estimates. Message positions start at 0, in the order in which a provider \
+receives them: the system prompt, if present, is message 0.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
-  trimtab inspect session.json                   what fills the window
-  trimtab inspect session.json --model gpt-4o    how full that model's window is
-  trimtab inspect ~/.claude/projects/*/*.jsonl   one line for each conversation
+  trimtab inspect session.json                   show what fills the window
+  trimtab inspect session.json --model gpt-4o    show how full that model's window is
+  trimtab inspect ~/.claude/projects/*/*.jsonl   one line per conversation
   trimtab inspect runs.jsonl --all               every conversation in full
-  trimtab inspect session.json --message 15      one message, whole
+  trimtab inspect session.json --message 15      one message in full
   trimtab inspect runs.jsonl --json | jq -c 'select(.faults != []) | .id'
   cat session.json | trimtab inspect -
 
-Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.
-The fields of --json are described in docs/inspect.md.";
+Exit codes: 0 success, 1 failure, 2 wrong input or arguments.
+docs/inspect.md describes the fields of --json.";
 
 /// Columns of a line where nobody says how many there are.
 const USUAL: usize = 100;

@@ -1,4 +1,4 @@
-//! `trimtab output erase`: removes sessions for good.
+//! `trimtab output erase`: removes sessions permanently.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -23,34 +23,34 @@ const RENEWED: &str = "proxy-renewed/";
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["session", "tenant", "all"]))]
 pub struct Args {
-    /// This session, its forks, and the sessions below it
+    /// This session, its forks and its child sessions
     #[arg(long, short, value_name = "S")]
     pub session: Option<String>,
-    /// All sessions of a tenant of the proxy, as `trimtab output sessions` shows it
+    /// All sessions of a tenant of the proxy, as shown by `trimtab output sessions`
     #[arg(long, value_name = "T")]
     pub tenant: Option<String>,
     /// All sessions
     #[arg(long)]
     pub all: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// What `trimtab output erase --help` says first.
+/// The first part of `trimtab output erase --help`.
 pub const ABOUT: &str = "\
-Remove sessions for good: outputs, log and journal, and every copy of them in the store's files.
+Remove sessions permanently: outputs, log and journal, and every copy in the store's files.
 
-The database is written anew without them, which takes a moment in a large store; meanwhile \
-nobody else can write, and a proxy passes requests as they came. Databases that a repair moved \
-aside are removed, too. A proxy that has an erased session in memory begins it anew.
+The database is rewritten without them, which takes a moment in a large store; meanwhile nobody \
+else can write, and a proxy passes requests through unchanged. Databases that a repair moved aside \
+are removed too. A proxy that has an erased session in memory starts it over.
 
-What the file system or a backup keeps is not reached from here.";
+Copies in the file system or in backups are out of reach.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
-  trimtab output sessions                      shows sessions and tenants
+  trimtab output sessions                      list sessions and tenants
   trimtab output erase --session S
   trimtab output erase --tenant 4be1a0c93d1f6b6e51e0c8d7 --yes
   trimtab output erase --all";

@@ -25,45 +25,45 @@ pub struct Args {
     /// The session that it belongs to.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// The output to search: its ref, or the beginning of it
+    /// The ref of the output, or a unique prefix of it
     #[arg(value_name = "REF", conflicts_with = "all")]
     pub id: Option<String>,
-    /// What to search for
+    /// The text to search for
     #[arg(value_name = "PATTERN", required = true)]
     pub pattern: String,
     /// Search all outputs of the session
     #[arg(long)]
     pub all: bool,
-    /// The pattern is a regular expression
+    /// Treat the pattern as a regular expression
     #[arg(long, short = 'E')]
     pub regex: bool,
-    /// Upper and lower case are the same
+    /// Ignore case
     #[arg(long, short)]
     pub ignore_case: bool,
-    /// Print so many lines before each match, at most 50
+    /// Print this many lines before each match, at most 50
     #[arg(long, short = 'B', value_name = "N", default_value_t = 0)]
     pub before: usize,
-    /// Print so many lines behind each match, at most 50
+    /// Print this many lines after each match, at most 50
     #[arg(long, short = 'A', value_name = "N", default_value_t = 0)]
     pub after: usize,
-    /// Stop after so many matches
+    /// Stop after this many matches
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub max: usize,
 }
 
-/// What `trimtab output grep --help` says first.
+/// The first part of `trimtab output grep --help`.
 pub const ABOUT: &str = "\
 Search an output, or all outputs of a session.
 
-The pattern is plain text unless --regex is given. Regular expressions are those of Rust's regex \
-crate: no look-around and no back-references, at most 256 bytes. Output of any size is streamed. \
-With --all, outputs that are not text are left out.
+The pattern is plain text unless --regex is given. Regular expressions use the syntax of Rust's \
+regex crate: no look-around, no back-references, at most 256 bytes. Output of any size is \
+streamed. With --all, binary outputs are skipped.
 
-Each line comes with its number, counted from 1: with a colon if it matches, with a dash if it is \
-context. Put -- before a pattern that starts with a dash. A search without a match ends with exit \
-code 1, as that of grep does, and with a note on standard error.";
+Each line is printed with its number, counted from 1, followed by a colon if it matches or by a \
+dash if it is context. Put -- before a pattern that starts with a dash. Like grep, a search \
+without a match exits with code 1, with a note on standard error.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab output grep --session S REF 'no such file'

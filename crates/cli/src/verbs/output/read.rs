@@ -1,4 +1,4 @@
-//! `trimtab output read`: an output, or some lines of it.
+//! `trimtab output read`: prints an output, or some lines of it.
 
 use std::io::{self, Write};
 
@@ -14,11 +14,11 @@ use crate::ui::sheet::Sheet;
 use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, style, units};
 
-/// Longer lines are printed piece by piece.
+/// Longer lines are printed in pieces of this size.
 const PIECE: usize = 64 * 1024;
-/// Raw bytes are read so many at a time.
+/// The number of raw bytes that are read at a time.
 const RAW_PIECE: u64 = 1024 * 1024;
-/// A line of JSON holds at most this much of a line.
+/// The longest line that `--json` prints; the rest is clipped.
 const JSON_LINE: usize = 1024 * 1024;
 
 /// What `trimtab output read` takes.
@@ -27,13 +27,13 @@ pub struct Args {
     /// The session that it belongs to.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// The output: its ref, or the beginning of it
+    /// The ref of the output, or a unique prefix of it
     #[arg(value_name = "REF")]
     pub id: String,
-    /// First line to print, counted from 0
+    /// The first line to print, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub offset: u64,
-    /// How many lines to print
+    /// The number of lines to print
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
     /// Print the bytes exactly as they were stored, without line numbers
@@ -41,17 +41,17 @@ pub struct Args {
     pub raw: bool,
 }
 
-/// What `trimtab output read --help` says first.
+/// The first part of `trimtab output read --help`.
 pub const ABOUT: &str = "\
 Print an output, or some lines of it.
 
-Lines come numbered from 1, as the model sees them; --offset counts from 0, so --offset 60 starts \
+Lines are numbered from 1, as the model sees them; --offset counts from 0, so --offset 60 starts \
 at the line numbered 61. With --raw the bytes are printed exactly as they were stored. Output of \
-any size is streamed, and reading a few lines at the end of a large one costs those lines.
+any size is streamed, and reading a few lines at the end of a large output reads only those lines.
 
-On a terminal control characters are shown as ^X, unless --raw.";
+On a terminal, control characters are shown as ^X, unless --raw is given.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab output read --session S REF | less

@@ -1,4 +1,4 @@
-//! `trimtab output sessions`: which sessions there are.
+//! `trimtab output sessions`: lists the sessions of the store.
 
 use std::io::Write;
 
