@@ -1,4 +1,4 @@
-//! The model catalogue that every verb asks: the user's own if there is one, else the embedded.
+//! The model catalogue of all verbs: the user's file if it exists, else the embedded one.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use trimtab_wire::catalogue::{Catalogue, Found};
 
 use crate::exit::Failure;
 
-/// Names the file in place of the usual one.
+/// Overrides the path of the user's catalogue.
 const VARIABLE: &str = "TRIMTAB_MODELS";
 
-/// Where the user's catalogue is kept, whether it is there or not.
+/// The path of the user's catalogue, which may not exist.
 pub fn path() -> Option<PathBuf> {
     let named = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
     if let Some(named) = named {
@@ -20,7 +20,7 @@ pub fn path() -> Option<PathBuf> {
     Some(folder.join("models.tsv"))
 }
 
-/// The same, or what to do where there is none.
+/// Like [`path`], with an error if there is no configuration folder.
 pub fn own_path() -> Result<PathBuf, Failure> {
     path().ok_or_else(|| {
         Failure::input(
@@ -54,7 +54,7 @@ fn broken(path: &Path, error: &dyn std::error::Error) -> Failure {
     )
 }
 
-/// Looks a model up; `hint` is the way out if it is not known.
+/// Looks up a model. `hint` goes into the error if the model is unknown.
 pub fn find(catalogue: &Catalogue, model: &str, hint: &str) -> Result<Found, Failure> {
     catalogue.find(model).map_err(|unknown| {
         let like = match unknown.closest.as_slice() {

@@ -1,4 +1,4 @@
-//! One request in one line, for somebody who watches a terminal.
+//! The log line of one request, for a terminal.
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ use crate::ui::number::{counted, short};
 use crate::ui::style::{self, TextStyle};
 use crate::ui::visible::visible;
 
-/// Columns of a line at most.
+/// The maximum width of a line.
 const WIDTH: usize = 100;
-/// Characters of a session and of a model.
+/// The widths of the session and the model.
 const SESSION: usize = 8;
 const MODEL: usize = 20;
 
-/// The time (UTC), the session, the model, the prompt as it came and as it was sent, what that
-/// saved, and what else there is to say. At most 100 columns.
+/// The line of a request: time (UTC), session, model, prompt tokens before and after, savings, and
+/// other events. At most 100 columns.
 pub fn request_line(record: &Record) -> String {
     let (dim, tone) = (style::DIM, tone(record));
     let time = time_of_day(record.time_ms);
@@ -37,7 +37,7 @@ pub fn request_line(record: &Record) -> String {
     format!("{dim}{time}{dim:#} {session} {model} {tone}{said}{tone:#}")
 }
 
-/// What was done.
+/// Describes what was done.
 fn told(record: &Record) -> String {
     let mut told = String::new();
     if record.status >= 400 || record.status == 0 {
@@ -96,14 +96,14 @@ fn tone(record: &Record) -> TextStyle {
     }
 }
 
-/// Hours, minutes and seconds of a time since 1970.
+/// The time of day of a Unix time in milliseconds, as HH:MM:SS.
 fn time_of_day(milliseconds: u64) -> String {
     let seconds = milliseconds / 1_000;
     let (hour, minute) = (seconds / 3_600 % 24, seconds / 60 % 60);
     format!("{hour:02}:{minute:02}:{:02}Z", seconds % 60)
 }
 
-/// `text` in exactly so many columns.
+/// Pads or cuts `text` to exactly `width` columns.
 fn field(text: &str, width: usize) -> String {
     let text = visible(text);
     let text = clipped(&text, width);

@@ -1,11 +1,11 @@
-//! Where to listen, as people write it.
+//! Parses listening addresses as users write them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use trimtab_proxy::PORT;
 
-/// Reads an address with or without a port, or a port alone. A port alone, `:PORT` and
-/// `localhost` mean this machine only.
+/// Parses an address with or without a port, or a port alone. A port alone, `:PORT` and `localhost`
+/// mean the loopback address.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     let text = text.trim();
     if let Ok(address) = text.parse() {

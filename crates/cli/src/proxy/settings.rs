@@ -45,7 +45,7 @@ pub struct ProxyArgs {
 pub struct Resolved {
     /// The settings of the proxy.
     pub proxy: ProxyConfig,
-    /// Where the store is.
+    /// The folder of the store.
     pub store: StoreArgs,
     /// All settings, with their sources.
     pub config: Config,
@@ -78,6 +78,7 @@ pub fn resolve(
         proxy.upstreams = given.collect::<Result<_, _>>()?;
         "--upstream".clone_into(&mut from);
     }
+    // Insert at the front: the first rule that matches a model wins.
     if let Some(window) = args.window {
         proxy.models.insert(0, rule(window));
     }
@@ -92,7 +93,7 @@ pub fn resolve(
     })
 }
 
-/// The window of every model.
+/// A rule that sets the window of every model.
 pub fn rule(window: u64) -> ModelRule {
     ModelRule {
         model: "*".to_owned(),
@@ -103,10 +104,11 @@ pub fn rule(window: u64) -> ModelRule {
     }
 }
 
-/// The settings of the proxy in `config`. A preset that is asked for wins over all.
+/// The proxy's settings in `config`. A preset given by a flag overrides all others.
 fn of_config(config: &Config, asked: bool) -> Result<ProxyConfig, Failure> {
     let table = config.get("proxy").and_then(Value::as_table);
     let mut table = table.cloned().unwrap_or_default();
+    // The general preset applies unless `proxy.preset` is set, and `--preset` overrides both.
     if asked || config.source("proxy.preset") == Source::Default {
         let name = policy_name(config, &mut table);
         table.insert("preset".to_owned(), Value::String(name));
@@ -130,10 +132,11 @@ fn of_config(config: &Config, asked: bool) -> Result<ProxyConfig, Failure> {
     })
 }
 
-/// What is wrong with which setting of the proxy.
+/// Describes which setting of the proxy is wrong and why.
 fn located(error: &toml::de::Error) -> String {
     let message = error.message();
     let text = error.to_string();
+    // toml reports the path of the setting at the end of its text, in backticks.
     match text.rsplit_once("in `") {
         Some((_, place)) => {
             let place = place.trim_end().trim_end_matches('`');
@@ -143,8 +146,8 @@ fn located(error: &toml::de::Error) -> String {
     }
 }
 
-/// The name of the policy that the settings around the proxy's make; a plain preset keeps its
-/// own, anything else becomes a policy of the proxy.
+/// The name of the policy made of the settings outside `[proxy]`. A plain preset keeps its name;
+/// anything else becomes a policy of the proxy.
 fn policy_name(config: &Config, table: &mut Table) -> String {
     let name = config.policy.preset.clone();
     if Policy::preset(&name).is_ok_and(|preset| preset == config.policy) {
@@ -159,7 +162,7 @@ fn policy_name(config: &Config, table: &mut Table) -> String {
     OWN_POLICY.to_owned()
 }
 
-/// Reads `URL` or `DIALECT=URL`.
+/// Parses `URL` or `DIALECT=URL`.
 fn parse_upstream(text: &str, at: usize) -> Result<Upstream, Failure> {
     let dialect = |name: &str| match name {
         "chat" => Some(Dialect::Chat),
@@ -168,6 +171,7 @@ fn parse_upstream(text: &str, at: usize) -> Result<Upstream, Failure> {
         _ => None,
     };
     match text.split_once('=') {
+        // A `/` before the `=` means that the `=` belongs to the query of a plain URL.
         Some((name, url)) if !name.contains('/') => match dialect(name) {
             Some(dialect) => Ok(Upstream::new(name, url).for_dialects([dialect])),
             None => Err(Failure::input(
@@ -180,7 +184,7 @@ fn parse_upstream(text: &str, at: usize) -> Result<Upstream, Failure> {
     }
 }
 
-/// What the mode is called on a status line.
+/// The name of a mode on a status line.
 pub fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::On => "on",

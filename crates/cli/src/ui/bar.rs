@@ -1,31 +1,31 @@
-//! A bar that shows how something fills: coloured on a terminal, letters elsewhere.
+//! A bar chart of how something is filled: colours on a terminal, letters elsewhere.
 
 use std::fmt::Write;
 
 use super::style::TextStyle;
 
-/// How many characters the whole bar has where nothing else is asked for.
+/// The default width of a bar.
 pub const WIDTH: usize = 72;
 
-/// One stretch of the bar.
+/// One segment of the bar.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
-    /// What it shows.
+    /// The name of the segment.
     pub name: &'static str,
-    /// Its letter where there is no colour.
+    /// Its letter without colour.
     pub letter: char,
     /// Its colour.
     pub style: TextStyle,
-    /// How much of it there is.
+    /// Its size.
     pub amount: u64,
 }
 
-/// The bar in `WIDTH` characters: every segment that is not empty shows.
+/// Renders the bar in `WIDTH` characters. Every non-empty segment is visible.
 pub fn render(segments: &[Segment], colour: bool) -> String {
     render_in(segments, colour, WIDTH)
 }
 
-/// The bar in `whole` characters, the brackets around letters not counted.
+/// Renders the bar in `whole` characters, not counting the brackets around letters.
 pub fn render_in(segments: &[Segment], colour: bool, whole: usize) -> String {
     let mut bar = String::new();
     let shown = segments.iter().zip(widths(segments, whole));
@@ -42,7 +42,7 @@ pub fn render_in(segments: &[Segment], colour: bool, whole: usize) -> String {
     if colour { bar } else { format!("[{bar}]") }
 }
 
-/// How many characters each segment gets: in proportion, at least one, `whole` together.
+/// The width of each segment: proportional, at least one, `whole` in total.
 fn widths(segments: &[Segment], whole: usize) -> Vec<usize> {
     let total: u64 = segments.iter().map(|segment| segment.amount).sum();
     let exact = |amount: u64| amount as f64 * whole as f64 / total.max(1) as f64;

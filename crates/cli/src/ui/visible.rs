@@ -1,9 +1,8 @@
-//! Text from elsewhere on a terminal.
+//! Escapes foreign text for a terminal.
 //!
-//! Names, paths, errors and whatever models and tools say may contain characters that move the
-//! cursor, change the terminal, turn text around or are not seen. They are all shown as what
-//! they are: [`VisibleWriter`] does so with everything that is printed, [`visible`] with a value
-//! that has to stay on one line.
+//! Names, paths, errors, answers and outputs may contain characters that move the cursor, change
+//! the terminal, reorder text or are invisible. [`VisibleWriter`] escapes everything that is
+//! printed, and [`visible`] a value that must stay on one line.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,9 +10,9 @@ use std::io::{self, Write};
 
 use super::style::{MARK, split_mark};
 
-/// Characters that are not seen, or that change how others are seen: those that Unicode calls
-/// format characters, ends of lines and paragraphs, fillers and selectors. The two selectors
-/// that only say whether a symbol is a picture are not among them.
+/// Characters that are invisible or change how others are displayed: Unicode format characters,
+/// line and paragraph separators, fillers and variation selectors. The two selectors that only
+/// choose between text and emoji style are allowed.
 const UNSEEN: [(char, char); 27] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
@@ -44,7 +43,7 @@ const UNSEEN: [(char, char); 27] = [
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// True for a character that acts on a terminal or is not seen.
+/// True for a character that is invisible or controls a terminal.
 pub fn is_unseen(c: char) -> bool {
     let listed = || {
         UNSEEN
@@ -54,7 +53,7 @@ pub fn is_unseen(c: char) -> bool {
     c.is_control() || (c >= '\u{ad}' && listed())
 }
 
-/// A value that others chose, fit for one line.
+/// Escapes a foreign value for one line.
 ///
 /// ```
 /// use trimtab_cli::ui::visible::visible;
@@ -66,7 +65,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, is_unseen)
 }
 
-/// Text of several lines: line ends and tabs stay.
+/// Escapes text of several lines; line breaks and tabs stay.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     let is_shown = |c: char| is_unseen(c) && c != '\n' && c != '\t';
     if !text.contains(is_shown) {
@@ -90,8 +89,8 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// JSON in which every character that acts on a terminal or is not seen is escaped, so that it
-/// can be printed anywhere and still means the same.
+/// JSON with every invisible or controlling character escaped, so that it can be printed anywhere
+/// with the same meaning.
 ///
 /// ```
 /// use trimtab_cli::ui::visible::visible_json;
@@ -99,7 +98,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
 /// assert_eq!(visible_json(&"a\u{202e}\u{e0041}"), "\"a\\u202e\\udb40\\udc41\"");
 /// ```
 pub fn visible_json(value: &impl serde::Serialize) -> String {
-    // What we print is made of texts, figures and lists of them, which cannot fail.
+    // Cannot fail: we print only strings, figures and lists.
     let json = serde_json::to_string(value).unwrap_or_default();
     if !json.contains(is_unseen) {
         return json;
@@ -118,17 +117,17 @@ pub fn visible_json(value: &impl serde::Serialize) -> String {
     shown
 }
 
-/// Writes text so that nothing in it acts on a terminal but the styles of ours.
+/// Escapes everything that could control the terminal, except our own styles.
 #[derive(Debug)]
 pub struct VisibleWriter<W> {
     out: W,
     has_colour: bool,
-    /// The end of what was written last, if what it means depends on what follows.
+    /// The end of the last write, if its meaning depends on the next bytes.
     held: Vec<u8>,
 }
 
 impl<W: Write> VisibleWriter<W> {
-    /// Writes to `out`; styles are left out unless `has_colour`.
+    /// Writes to `out`; without `has_colour`, styles are omitted.
     pub fn new(out: W, has_colour: bool) -> Self {
         Self {
             out,
@@ -142,7 +141,7 @@ impl<W: Write> VisibleWriter<W> {
         self.has_colour
     }
 
-    /// Where everything goes, for bytes that have to stay as they are.
+    /// The underlying stream, for bytes that must stay exact.
     pub fn raw(&mut self) -> &mut W {
         &mut self.out
     }
@@ -164,7 +163,8 @@ impl<W: Write> VisibleWriter<W> {
         Ok(())
     }
 
-    /// Writes text; a carriage return at the very end waits for what follows it.
+    /// Writes text. A trailing carriage return waits for the next byte, because CR LF is a line
+    /// end.
     fn text(&mut self, mut text: &str, is_end: bool) -> io::Result<()> {
         let is_special = |c: char| is_unseen(c) && c != '\n' && c != '\t';
         while let Some(at) = text.find(is_special) {
@@ -183,7 +183,7 @@ impl<W: Write> VisibleWriter<W> {
         self.out.write_all(text.as_bytes())
     }
 
-    /// What follows a mark; a mark that is not ours is shown as any other character.
+    /// Handles the text after a mark. A foreign mark is escaped like any other character.
     fn mark<'t>(&mut self, text: &'t str) -> io::Result<&'t str> {
         let Some((sequence, rest)) = split_mark(text) else {
             write!(self.out, "{}", MARK.escape_default())?;
@@ -196,7 +196,7 @@ impl<W: Write> VisibleWriter<W> {
     }
 }
 
-/// True for the beginning of a character of several bytes.
+/// True if the bytes are the start of a multi-byte character.
 fn is_incomplete(bytes: &[u8]) -> bool {
     let read = std::str::from_utf8(bytes);
     read.is_err_and(|error| error.error_len().is_none())

@@ -1,4 +1,4 @@
-//! `/model` and `/preset`: what is used, and something else instead.
+//! The commands `/model` and `/preset`.
 
 use trimtab::engine::policy::PRESETS;
 
@@ -11,7 +11,7 @@ use crate::ui::columns::{Align, lined_up};
 use crate::ui::number::grouped;
 use crate::ui::style;
 
-/// Shows the model, or changes it.
+/// Shows or changes the model.
 pub(super) fn model(chat: &mut Opened, name: &str, screen: &mut Screen<'_>) -> Result<(), Failure> {
     if !name.is_empty() {
         chat.change(chat.choice.clone().with_model(name))?;
@@ -32,7 +32,7 @@ pub(super) fn model(chat: &mut Opened, name: &str, screen: &mut Screen<'_>) -> R
     Ok(())
 }
 
-/// Shows the presets, or changes to one.
+/// Lists the presets, or changes to one.
 pub(super) fn preset(
     chat: &mut Opened,
     name: &str,

@@ -1,8 +1,8 @@
-//! What can be typed in place of a message.
+//! Parses a typed line: a message or a command.
 
 use super::text::nearest;
 
-/// What is told of every command: its name, what it takes, what it does.
+/// The commands: name, argument, description.
 const COMMANDS: [(&str, &str, &str); 11] = [
     (
         "context",
@@ -33,16 +33,16 @@ const COMMANDS: [(&str, &str, &str); 11] = [
     ("quit", "", "leave; the session stays and can be resumed"),
 ];
 
-/// What somebody typed.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Typed<'t> {
-    /// Something for the model.
+    /// A message to the model.
     Message(&'t str),
-    /// A command, and what stands behind it.
+    /// A command and its argument.
     Command(Command, &'t str),
-    /// A command that there is not; a similar one, if there is one.
+    /// An unknown command, with the most similar one if there is one.
     Unknown(&'t str, Option<&'static str>),
-    /// Nothing.
+    /// An empty line.
     Nothing,
 }
 
@@ -62,7 +62,7 @@ pub(super) enum Command {
     Quit,
 }
 
-/// Reads a line.
+/// Parses a line.
 pub(super) fn read(line: &str) -> Typed<'_> {
     let line = line.trim();
     let Some(slashed) = line.strip_prefix('/') else {
@@ -77,7 +77,7 @@ pub(super) fn read(line: &str) -> Typed<'_> {
         None => (slashed, ""),
     };
     if !name.chars().all(|c| c.is_ascii_alphabetic() || c == '-') {
-        // A path, for example.
+        // Probably a path that begins with a slash.
         return Typed::Message(line);
     }
     match named(&name.to_ascii_lowercase()) {
@@ -108,7 +108,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
     COMMANDS.iter().map(|(name, _, _)| *name)
 }
 
-/// Every command with what it takes and what it does.
+/// All commands with their arguments and descriptions.
 pub(super) fn help() -> Vec<[String; 2]> {
     let row = |(name, takes, does): &(&str, &str, &str)| {
         let typed = format!("/{name} {takes}");

@@ -1,4 +1,4 @@
-//! `/context`: how the window is filled, by region, with the thresholds.
+//! The command `/context`: draws how the window is filled, by region, with the thresholds.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped, percent};
 use crate::ui::style::{self, TextStyle};
 
-/// What fills a window.
+/// The tokens in a window, by region.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filled {
     system: u64,
@@ -25,7 +25,7 @@ pub(super) struct Filled {
     user: u64,
     assistant: u64,
     outputs: u64,
-    /// What is kept free for the answer.
+    /// The room reserved for the answer.
     answer: u64,
     window: Option<u64>,
     messages: usize,
@@ -33,17 +33,17 @@ pub(super) struct Filled {
     thresholds: Vec<Threshold>,
 }
 
-/// Something that happens at a figure.
+/// A size at which something happens.
 #[derive(Clone, Debug)]
 struct Threshold {
     /// What happens, and when.
     text: String,
-    /// Where on the bar, in tokens; none if it is not about tokens of the window.
+    /// Its position on the bar in tokens, unless it does not depend on tokens.
     at: Option<u64>,
 }
 
 impl Filled {
-    /// Looks at the window of a session as it would be sent now.
+    /// Measures the window that the session would send now.
     pub(super) fn of(session: &mut Session) -> Result<Self, Failure> {
         let mut filled = Self::default();
         let mut measures = [Measure::default(); 5];
@@ -75,7 +75,7 @@ impl Filled {
         Ok(filled)
     }
 
-    /// What is in the window.
+    /// The tokens in the window.
     fn taken(&self) -> u64 {
         self.system + self.tools + self.summary + self.user + self.assistant + self.outputs
     }
@@ -116,13 +116,14 @@ impl Filled {
         found
     }
 
-    /// When a trigger compacts, by what is in the window.
+    /// The threshold of a compaction trigger.
     fn compacts(&self, trigger: &Trigger, policy: &Policy) -> Threshold {
         let figure = trigger.value.figure(self.window);
         let in_system = matches!(policy.compaction.placement, Placement::System { .. });
         let summary = if in_system { self.summary } else { 0 };
         let at = figure.and_then(|figure| match trigger.metric {
-            // The answer's reserve stands at the other end of the bar.
+            // A condition on the call includes the answer's reserve, which is at the other end of
+            // the bar.
             Metric::Call => Some(figure.saturating_sub(self.answer)),
             Metric::Log => Some(figure + self.system + self.tools + summary),
             Metric::UsageTotal | Metric::UsageInput => Some(figure),
@@ -140,7 +141,7 @@ impl Filled {
         Threshold { text, at }
     }
 
-    /// When old outputs are shown shorter.
+    /// The thresholds at which old outputs are shortened.
     fn ages(&self, policy: &Policy) -> Vec<Threshold> {
         let ageing = &policy.ageing;
         let mut found = Vec::new();
@@ -168,7 +169,7 @@ impl Filled {
         lines.chain(self.rewrite(policy)).collect()
     }
 
-    /// When old text is shortened in any case.
+    /// The threshold at which old text is shortened regardless of cost.
     fn rewrite(&self, policy: &Policy) -> Option<Threshold> {
         let cards = &policy.ageing.cards;
         let around = self.tools + self.answer;
@@ -215,7 +216,7 @@ fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) 
     }
 }
 
-/// Which figure a message counts for: system, summary, user, assistant, outputs.
+/// The index of the region of a message: system, summary, user, assistant, outputs.
 fn region(message: &Message) -> usize {
     if matches!(
         message.meta.kind,
@@ -231,7 +232,7 @@ fn region(message: &Message) -> usize {
     }
 }
 
-/// The picture, `width` characters wide.
+/// Draws the window in `width` characters.
 pub(super) fn render(
     filled: &Filled,
     (model, preset): (&str, &str),
@@ -272,7 +273,7 @@ pub(super) fn render(
     text
 }
 
-/// A line below the bar with the numbers of the thresholds where they stand.
+/// The line below the bar with the numbers of the thresholds.
 fn marks(text: &mut String, filled: &Filled, whole: usize, colour: bool) {
     let Some(window) = filled.window.filter(|window| *window > 0) else {
         return;
@@ -285,7 +286,7 @@ fn marks(text: &mut String, filled: &Filled, whole: usize, colour: bool) {
             .unwrap_or(whole)
             .min(whole.saturating_sub(1));
         let digit = char::from_digit(number % 10, 10).unwrap_or('^');
-        // Two at one place stand side by side where they can.
+        // If two thresholds share a column, the second moves right to a free one.
         let free = line.iter().skip(column).position(|c| *c == ' ');
         if let Some(place) = line.get_mut(column + free.unwrap_or(0)) {
             *place = digit;

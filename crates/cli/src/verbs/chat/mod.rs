@@ -30,7 +30,7 @@ use crate::handover;
 use crate::model::DialectName;
 use crate::ui::{Terminal, number};
 
-/// What `trimtab chat` takes.
+/// The arguments of `trimtab chat`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The model: a name such as claude-sonnet-4-5, gpt-4o or responses:NAME, or scripted:FILE

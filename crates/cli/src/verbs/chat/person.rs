@@ -1,4 +1,4 @@
-//! The user at the terminal: is shown what happens, and asked where the agent asks.
+//! The user at the terminal: sees events and answers questions.
 
 use trimtab::session::EventKind;
 use trimtab::wire::catalogue::Prices;
@@ -16,22 +16,22 @@ use crate::ui::number::counted;
 use crate::ui::style;
 use crate::ui::visible::{visible, visible_lines};
 
-/// How many lines of a change are shown at first.
+/// The number of lines of a change that are shown at first.
 const SHOWN_LINES: usize = 40;
 
 /// The user at the terminal.
 pub(super) struct Person<'t> {
     pub(super) screen: Screen<'t>,
     pub(super) prompt: Prompt,
-    /// What the provider reported last, until an edit makes it stale.
+    /// The last reported usage, until an edit makes it stale.
     pub(super) usage: Option<Usage>,
-    /// What was used since the chat was opened.
+    /// The usage since the chat was opened.
     pub(super) spent: Spent,
-    /// What the model costs, where that is known.
+    /// The prices of the model, if known.
     pub(super) prices: Option<Prices>,
     /// False if there is nobody to ask.
     pub(super) is_there: bool,
-    /// What the user allowed for the rest of the conversation.
+    /// Kinds of actions that the user allowed for the rest of the conversation.
     pub(super) allowed: Vec<QuestionKind>,
 }
 
@@ -82,7 +82,8 @@ impl Watcher for Person<'_> {
 }
 
 impl Person<'_> {
-    /// What the user answers; none for Ctrl-C. A change that was cut can be seen whole first.
+    /// Asks the user; returns nothing for Ctrl-C. If the change was `cut`, the user can see all of
+    /// it first.
     fn answer(&mut self, question: &Question, mut cut: bool) -> Option<String> {
         loop {
             let always = if can_be_always(question.kind) {
@@ -107,7 +108,7 @@ impl Person<'_> {
         }
     }
 
-    /// Shows what changes in a file, at most so many lines of it; true if there are more.
+    /// Shows at most `most` lines of a change. Returns true if there are more.
     fn show(&mut self, change: &FileChange, most: usize) -> bool {
         let before = change.before.as_deref().unwrap_or_default();
         let lines = diff(before, &change.after);
@@ -119,7 +120,7 @@ impl Person<'_> {
                 DiffLine::Added(text) => (style::GOOD, '+', *text),
                 DiffLine::Gap => (style::DIM, ' ', "..."),
             };
-            // The whole line: nothing may hide behind the edge of the terminal.
+            // Print the whole line, so that nothing can hide beyond the edge of the terminal.
             let text = visible(&text.replace('\t', "    ")).into_owned();
             let text = if most == usize::MAX {
                 text
@@ -146,18 +147,18 @@ fn can_be_always(kind: QuestionKind) -> bool {
     kind != QuestionKind::ProtectedFile
 }
 
-/// What a tool wants to do.
+/// Describes what a tool wants to do.
 fn wants(question: &Question) -> String {
     let does = match question.kind {
         QuestionKind::Command => "run:",
         QuestionKind::ProtectedFile | QuestionKind::WriteFile => "write",
     };
-    // Further lines of a command cannot pass for lines of ours.
+    // Indent further lines of a command, so that they cannot imitate our own lines.
     let what = visible_lines(&question.what).replace('\n', "\n  | ");
     format!("{} wants to {does} {what}", visible(&question.tool))
 }
 
-/// What is told of a question where there is nobody to ask.
+/// The message for a question that nobody can answer.
 pub(super) fn refused(question: &Question) -> String {
     let flag = match question.kind {
         QuestionKind::Command => "--allow-shell",

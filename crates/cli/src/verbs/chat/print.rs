@@ -27,10 +27,10 @@ pub(super) fn run(
     let from_pipe = said == "-";
     let said = said_by(said)?;
     let runtime = talk::runtime()?;
-    // There is nobody to ask, but somebody to be told what was refused.
+    // Nobody can answer questions, but refused actions are reported.
     let (ask, questions) = Confirm::channel();
     let (mut chat, events) = Opened::open(args, common, &ask)?;
-    // What comes from a pipe was not typed by the user: it names no files.
+    // Piped text was not typed by the user, so `@file` in it attaches nothing.
     let message = if from_pipe {
         Message::user(said)
     } else {
@@ -57,7 +57,7 @@ pub(super) fn run(
             .drive(chat.agent.turn_with(message), &interrupt, &mut printer)
             .await;
         if let Some(Ok(_)) = &turn {
-            // A summary in the background would be lost with the process.
+            // Wait for a summary in the background, which would be lost with the process.
             let _ = ears
                 .drive(chat.agent.settle(), &interrupt, &mut printer)
                 .await;
@@ -81,7 +81,7 @@ pub(super) fn run(
     told
 }
 
-/// What is said: the text itself, or what comes in.
+/// The prompt: the given text, or standard input.
 fn said_by(given: &str) -> Result<String, Failure> {
     let mut said = given.to_owned();
     if given == "-" {
@@ -109,7 +109,8 @@ fn stuck(message: &str, hint: Option<&str>) -> Failure {
     }
 }
 
-/// The answer on standard output, everything else on standard error; or all of it as JSON.
+/// Prints the answer to standard output and everything else to standard error, or all of it as
+/// JSON.
 struct Printer<'t> {
     json: bool,
     terminal: &'t mut Terminal,
@@ -122,7 +123,7 @@ impl Printer<'_> {
         self.done(written);
     }
 
-    /// The answer goes out as it is, except on a terminal.
+    /// Prints the answer, escaped only on a terminal.
     fn answer(&mut self, text: &str) {
         let written = self.terminal.data().write_all(text.as_bytes());
         self.done(written);
@@ -166,7 +167,7 @@ impl Watcher for Printer<'_> {
             if let Some(line) = json::event(event) {
                 self.line(&line);
             }
-            // The diagnostic line of a design is for standard error, whatever else goes out.
+            // The diagnostic line of a design goes to standard error in every mode.
             if let Event::Session(event) = event
                 && event.kind == EventKind::Trimmed
                 && let Some(note) = &event.note

@@ -1,4 +1,4 @@
-//! The conversation: a line, what it asks for, and so on until the user leaves.
+//! The interactive conversation: reads lines and executes them until the user quits.
 
 use std::io::{self, IsTerminal};
 
@@ -28,7 +28,7 @@ use crate::ui::number::{counted, grouped};
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, style};
 
-/// What stands before the line that is typed.
+/// The prompt of the line editor.
 const PROMPT: &str = "> ";
 
 /// Runs the conversation.
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Resu
             usage: None,
             spent: Spent::default(),
             prices: None,
-            // What comes in from elsewhere is for the model: there is nobody to ask.
+            // Piped input goes to the model, so there is nobody to ask.
             is_there: io::stdin().is_terminal(),
             allowed: Vec::new(),
         },
@@ -65,13 +65,13 @@ pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Resu
     ended
 }
 
-/// Where the agent works while the user types.
+/// The runtime on which the agent works while the user types.
 pub(super) fn runtime() -> Result<Runtime, Failure> {
     let mut builder = Builder::new_multi_thread();
     Ok(builder.worker_threads(2).enable_all().build()?)
 }
 
-/// Says what will not be as one may expect.
+/// Warns about an unknown window and similar surprises.
 pub(super) fn warn_of(chat: &Opened, args: &Args, terminal: &mut Terminal) {
     let settings = chat.agent.settings();
     if chat.assumes_window() {
@@ -94,13 +94,13 @@ fn unreadable(error: ReadlineError) -> Failure {
     }
 }
 
-/// The conversation.
+/// The state of the conversation.
 struct Talk<'t> {
     chat: Opened,
     ears: Ears,
     runtime: Runtime,
     person: Person<'t>,
-    /// True if the last turn did not come to its end.
+    /// True if the last turn did not complete.
     can_retry: bool,
 }
 
@@ -119,7 +119,7 @@ impl Talk<'_> {
             .line(style::DIM, "/help shows what can be typed, Ctrl-D leaves");
     }
 
-    /// Shows where a session that is resumed stands.
+    /// Shows the last answer of a resumed session.
     fn recall(&mut self) {
         let log = self.chat.agent.session().projection().log().messages();
         let told = format!("{}: {}", self.chat.id(), counted(log.len(), "message"));
@@ -163,7 +163,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Does what a line asks for; false to leave.
+    /// Executes a line. Returns false to quit.
     fn line(&mut self, line: &str) -> bool {
         match command::read(line) {
             Typed::Nothing => {}
@@ -222,7 +222,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Begins a new session.
+    /// Starts a new session.
     fn clear(&mut self) -> Result<(), Failure> {
         let before = self.chat.has_begun().then(|| self.chat.id().to_string());
         self.ears.events = self.chat.clear()?;
@@ -263,7 +263,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Takes what the user says, or goes on where the last turn stopped.
+    /// Runs a turn with the user's message, or continues the last turn.
     fn turn(&mut self, said: Option<&str>) {
         let said = said.map(|said| attach(said, &self.chat.agent.settings().workspace));
         for note in said.iter().flat_map(|said| &said.notes) {
@@ -279,7 +279,7 @@ impl Talk<'_> {
         self.tell_end(ended);
     }
 
-    /// Lets the agent do something while the user looks on; none if it was broken off.
+    /// Runs the agent while the user watches. Returns nothing if it was interrupted twice.
     fn watched<T>(&mut self, work: impl AsyncFnOnce(&mut Agent) -> T) -> Option<T> {
         let agent = &mut self.chat.agent;
         let interrupt = agent.interrupt();
@@ -317,7 +317,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Says how to come back. A summary that is being written is waited for: it is paid for.
+    /// Prints how to resume. Waits for a summary in progress, because it is already paid for.
     fn leave(mut self) -> Result<(), Failure> {
         if self.chat.agent.is_summarising() {
             let told = "waiting for the summary; Ctrl-C leaves without it";

@@ -1,4 +1,4 @@
-//! `trimtab compact`: a recorded conversation, compacted, in the form that it was read in.
+//! `trimtab compact`: compacts a recorded conversation and writes it back in the same form.
 
 mod carried;
 mod next_steps;
@@ -26,7 +26,7 @@ use crate::verbs::inspect::unreadable;
 use crate::verbs::output::place::session_id;
 use crate::{catalogue, settings, source};
 
-/// What `trimtab compact` takes.
+/// The arguments of `trimtab compact`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The transcript; - for standard input
@@ -156,7 +156,7 @@ fn read(args: &Args, terminal: &Terminal) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// The conversations that are compacted: of a log the user's own, else all.
+/// The conversations to compact: the main one of a log, else all.
 fn conversations(
     name: &str,
     original: &[u8],
@@ -177,7 +177,7 @@ fn conversations(
     Ok(all)
 }
 
-/// The store, where it is, and whether that is another place than the default one.
+/// The store, its path, and whether it is not the default store.
 fn open_store(common: &Common, config: &Config) -> Result<(FolderStore, PathBuf, bool), Failure> {
     let mut args = common.store.clone();
     args.store = args.store.or_else(|| config.store.clone());
@@ -193,7 +193,7 @@ struct Run<'a> {
     summariser: &'a Summariser,
     catalogue: Catalogue,
     place: &'a Path,
-    /// The same, if it is not the default one.
+    /// The path of the store, if it is not the default store.
     own_place: Option<&'a Path>,
     store: Arc<dyn Store>,
 }
@@ -215,7 +215,7 @@ impl Run<'_> {
             read_command: read_command(&name, self.own_place),
         };
         let id = session_id(&name)?;
-        // The whole file is kept once, with the first of its conversations.
+        // The whole file is stored once, with its first conversation.
         let original = (number == 0).then_some(original);
         let compacted = carried::compact(
             (Arc::clone(&self.store), id),
@@ -246,7 +246,7 @@ impl Run<'_> {
         })
     }
 
-    /// A session of its own for every run: a log is written once.
+    /// A new session for every run, because a log can only be appended to.
     fn session_name(&self, number: usize, conversation: &Conversation) -> String {
         let stem = self.args.file.file_stem().and_then(|stem| stem.to_str());
         let id = conversation.id.as_deref().or(stem).unwrap_or("transcript");

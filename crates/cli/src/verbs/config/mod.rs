@@ -1,4 +1,4 @@
-//! `trimtab config`: the settings, resolved and documented.
+//! `trimtab config`: shows, documents and initialises settings.
 
 mod init;
 mod show;
@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::settings;
 use crate::ui::Terminal;
 
-/// What `trimtab config` takes.
+/// The arguments of `trimtab config`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The subcommand.

@@ -1,4 +1,4 @@
-//! `trimtab config token`: a new token for the proxy.
+//! `trimtab config token`: generates a token for the proxy.
 
 use std::io::Write;
 

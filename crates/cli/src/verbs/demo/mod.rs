@@ -1,4 +1,4 @@
-//! `trimtab demo`: the whole thing on embedded defaults, no key needed.
+//! `trimtab demo`: demonstrates the proxy with embedded defaults and without a key.
 
 mod agent;
 mod answer;
@@ -35,13 +35,13 @@ use crate::ui::Terminal;
 use crate::ui::number::parse_tokens;
 use crate::ui::progress::Progress;
 
-/// The model that the session asks for: its prices count.
+/// The model of the session, whose prices apply.
 const MODEL: &str = "claude-sonnet-4-5";
 
-/// How long records of the last calls may take.
+/// How long to wait for the records of the last calls.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// What `trimtab demo` takes.
+/// The arguments of `trimtab demo`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Exit after the report instead of serving
@@ -149,22 +149,22 @@ fn print(report: &Report, common: &Common, terminal: &mut Terminal) -> Result<()
     Ok(())
 }
 
-/// Tells of a request that came after the report.
+/// Prints a request that arrived after the report.
 fn tell(record: &Record, terminal: &mut Terminal) {
     if is_traffic(record) {
         terminal.note(&request_line(record));
     }
 }
 
-/// The session, the two upstreams and the proxy before one of them.
+/// The session, the two providers, and the proxy in front of one of them.
 struct Stage {
     session: Session,
-    /// With a window large enough for everything.
+    /// The provider with a window large enough for everything.
     boundless: DemoProvider,
-    /// With the small window.
+    /// The provider with the small window.
     strict: DemoProvider,
     proxy: Running,
-    /// What the proxy did.
+    /// The records of the proxy.
     log: Log,
 }
 
@@ -188,7 +188,7 @@ impl Stage {
         })
     }
 
-    /// Plays the session both ways.
+    /// Plays the session directly and through the proxy.
     async fn play(&mut self, args: &Args, terminal: &Terminal) -> Result<Report, Failure> {
         let begun = Instant::now();
         let without = self
@@ -200,7 +200,7 @@ impl Stage {
         self.settle().await;
         let answered = self.strict.answered();
         let with = windows(&answered, without.len());
-        // Summaries and what the model looks up cost, too.
+        // Includes summaries and retrieval rounds, because they cost money too.
         let all: Vec<Usage> = answered.iter().map(|request| request.usage).collect();
         let found = catalogue::load()?
             .find(MODEL)
@@ -235,8 +235,8 @@ impl Stage {
         })
     }
 
-    /// Waits until the proxy has written down all that it did: a record is written when the
-    /// client has its answer, and summaries may still be under way.
+    /// Waits for the last records of the proxy: a record is written after the client has its
+    /// answer, and summaries may still be in progress.
     async fn settle(&self) {
         let until = Instant::now() + SETTLING;
         while self.proxy.report().open > 0 && Instant::now() < until {
@@ -257,7 +257,7 @@ impl Stage {
     }
 }
 
-/// The usage of each call of the session, as the model answered it in the end.
+/// The usage of each call of the session, from its final answer.
 fn windows(answered: &[AnsweredCall], calls: usize) -> Vec<Usage> {
     let mut windows = vec![Usage::default(); calls];
     for request in answered {
@@ -278,7 +278,7 @@ fn call(round: &Round, without: &Usage, with: &Usage) -> Call {
     }
 }
 
-/// Starts the proxy where it is wanted; where nothing is said, on the usual port if it is free.
+/// Starts the proxy on the given address; by default on the usual port if it is free.
 async fn start(
     listen: Option<SocketAddr>,
     config: ProxyConfig,

@@ -1,4 +1,4 @@
-//! Who may use the proxy: tokens, encryption, the audit log.
+//! Checks the access settings: tokens, encryption, the audit log.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use trimtab_proxy::{ProxyConfig, TlsFiles};
 
 use super::check::Check;
 
-/// Looks at what the settings say about access.
+/// Checks the access settings.
 pub(super) fn check(config: &ProxyConfig) -> Vec<Check> {
     let mut checks = vec![exposure(config)];
     checks.extend(config.tls.as_ref().map(tls));

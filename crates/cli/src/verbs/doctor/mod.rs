@@ -1,4 +1,4 @@
-//! `trimtab doctor`: checks the set-up and says what to do.
+//! `trimtab doctor`: checks the configuration and says how to fix it.
 
 mod access;
 mod catalogue;
@@ -25,7 +25,7 @@ use crate::proxy::settings::{ProxyArgs, Resolved, mode_name, resolve};
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, style};
 
-/// What `trimtab doctor` takes.
+/// The arguments of `trimtab doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Address and port that the proxy would listen on [default: 127.0.0.1:8787]
@@ -114,7 +114,7 @@ fn settings(resolved: &Resolved) -> Check {
     )
 }
 
-/// What has to do with the network.
+/// The checks that use the network.
 async fn outside(args: &Args, resolved: &Resolved) -> Vec<Check> {
     let http = Http::new(resolved.outgoing.clone());
     let mut checks = vec![port::check(&http, resolved.proxy.listen).await];

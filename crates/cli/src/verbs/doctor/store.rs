@@ -1,4 +1,4 @@
-//! Can the store be written, has it room, is what it holds whole?
+//! Checks whether the store is writable, has room, and is intact.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use crate::proxy::settings::Resolved;
 use crate::ui::units::size;
 use crate::verbs::output::place::explain;
 
-/// Less room than this is a problem: a busy day of outputs would fill it.
+/// Below this, a busy day of outputs could fill the disk: a problem.
 const LITTLE: u64 = 100 << 20;
-/// Less than this deserves a look.
+/// Below this, a warning.
 const SCARCE: u64 = 1 << 30;
-/// How long stored outputs are read to see whether they are whole.
+/// How long stored outputs are read.
 const READING: Duration = Duration::from_secs(5);
-/// The session in which writing is tried; it is removed again.
+/// The session of the write test, which is removed afterwards.
 const PROBE: &str = "trimtab-doctor/probe";
 
 pub(super) fn check(resolved: &Resolved) -> Vec<Check> {
@@ -40,7 +40,7 @@ pub(super) fn check(resolved: &Resolved) -> Vec<Check> {
     checks
 }
 
-/// A store that is not there is made when it is first used.
+/// The check for a store that does not exist yet and will be created on first use.
 fn not_yet(path: &Path) -> Check {
     let shown = path.display();
     if path.exists() && !path.is_dir() {
@@ -65,13 +65,13 @@ fn not_yet(path: &Path) -> Check {
     }
 }
 
-/// The nearest folder above that exists.
+/// The nearest existing parent folder.
 fn existing(path: &Path) -> PathBuf {
     let found = path.ancestors().find(|folder| folder.is_dir());
     found.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// Writes something, reads it back and removes it.
+/// Writes a value, reads it back and removes it.
 fn writable(store: &FolderStore, path: &Path) -> Check {
     let text = "is the store well?";
     let tried = SessionId::new(PROBE).and_then(|session| {
@@ -103,14 +103,14 @@ fn writable(store: &FolderStore, path: &Path) -> Check {
     }
 }
 
-/// Without the secret of the store a proxy manages nothing.
+/// Without the secret of the store, a proxy manages no requests.
 fn secret(store: &FolderStore, path: &Path) -> Option<Check> {
     let error = store.secret().err()?;
     let check = Check::of_failure("store secret", &explain(path, &error));
     Some(check)
 }
 
-/// Reads what is stored, the newest sessions first, for a while.
+/// Reads stored outputs for a while, the newest sessions first.
 fn whole(store: &FolderStore) -> Check {
     let name = "stored outputs";
     let mut sessions = match store.sessions() {
@@ -166,7 +166,7 @@ fn is_whole(store: &FolderStore, session: &SessionId, id: &str) -> bool {
     matches!(read, Ok(Ok(_)))
 }
 
-/// How much may still be written.
+/// The free disk space.
 #[cfg(unix)]
 fn room(path: &Path) -> Option<Check> {
     let place = existing(path);

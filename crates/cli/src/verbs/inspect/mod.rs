@@ -1,4 +1,4 @@
-//! `trimtab inspect`: what fills the window, and what is wrong with it.
+//! `trimtab inspect`: shows what fills a window, and its faults.
 
 pub mod faults;
 mod message;
@@ -21,7 +21,7 @@ use crate::exit::Failure;
 use crate::source;
 use crate::ui::{Terminal, line_width, number};
 
-/// What `trimtab inspect` takes.
+/// The arguments of `trimtab inspect`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Transcripts to inspect; - for standard input
@@ -66,7 +66,7 @@ Examples:
 Exit codes: 0 success, 1 failure, 2 wrong input or arguments.
 docs/inspect.md describes the fields of --json.";
 
-/// Columns of a line where nobody says how many there are.
+/// The width if the terminal does not report one.
 const USUAL: usize = 100;
 
 fn width() -> usize {
@@ -88,7 +88,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     for path in &args.files {
         match inspect(path, &mut windows, &mut printer, terminal) {
             Ok(()) => {}
-            // One bad file does not keep the others from being looked at.
+            // Continue with the other files.
             Err(Failure::Input { message, hint }) => {
                 terminal.error(&message, hint.as_deref());
                 wrong = true;
@@ -118,7 +118,7 @@ fn inspect(
             }
             Ok(conversation) => {
                 let report = Report::new(&name, &conversation, windows.of(&conversation));
-                // The next one is read into the memory of this one.
+                // Free the memory before the next conversation is read.
                 drop(conversation);
                 progress.suspend(|| printer.print(report, terminal))
             }
@@ -136,7 +136,7 @@ fn inspect(
     done
 }
 
-/// What to tell of a transcript that cannot be read.
+/// The failure for an unreadable transcript.
 pub fn unreadable(name: &str, error: &ReadError) -> Failure {
     let place = error
         .position()
@@ -145,20 +145,20 @@ pub fn unreadable(name: &str, error: &ReadError) -> Failure {
     Failure::input(format!("{name}{place}: {error}"), error.hint())
 }
 
-/// Prints reports as they come: in full if there is one, else a line each.
+/// Prints reports as they arrive: a single one in full, several in one line each.
 struct Printer {
     json: bool,
     all: bool,
-    /// The position of the only message that is wanted.
+    /// The position of the only message to show.
     message: Option<usize>,
     layout: Layout,
-    /// The first report, until it is known whether there is a second.
+    /// The first report, until it is clear whether there is a second.
     held: Option<Report>,
     totals: Totals,
 }
 
 impl Printer {
-    /// Prints the message that is wanted.
+    /// Prints the requested message.
     fn message(
         &self,
         name: &str,

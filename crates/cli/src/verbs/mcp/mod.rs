@@ -1,4 +1,4 @@
-//! `trimtab mcp`: the two retrieval tools for any MCP client.
+//! `trimtab mcp`: serves the two retrieval tools to an MCP client.
 
 mod server;
 
@@ -12,7 +12,7 @@ use super::output::place::{Place, session_id};
 use crate::common::Common;
 use crate::exit::Failure;
 
-/// What `trimtab mcp` takes.
+/// The arguments of `trimtab mcp`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The session whose outputs the client may read [default: the session used last]
@@ -53,16 +53,16 @@ Examples:
 In the configuration of a client:
   {\"mcpServers\": {\"trimtab\": {\"command\": \"trimtab\", \"args\": [\"mcp\"]}}}";
 
-/// Runs the verb. Nobody else may hold standard output meanwhile.
+/// Runs the verb. Nothing else may hold standard output meanwhile.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
-    // The whole name: the session may begin later, when another one begins like it.
+    // Requires the full name: the session may not exist yet, and a prefix could match another one.
     let session = args.session.as_deref().map(session_id).transpose()?;
     let Place { store, .. } = common.store.make()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let served = runtime.block_on(serve(Server::new(store, session)));
-    // A thread that still waits for standard input must not keep the process alive.
+    // A thread that waits for standard input must not keep the process alive.
     runtime.shutdown_background();
     served
 }
@@ -76,7 +76,7 @@ async fn serve(server: Server) -> Result<(), Failure> {
             .await
             .map(|_| ())
             .map_err(|error| failed(&error)),
-        // A client may leave before it has said anything.
+        // A client may disconnect before it has sent anything.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(failed(&error)),
     }

@@ -1,4 +1,4 @@
-//! `trimtab models`: windows, prices and rules per model.
+//! `trimtab models`: the catalogue of windows, prices and rules.
 
 mod list;
 mod reset;
@@ -9,7 +9,7 @@ use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 
-/// What `trimtab models` takes.
+/// The arguments of `trimtab models`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The subcommand.

@@ -1,4 +1,4 @@
-//! `trimtab models reset`: back to the built-in catalogue.
+//! `trimtab models reset`: restores the built-in catalogue.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! `trimtab models show`: all that is known of one model.
+//! `trimtab models show`: everything that is known about one model.
 
 use std::io::Write;
 
@@ -32,7 +32,7 @@ pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Resul
     Ok(())
 }
 
-/// How the name that was asked for led to this model.
+/// How the requested name matched this model.
 fn matched(how: Match) -> &'static str {
     match how {
         Match::Exact => "",

@@ -16,10 +16,10 @@ use crate::exit::Failure;
 use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, number, units};
 
-/// Sessions in which the proxy lists the conversations of renewed credentials.
+/// Prefix of the sessions in which the proxy lists conversations of renewed credentials.
 const RENEWED: &str = "proxy-renewed/";
 
-/// What `trimtab output erase` takes.
+/// The arguments of `trimtab output erase`.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["session", "tenant", "all"]))]
 pub struct Args {
@@ -129,7 +129,7 @@ fn choose(
     Ok(chosen)
 }
 
-/// A session, its forks, what the proxy keeps beside it, and all sessions below any of them.
+/// A session, its forks, the sessions that the proxy keeps for it, and all their children.
 fn family(session: &SessionId, sessions: &[SessionInfo]) -> BTreeSet<SessionId> {
     let name = session.as_str();
     let belongs = |id: &SessionId| {
@@ -156,7 +156,7 @@ fn family(session: &SessionId, sessions: &[SessionInfo]) -> BTreeSet<SessionId> 
     }
 }
 
-/// True if a list of the proxy's names one of the sessions.
+/// True if a list of the proxy names one of the sessions.
 fn names_one(place: &Place, list: &SessionId, chosen: &BTreeSet<SessionId>) -> bool {
     let entries = place.store.read(list, Stream::Log, 0, usize::MAX);
     let entries = entries.unwrap_or_default();
@@ -166,7 +166,7 @@ fn names_one(place: &Place, list: &SessionId, chosen: &BTreeSet<SessionId>) -> b
     })
 }
 
-/// Asks on the terminal.
+/// Asks for confirmation on the terminal.
 fn is_confirmed(
     chosen: &BTreeSet<SessionId>,
     sessions: &[SessionInfo],

@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, number, units};
 
-/// What `trimtab output gc` takes.
+/// The arguments of `trimtab output gc`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Remove sessions last used longer ago than this (45m, 12h, 7d, 2w)

@@ -1,4 +1,4 @@
-//! `trimtab output grep`: a search in an output, or in all of a session.
+//! `trimtab output grep`: searches one output, or all outputs of a session.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::ui::sheet::Sheet;
 use crate::ui::visible::visible_json;
 use crate::ui::{Terminal, style};
 
-/// What `trimtab output grep` takes.
+/// The arguments of `trimtab output grep`.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_missing_positional = true,
@@ -22,7 +22,7 @@ use crate::ui::{Terminal, style};
                       trimtab output grep [OPTIONS] --session <S> --all <PATTERN>"
 )]
 pub struct Args {
-    /// The session that it belongs to.
+    /// The session of the outputs.
     #[command(flatten)]
     pub session: SessionArgs,
     /// The ref of the output, or a unique prefix of it
@@ -125,7 +125,7 @@ fn query(args: &Args) -> Query<'_> {
     };
     let mut query = query.context(args.before, args.after).max_matches(args.max);
     query.ignore_case = args.ignore_case;
-    // Who names a binary output wants to search it all the same.
+    // An explicitly named binary output is searched anyway.
     query.text_only = args.all;
     query
 }
@@ -139,7 +139,7 @@ fn bad_pattern(args: &Args, why: &str) -> Failure {
     Failure::input(format!("bad pattern {:?}: {why}", args.pattern), hint)
 }
 
-/// Says what the matches do not: that there are none, more, or that something was left out.
+/// Reports what the matches do not show: no matches, more matches, or skipped outputs.
 fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failure> {
     match found.stopped {
         Some(Stop::Matches) => terminal.warn(&format!(
@@ -227,10 +227,10 @@ impl Printer {
         self.sheet.flush()
     }
 
-    /// The matches in one output. Where their contexts overlap, each line is printed once.
+    /// Prints the matches in one output. Where their contexts overlap, each line is printed once.
     fn output(&mut self, matches: &[Match]) -> io::Result<()> {
         let mut lines: Vec<&FoundLine> = matches.iter().flat_map(|found| &found.lines).collect();
-        // A match before the same line as context; a long line may have matches in many places.
+        // Sort a match before the same line as context. A long line can have several matches.
         lines.sort_by_key(|line| (line.number, !line.matched, line.start));
         let mut last: Option<&FoundLine> = None;
         for line in lines {

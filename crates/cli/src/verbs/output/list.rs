@@ -12,7 +12,7 @@ use crate::ui::columns::{Align, lined_up};
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, style, units};
 
-/// What `trimtab output list` takes.
+/// The arguments of `trimtab output list`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only the outputs of this session

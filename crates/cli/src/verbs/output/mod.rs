@@ -1,4 +1,4 @@
-//! `trimtab output`: the store of tool outputs.
+//! `trimtab output`: manages stored tool outputs.
 
 pub mod erase;
 pub mod gc;
@@ -19,7 +19,7 @@ use crate::common::Common;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 
-/// What `trimtab output` takes.
+/// The arguments of `trimtab output`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The subcommand.
@@ -91,7 +91,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     }
 }
 
-/// An output of so many lines as one line of JSON.
+/// An output as one line of JSON.
 fn as_json(output: &Metadata, lines: u64) -> Value {
     json!({
         "ref": output.reference.id(),

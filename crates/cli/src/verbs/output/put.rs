@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::ui::progress::Progress;
 use crate::ui::{Terminal, number, units};
 
-/// What `trimtab output put` takes.
+/// The arguments of `trimtab output put`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The session that it belongs to.

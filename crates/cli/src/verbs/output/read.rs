@@ -21,7 +21,7 @@ const RAW_PIECE: u64 = 1024 * 1024;
 /// The longest line that `--json` prints; the rest is clipped.
 const JSON_LINE: usize = 1024 * 1024;
 
-/// What `trimtab output read` takes.
+/// The arguments of `trimtab output read`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The session that it belongs to.

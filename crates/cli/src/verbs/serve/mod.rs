@@ -1,4 +1,4 @@
-//! `trimtab serve`: the proxy.
+//! `trimtab serve`: runs the proxy.
 
 pub mod lines;
 
@@ -21,7 +21,7 @@ use crate::proxy::{block_on, start};
 use crate::settings;
 use crate::ui::Terminal;
 
-/// What `trimtab serve` takes.
+/// The arguments of `trimtab serve`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Address and port to listen on, or a port alone [default: 127.0.0.1:8787]
@@ -71,7 +71,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     let resolved = resolve(&args.proxy, args.listen, common)?;
     let mut savings = Savings::new(catalogue::load()?);
     block_on(async {
-        // Before anybody is told that we are here, so that no order is lost.
+        // Register before announcing the address, so that no signal is lost.
         let mut orders = Orders::new()?;
         let (running, mut log, mut notices) = start(&resolved).await?;
         terminal.say(&lines::started(running.address(), &resolved));
@@ -110,7 +110,7 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Prints what is done, and reads the settings again when told to.
+    /// Prints records and notices, and reloads the settings on request.
     async fn until_stopped(
         &mut self,
         orders: &mut Orders,
@@ -131,7 +131,7 @@ impl Server<'_> {
         }
     }
 
-    /// Settings that are wrong leave the old ones in force.
+    /// Reloads the settings. Invalid settings leave the old ones active.
     fn reload(&mut self) {
         let resolved = resolve(&self.args.proxy, self.args.listen, self.common);
         let done = resolved.and_then(|resolved| {
@@ -157,7 +157,7 @@ impl Server<'_> {
     }
 }
 
-/// What is said of an address that only a restart can change.
+/// The note about an address that only a restart can change.
 fn moved(address: SocketAddr, resolved: &Resolved) -> String {
     let listen = resolved.proxy.listen;
     if listen.port() == 0 || listen == address {

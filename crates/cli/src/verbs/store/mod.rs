@@ -1,4 +1,4 @@
-//! `trimtab store`: whether the store is whole, and what to do if it is not.
+//! `trimtab store`: checks and repairs the store.
 
 pub mod check;
 pub mod repair;
@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number};
 
-/// What `trimtab store` takes.
+/// The arguments of `trimtab store`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The subcommand.
@@ -54,7 +54,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     }
 }
 
-/// What was found, as JSON.
+/// The result of a check as JSON.
 fn as_json(found: &StoreCheck) -> Value {
     let lost = found.lost.iter();
     let lost: Vec<Value> = lost
@@ -72,7 +72,7 @@ fn as_json(found: &StoreCheck) -> Value {
     })
 }
 
-/// What was found, for people.
+/// The result of a check as text.
 fn text(found: &StoreCheck) -> String {
     let mut lines: Vec<String> = Vec::new();
     lines.extend(found.faults.iter().map(|fault| format!("damaged: {fault}")));

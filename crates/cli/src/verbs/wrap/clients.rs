@@ -1,5 +1,5 @@
-//! The clients that are known, and how each is pointed at the proxy: by its environment, its
-//! flags or a temporary file, never by a change to a file of its own.
+//! The known clients, and how each is pointed at the proxy: by environment, flags or a temporary
+//! file, never by changing the client's own files.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,19 +15,18 @@ use super::setup::{Setup, Surroundings, URL};
 use crate::exit::Failure;
 use crate::proxy::destinations::GEMINI;
 
-/// The path under which Gemini's own interface is reached; it passes through, because we do not
-/// speak it.
+/// The path for Gemini's API. Its requests pass through, because it is none of our dialects.
 const GEMINI_PATH: &str = "/gemini";
-/// The variable that names another address for it.
+/// The variable that overrides Gemini's address.
 const GEMINI_VARIABLE: &str = "GOOGLE_GEMINI_BASE_URL";
-/// Variables that say where a client sends its requests, the strongest first.
+/// Variables that set the server of a client; the first ones take precedence.
 const BASES: [(&str, Provider); 4] = [
     ("ANTHROPIC_BASE_URL", Provider::Anthropic),
     ("ANTHROPIC_API_BASE", Provider::Anthropic),
     ("OPENAI_BASE_URL", Provider::OpenAi),
     ("OPENAI_API_BASE", Provider::OpenAi),
 ];
-/// Variables that make Claude Code speak to a cloud whose interface we do not know.
+/// Variables that make Claude Code use a cloud API that we do not support.
 const CLAUDE_CLOUDS: [&str; 3] = [
     "CLAUDE_CODE_USE_BEDROCK",
     "CLAUDE_CODE_USE_VERTEX",
@@ -37,22 +36,22 @@ const CLAUDE_CLOUDS: [&str; 3] = [
 /// How a client is pointed at the proxy.
 #[derive(Clone, Copy)]
 enum WrapWay {
-    /// It always can be.
+    /// Always works.
     Sure(fn(&Surroundings<'_>, &mut Setup)),
-    /// It cannot be where it has no address that could be changed.
+    /// Fails if the client has no address to change.
     Unsure(fn(&Surroundings<'_>, &mut Setup) -> Result<(), Failure>),
 }
 
-/// A client that is known.
+/// A known client.
 pub(super) struct KnownClient {
     /// Its command.
     pub(super) command: &'static str,
-    /// How it is pointed at the proxy, for people.
+    /// How it is pointed at the proxy, as text.
     pub(super) how: &'static str,
     way: WrapWay,
 }
 
-/// Every client that is known.
+/// All known clients.
 pub(super) const CLIENTS: [KnownClient; 12] = [
     client(
         "claude",
@@ -116,7 +115,7 @@ const fn client(command: &'static str, how: &'static str, way: WrapWay) -> Known
     KnownClient { command, how, way }
 }
 
-/// How the client `command` is run; `asked` are variables that the user wants set instead.
+/// How to run the client `command`. `asked` are variables to set instead.
 pub(super) fn setup(
     command: &str,
     rest: &[OsString],
@@ -143,7 +142,7 @@ pub(super) fn setup(
     Ok(setup)
 }
 
-/// A client reads whichever it knows: all of them must lead to us.
+/// Sets all variables, because the client may read any of them.
 fn any(_: &Surroundings<'_>, setup: &mut Setup) {
     for (name, provider) in BASES {
         match provider {
@@ -166,7 +165,7 @@ fn claude(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
         ));
     }
     setup.set("ANTHROPIC_BASE_URL", URL);
-    // What its settings name counts more than the environment, the last of these most.
+    // The settings files override the environment, and later files override earlier ones.
     let home = around.folder("CLAUDE_CONFIG_DIR", ".claude");
     let files = [
         home.join("settings.json"),
@@ -188,7 +187,7 @@ fn claude(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gemini under its path.
+/// Points Gemini CLI at its path.
 fn gemini(around: &Surroundings<'_>, setup: &mut Setup) {
     setup.set(GEMINI_VARIABLE, &format!("{URL}{GEMINI_PATH}"));
     let set = (around.variable)(GEMINI_VARIABLE);
@@ -215,12 +214,12 @@ fn copilot(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> 
     };
     let address = setup.redirect(around, &base, name);
     setup.set(name, &address);
-    // Conversations are managed over HTTP only.
+    // Windows can be managed over HTTP only.
     setup.set("COPILOT_PROVIDER_TRANSPORT", "http");
     Ok(())
 }
 
-/// Where the environment sends requests now: there the proxy sends them, too.
+/// The servers that the environment names, which become the proxy's upstreams.
 fn upstreams(around: &Surroundings<'_>) -> Vec<Upstream> {
     let set = |provider: Provider| {
         let names = BASES.into_iter().filter(|(_, of)| *of == provider);

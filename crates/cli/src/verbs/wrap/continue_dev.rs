@@ -1,13 +1,13 @@
-//! Continue: a copy of its settings, which are YAML, with other addresses.
+//! Continue: a temporary copy of its YAML settings with other addresses.
 
 use std::path::PathBuf;
 
 use super::setup::{FOLDER, Setup, Surroundings, URL};
 use crate::exit::Failure;
 
-/// The field of a model that names its address.
+/// The field with the address of a model.
 const BASE: &str = "apiBase";
-/// The field that names who serves it.
+/// The field with the provider of a model.
 const PROVIDER: &str = "provider";
 
 pub(super) fn continue_dev(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
@@ -37,8 +37,8 @@ pub(super) fn continue_dev(around: &Surroundings<'_>, setup: &mut Setup) -> Resu
     Ok(())
 }
 
-/// The settings with the addresses that `choose` gives for a provider and the address that
-/// stands there. Only lines with an address change, and a model without one gets one.
+/// The settings with the addresses that `choose` returns for each provider and old address. Only
+/// lines with an address change; a model without one gets one.
 fn with_addresses(
     text: &str,
     mut choose: impl FnMut(&str, Option<&str>) -> Option<String>,
@@ -74,7 +74,7 @@ fn push_lines(text: &mut String, lines: &[&str]) {
     }
 }
 
-/// The lines, put together to elements of lists and what is between them.
+/// Groups the lines into list elements and the text between them.
 fn items(text: &str) -> Vec<Vec<&str>> {
     let mut items: Vec<Vec<&str>> = vec![Vec::new()];
     let mut dash = None;

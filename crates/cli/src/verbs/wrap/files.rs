@@ -1,4 +1,4 @@
-//! Clients that keep their addresses in files: they get a copy with other addresses.
+//! Clients that read addresses from files: they get temporary copies with other addresses.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::setup::{FOLDER, Setup, Surroundings, URL};
 use crate::exit::Failure;
 
-/// The variable that names the file with Cline's providers.
+/// The variable that names Cline's file of providers.
 const CLINE_PROVIDERS: &str = "CLINE_PROVIDER_SETTINGS_PATH";
 
-/// The variable that names Qwen Code's settings of the system, and where they are else.
+/// The variable that names Qwen Code's system settings, and their default path.
 const QWEN_SYSTEM: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
 const QWEN_SYSTEM_FILE: &str = "/etc/qwen-code/settings.json";
 
-/// pi: an extension that gives its providers other addresses.
+/// pi: an extension that changes the addresses of its providers.
 pub(super) fn pi(around: &Surroundings<'_>, setup: &mut Setup) {
     let file = around
         .folder("PI_CODING_AGENT_DIR", ".pi/agent")
@@ -60,13 +60,12 @@ pub(super) fn cline(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
     let text = providers.to_string();
     setup.files.push(("providers.json".to_owned(), text));
     setup.set(CLINE_PROVIDERS, &format!("{FOLDER}/providers.json"));
-    // A background process of Cline's would go on with the settings that it began with.
+    // A background process of Cline would keep its old settings.
     setup.set("CLINE_SESSION_BACKEND_MODE", "local");
     Ok(())
 }
 
-/// Qwen Code: settings of the system, which count more than the user's, with the models that the
-/// user's own settings name.
+/// Qwen Code: system settings, which override the user's, with the models of the user's settings.
 pub(super) fn qwen_models(around: &Surroundings<'_>, setup: &mut Setup) {
     let file = around.folder("HOME", "").join(".qwen/settings.json");
     let settings = around.json(&file).unwrap_or_default();
@@ -86,7 +85,7 @@ pub(super) fn qwen_models(around: &Surroundings<'_>, setup: &mut Setup) {
     setup.set(QWEN_SYSTEM, &format!("{FOLDER}/settings.json"));
 }
 
-/// Factory's droid: settings with the user's own models, laid over its settings.
+/// Factory's droid: settings with the user's own models, merged over its settings.
 pub(super) fn droid(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
     let file = around
         .folder("FACTORY_HOME_OVERRIDE", "")

@@ -1,4 +1,4 @@
-//! `trimtab wrap`: an agent through a private proxy.
+//! `trimtab wrap`: runs an agent through a private proxy.
 
 mod child;
 mod clients;
@@ -27,7 +27,7 @@ use crate::proxy::{block_on, start};
 use crate::ui::Terminal;
 use crate::ui::visible::visible_json;
 
-/// What `trimtab wrap` takes.
+/// The arguments of `trimtab wrap`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Set a variable for the client; {url} stands for the proxy's address. Can be repeated
@@ -86,7 +86,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     }
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut resolved = resolve(&args.proxy, Some(listen), common)?;
-    // It is private: nobody else is told its address.
+    // Nobody else knows its address, so it needs no token.
     resolved.proxy.make_private();
     let (name, rest) = args.command.split_first().ok_or_else(no_client)?;
     let mut savings = Savings::new(catalogue::load()?);
@@ -102,10 +102,10 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         }
         let (running, mut log, mut notices) = start(&resolved).await?;
         if let Ok(notice) = notices.try_recv() {
-            // Before the client has the terminal.
+            // Print before the client takes over the terminal.
             terminal.warn(&notice);
         }
-        // The folder with temporary files is there until the client has ended.
+        // `_folder` keeps the temporary files until the client has ended.
         let (plan, _folder) = plan.at(&format!("http://{}", running.address()))?;
         let own = plan.args.into_iter().map(OsString::from);
         let code = child::run(name, own.chain(plan.rest), plan.env);
@@ -136,7 +136,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     }
 }
 
-/// How the client is run, with what it finds on this machine.
+/// Determines how to run the client in this environment.
 fn planned(
     name: &OsStr,
     rest: &[OsString],
@@ -155,7 +155,7 @@ fn planned(
     setup(&name.to_string_lossy(), rest, asked, &around)
 }
 
-/// Shows the clients that are known.
+/// Lists the known clients.
 fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     let line = |client: &KnownClient| {
         let (command, how) = (client.command, client.how);
