@@ -3,7 +3,7 @@
 //! - [`model`]: clients for the three dialects, and a scripted model.
 //! - [`tools`]: the tools of the model, confined to a workspace.
 //! - [`Agent`]: the loop. It admits every output and verifies every window before sending it. The
-//! session's policy decides what is trimmed and compacted, and when.
+//!   session's policy decides what is trimmed and compacted, and when.
 //! - [`Event`]: a stream of everything that happens.
 
 mod agent;

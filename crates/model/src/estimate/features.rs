@@ -1,57 +1,58 @@
-//! What the estimator sees of a text: one pass that roughly follows how the public
-//! vocabularies split text into pieces.
+//! Extracts the features of a text in one pass that roughly follows how public vocabularies split
+//! text.
 //!
-//! A word, up to three digits, a run of punctuation and a run of blanks are pieces; a blank
-//! before a word belongs to the word, a newline behind punctuation to the punctuation. Each
-//! feature counts one such situation, so that the tokens of a text are about a weighted sum.
+//! Pieces are words, up to three digits, runs of punctuation and runs of blanks. A blank before a
+//! word belongs to the word, and a newline after punctuation to the punctuation. Each feature
+//! counts one such case, so that the number of tokens is roughly a weighted sum.
 
 use super::script;
 
 /// The number of features.
 pub(super) const FEATURES: usize = Feature::Other as usize + 1;
 
-/// A countable situation in a text. The order is that of the coefficients.
+/// A countable case in a text. The order is that of the coefficients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Feature {
-    /// A word behind a blank or at the start of a line. The first of seven, by length: 1-2,
-    /// 3-4, 5-6, 7-8, 9-10, 11-13 letters and more.
+    /// A word after a blank or at the start of a line. The first of seven, by length: 1-2, 3-4,
+    /// 5-6, 7-8, 9-10, 11-13 letters and more.
     Word = 0,
-    /// A word glued to punctuation, to a digit or to the hump before it, by the same lengths.
+    /// A word directly after punctuation, a digit or a camel-case hump, by the same lengths.
     Glued = 7,
-    /// Letters behind the thirteenth of a word.
+    /// Letters after the thirteenth of a word.
     LetterFar = 14,
-    /// Upper-case letters behind the first letter of a word.
+    /// Upper-case letters after the first letter of a word.
     UpperInside,
-    /// A word that touches a digit, as in hexadecimal numbers and ids.
+    /// A word next to a digit, as in hexadecimal numbers and ids.
     WordAtDigit,
-    /// A word at the start of a line: no blank for it to take in.
+    /// A word at the start of a line, without a blank before it.
     WordAtLine,
     /// Up to three digits of a run.
     Digits3,
-    /// A run of punctuation that stands alone.
+    /// A separate run of punctuation.
     Punctuation,
-    /// One punctuation character directly before a word, which takes it in.
+    /// One punctuation character directly before a word, which absorbs it.
     Prefix,
-    /// Punctuation characters behind the first of a run: unlike and like the one before.
+    /// Punctuation characters after the first of a run: different from and equal to the previous
+    /// one.
     PunctuationMore,
     PunctuationSame,
-    /// Newlines behind punctuation, which takes them in, and behind anything else.
+    /// Newlines after punctuation, which absorbs them, and after anything else.
     NewlineAtPunctuation,
     Newline,
     /// Further newlines of a run.
     NewlineMore,
-    /// One blank before a digit, which cannot take it in.
+    /// One blank before a digit, which cannot absorb it.
     BlankAtDigit,
-    /// A run of two and more blanks, and the blanks in it.
+    /// A run of two or more blanks, and the blanks in it.
     Indent,
     IndentMore,
     Tab,
     /// Control characters.
     Control,
-    /// ASCII letters that go on with a word behind a letter beyond ASCII.
+    /// ASCII letters that continue a word after a non-ASCII letter.
     Joined,
-    /// A run of letters beyond ASCII: at the start of a line, elsewhere; the letters by script.
+    /// A run of non-ASCII letters: at the start of a line, elsewhere; the letters by script.
     WordTwoAtLine,
     WordTwo,
     Latin,
@@ -79,7 +80,7 @@ pub(super) enum Feature {
     Han,
     Hangul,
     LatinMore,
-    /// General punctuation, arrows, box drawing and other signs; and more of the same sign.
+    /// General punctuation, arrows, box drawing and other signs; and repetitions of the same sign.
     Sign,
     SignSame,
     /// Punctuation of Han and Kana, and full-width forms.
@@ -92,7 +93,7 @@ pub(super) enum Feature {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Features([u32; FEATURES]);
 
-/// What stood before.
+/// The previous character class.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     Line,
@@ -135,7 +136,7 @@ impl Features {
         features
     }
 
-    /// Adds to a feature; gives the number back, which is often the bytes taken.
+    /// Adds to a feature. Returns the number, which is often the number of consumed bytes.
     fn count(&mut self, feature: Feature, times: usize) -> usize {
         self.count_at(feature as usize, times)
     }
@@ -147,9 +148,9 @@ impl Features {
         times
     }
 
-    /// A word: upper case, then lower case. A capital behind lower case starts the next one.
+    /// A word: upper case, then lower case. A capital after lower case starts the next word.
     fn word(&mut self, rest: &[u8], before: Before) -> (usize, Before) {
-        // No branch but the one that ends the word: a misjudged one costs more than a letter.
+        // The loop has only one branch, because a misprediction costs more than a letter.
         let (mut length, mut upper, mut lower_seen) = (0, 0, false);
         for byte in rest {
             let is_lower = byte.is_ascii_lowercase();
@@ -168,7 +169,7 @@ impl Features {
         self.count(Feature::WordAtDigit, usize::from(at_digit));
         self.count(Feature::WordAtLine, usize::from(before == Before::Line));
         match rest.get(length..) {
-            // The commonest case by far: one blank, and the next word.
+            // The most common case: one blank and the next word.
             Some([b' ', next, ..]) if next.is_ascii_alphabetic() => (length + 1, Before::Blank),
             _ => (length, Before::Word),
         }
@@ -254,7 +255,7 @@ impl Features {
     }
 }
 
-/// The feature of a word of this length, by its place.
+/// The feature of a word by its length and position.
 fn word_feature(length: usize, before: Before) -> usize {
     const BY_LENGTH: [u8; 15] = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5, 6];
     let bucket = BY_LENGTH.get(length.min(14)).copied().unwrap_or(6);

@@ -1,7 +1,7 @@
-//! A store in a folder: no server, many processes.
+//! A store in a folder: embedded, and shared by several processes.
 //!
-//! A database holds sessions, refs, logs, journals and small outputs; larger outputs have files
-//! of their own. The bytes on disk are described in `docs/store-format.md`.
+//! A database holds sessions, refs, logs, journals and small outputs; larger outputs have their own
+//! files. `docs/store-format.md` specifies the bytes on disk.
 
 mod batch;
 mod check;
@@ -49,7 +49,7 @@ use rows::BlobRow;
 use schema::{Access, DATABASE, from_sqlite};
 use stored::{Place, StoredImage};
 
-/// Connections kept for reading; more are made when more threads read at once.
+/// The number of pooled read connections; more are opened if more threads read at once.
 const KEPT_READERS: usize = 8;
 
 /// A store in a folder. Several processes may use one at the same time.
@@ -74,24 +74,24 @@ pub struct FolderStore {
     blobs: Arc<Dir>,
     spills: Arc<Dir>,
     access: Access,
-    /// The database that was opened: another one may take its name.
+    /// The opened database file. Another file may take its name.
     identity: FileIdentity,
-    /// Says, as long as it is open, that the store is in use.
+    /// Holds the lock that marks the store as in use.
     #[expect(dead_code, reason = "held for its lock")]
     users: Option<File>,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
-    /// Asks for the status; it never waits for others.
+    /// A connection for the status, which never waits for other operations.
     watcher: Mutex<Connection>,
 }
 
 impl FolderStore {
-    /// Opens the store in the folder `path`; makes both if they are not there.
+    /// Opens the store in the folder `path`; creates both if they do not exist.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         FolderOptions::new().open(path)
     }
 
-    /// True if there is a store in the folder `path`, whatever its state. Makes nothing.
+    /// True if there is a store in the folder `path`, in any state. Creates nothing.
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         path.as_ref().join(DATABASE).symlink_metadata().is_ok()
     }
@@ -105,7 +105,7 @@ impl FolderStore {
         (self.clock)()
     }
 
-    /// Reads from one state of the store, whatever others write meanwhile.
+    /// Reads from one consistent snapshot.
     fn reading<T>(&self, read: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = readers.pop();
@@ -127,7 +127,7 @@ impl FolderStore {
         result
     }
 
-    /// Writes all or nothing; durable once it gives `Ok`.
+    /// Writes atomically; durable once it returns `Ok`.
     fn writing<T>(&self, write: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         if self.access == Access::Frozen {
             return Err(Error::ReadOnly);
@@ -137,7 +137,7 @@ impl FolderStore {
         let transaction = transaction.map_err(from_sqlite)?;
         let result = write(&transaction)?;
         transaction.commit().map_err(from_sqlite)?;
-        // What was written to a file without a name is gone when we are.
+        // Writes to a file that was deleted would disappear with this process.
         self.check_present()?;
         Ok(result)
     }
@@ -152,7 +152,7 @@ impl FolderStore {
         Err(Error::Vanished { path })
     }
 
-    /// Makes what stores of older versions lack.
+    /// Adds what stores of older versions lack.
     fn complete(&self) -> Result<()> {
         if self.access == Access::Frozen || self.reading(|db| meta::is_complete(db))? {
             return Ok(());
@@ -160,7 +160,7 @@ impl FolderStore {
         self.writing(|db| meta::complete(db))
     }
 
-    /// Finds an output of a session or of one above it.
+    /// Finds an output of a session or its parents.
     fn find(db: &Connection, session: &SessionId, id: &str) -> Result<Output> {
         if !well_formed(id) {
             return Err(Error::NotFound);
@@ -200,7 +200,7 @@ impl Store for FolderStore {
             })
         };
         match open() {
-            // Its file may have been removed or replaced since the row was read: look again.
+            // The file may have been removed or replaced since the row was read, so try again.
             Err(error) if error.is_damaged() => open(),
             opened => opened,
         }
