@@ -24,7 +24,7 @@ pub fn path() -> Option<PathBuf> {
 pub fn own_path() -> Result<PathBuf, Failure> {
     path().ok_or_else(|| {
         Failure::input(
-            "there is no place to keep the catalogue",
+            "no folder for the model catalogue: HOME is not set",
             "set HOME, or name a file with TRIMTAB_MODELS",
         )
     })
@@ -39,7 +39,7 @@ pub fn load() -> Result<Catalogue, Failure> {
         Ok(text) => Catalogue::from_snapshot(text).map_err(|error| broken(&path, &error)),
         Err(NotRead::Missing) => Ok(Catalogue::embedded()),
         Err(NotRead::Untrusted(file)) => {
-            let hint = format!("trimtab models update makes it anew; or {}", file.hint);
+            let hint = format!("replace it with trimtab models update, or {}", file.hint);
             Err(Failure::input(file.to_string(), hint))
         }
         Err(NotRead::Failed(_, error)) => Err(broken(&path, &error)),
@@ -50,7 +50,7 @@ fn broken(path: &Path, error: &dyn std::error::Error) -> Failure {
     let path = path.display();
     Failure::input(
         format!("{path}: cannot use this model catalogue: {error}"),
-        "go back to the built-in one with trimtab models reset",
+        "restore the built-in one with trimtab models reset",
     )
 }
 
@@ -59,7 +59,7 @@ pub fn find(catalogue: &Catalogue, model: &str, hint: &str) -> Result<Found, Fai
     catalogue.find(model).map_err(|unknown| {
         let like = match unknown.closest.as_slice() {
             [] => String::new(),
-            closest => format!("; known are: {}", closest.join(", ")),
+            closest => format!("; similar names: {}", closest.join(", ")),
         };
         Failure::input(format!("unknown model {model:?}{like}"), hint)
     })

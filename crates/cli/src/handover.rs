@@ -66,8 +66,8 @@ pub fn protect_keys(environment: &CommandEnvironment) -> Result<(), Failure> {
     match std::env::var(HANDOVER) {
         Ok(number) => {
             let held = receive(&number).map_err(|error| Failure::Stuck {
-                message: format!("the keys could not be handed over: {error}"),
-                hint: Some(format!("{HANDOVER} is for our own use: unset it")),
+                message: format!("cannot pass the keys to the new process: {error}"),
+                hint: Some(format!("{HANDOVER} is for internal use: unset it")),
             })?;
             // Cannot fail: this is the only place that sets it.
             let _ = HELD.set(held);
@@ -90,8 +90,8 @@ fn start_again(environment: &CommandEnvironment) -> Result<(), Failure> {
     let keys = serde_json::to_vec(&keys).map_err(io::Error::other)?;
     if keys.len() > MOST_BYTES {
         return Err(Failure::input(
-            format!("{} are longer than any key is", KEYS.join(" and ")),
-            "set them to the keys that the providers gave you",
+            format!("the values of {} are too long for keys", KEYS.join(" and ")),
+            "set them to valid keys",
             // The limit keeps the write below from blocking: nobody reads the pipe until `exec`.
         ));
     }
@@ -115,8 +115,8 @@ fn start_again(environment: &CommandEnvironment) -> Result<(), Failure> {
         .env(HANDOVER, reader.as_raw_fd().to_string())
         .exec();
     Err(Failure::Stuck {
-        message: format!("cannot start again with a clean environment: {error}"),
-        hint: Some("the program must be a file that can be run".to_owned()),
+        message: format!("cannot restart with a clean environment: {error}"),
+        hint: Some("the program must be an executable file".to_owned()),
     })
 }
 

@@ -122,7 +122,7 @@ fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endp
         if base_url.is_none() && host_of(&endpoint) == Some(provider) {
             return Err(Failure::input(
                 format!("no key for model '{name}': {variable} is not set"),
-                format!("set {variable}; for a server that needs none, --base-url or {address}"),
+                format!("set {variable}, or for a server without a key --base-url or {address}"),
             ));
         }
         return Ok(endpoint);
@@ -130,7 +130,7 @@ fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endp
     if !may_see(&endpoint, provider, key.trim()) {
         let base = endpoint.base();
         return Err(Failure::input(
-            format!("the key of {variable} is not one for {base}, so it is not sent there"),
+            format!("the key in {variable} does not belong to {base}, so it is not sent there"),
             "set the key of that provider, give another --base-url, or choose its own dialect \
              with --dialect",
         ));

@@ -92,7 +92,7 @@ impl Http {
         let answer = answer.map_err(|error| innermost(&error))?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, LARGEST).collect().await;
-        let body = body.map_err(|error| format!("the answer broke off: {error}"))?;
+        let body = body.map_err(|error| format!("the answer was cut off: {error}"))?;
         Ok(Answer {
             status: head.status,
             headers: head.headers,

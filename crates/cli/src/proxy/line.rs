@@ -58,7 +58,7 @@ fn told(record: &Record) -> String {
             let _ = write!(told, "{sent} for a summary");
         }
         _ if tokens.with > 0 => {
-            let _ = write!(told, "{sent}, as it came");
+            let _ = write!(told, "{sent}, unchanged");
         }
         other => told.push_str(other.as_str()),
     }

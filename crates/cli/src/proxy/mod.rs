@@ -78,9 +78,9 @@ pub async fn start(resolved: &Resolved) -> Result<(Running, Log, Notices), Failu
 /// The failure for settings that the proxy rejects.
 pub fn refused(error: &ConfigError) -> Failure {
     let (message, hint) = split_hint(&error.to_string());
-    let hint = hint.or_else(|| Some("docs/proxy.md has every setting with its meaning".to_owned()));
+    let hint = hint.or_else(|| Some("docs/proxy.md describes every setting".to_owned()));
     Failure::Input {
-        message: format!("the settings of the proxy: {message}"),
+        message: format!("settings of the proxy: {message}"),
         hint,
     }
 }

@@ -118,18 +118,13 @@ fn of_config(config: &Config, asked: bool) -> Result<ProxyConfig, Failure> {
             .map_err(|hint| {
                 let source = config.source("proxy.listen");
                 let text =
-                    format!("{source}: proxy.listen = '{listen}' is no address to listen on");
+                    format!("{source}: proxy.listen = '{listen}' is not an address to listen on");
                 Failure::input(text, hint)
             })?
             .to_string();
     }
     let read: Result<ProxyConfig, _> = table.try_into();
-    read.map_err(|error| {
-        Failure::input(
-            located(&error),
-            "docs/proxy.md has every setting with its meaning",
-        )
-    })
+    read.map_err(|error| Failure::input(located(&error), "docs/proxy.md describes every setting"))
 }
 
 /// Describes which setting of the proxy is wrong and why.
@@ -142,7 +137,7 @@ fn located(error: &toml::de::Error) -> String {
             let place = place.trim_end().trim_end_matches('`');
             format!("proxy.{place}: {message}")
         }
-        None => format!("the settings of the proxy: {message}"),
+        None => format!("settings of the proxy: {message}"),
     }
 }
 
@@ -175,7 +170,7 @@ fn parse_upstream(text: &str, at: usize) -> Result<Upstream, Failure> {
         Some((name, url)) if !name.contains('/') => match dialect(name) {
             Some(dialect) => Ok(Upstream::new(name, url).for_dialects([dialect])),
             None => Err(Failure::input(
-                format!("--upstream {text}: {name} is no dialect"),
+                format!("--upstream {text}: {name} is not a dialect"),
                 "use chat=URL, responses=URL or messages=URL, or a URL for all of them",
             )),
         },
@@ -207,7 +202,7 @@ mod tests {
         let one = parse_upstream("messages=http://h", 1).unwrap();
         assert_eq!(one.dialects, [Dialect::Messages]);
         let error = parse_upstream("gopher=http://h", 0).unwrap_err();
-        assert!(error.to_string().contains("gopher is no dialect"));
+        assert!(error.to_string().contains("gopher is not a dialect"));
     }
 
     #[test]

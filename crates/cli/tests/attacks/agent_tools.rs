@@ -420,7 +420,7 @@ fn protected_files_are_asked_about_even_if_commands_are_not() {
     let model = place.script(&script);
     let args = ["--model", &model, "--allow-shell", "--allow-writes"];
     let mut chat = InTerminal::start(place.command(&args));
-    chat.wait_for("/help shows");
+    chat.wait_for("/help lists");
     chat.type_in("go on\r");
     chat.wait_for("wants to write 5 bytes to .envrc");
     chat.type_in("n\r");

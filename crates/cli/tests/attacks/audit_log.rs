@@ -69,7 +69,7 @@ async fn every_request_and_order_has_a_line() {
     let root = [("x-trimtab-token", OTHER_TOKEN)];
     assert_eq!(get(&served.url, "/trimtab/status", &root).await.status, 200);
     served.signal("HUP");
-    served.wait_for("settings read again");
+    served.wait_for("settings reloaded");
     let lines = lines(&file, 5).await;
     let of = |name: &str, value: &str| {
         let found = lines.iter().find(|line| line[name] == value);
@@ -122,7 +122,7 @@ async fn log_is_private_and_can_be_moved_away() {
     assert_eq!(mode & 0o777, 0o600);
     fs::rename(&file, &old).unwrap();
     served.signal("HUP");
-    served.wait_for("settings read again");
+    served.wait_for("settings reloaded");
     ask(&served, &[ann, ("x-request-id", "after")]).await;
     let lines = lines(&file, 2).await;
     assert!(lines.iter().any(|line| line["request_id"] == "after"));

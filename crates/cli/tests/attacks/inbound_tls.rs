@@ -142,7 +142,7 @@ async fn new_certificate_is_used_and_bad_one_is_not() {
     // An order to read the settings again takes it at once.
     let third = write_certificate(&place).unwrap();
     served.signal("HUP");
-    served.wait_for("settings read again");
+    served.wait_for("settings reloaded");
     assert!(asked(&served.url, &third).await.is_some());
 }
 
@@ -185,7 +185,7 @@ async fn network_without_tls_is_warned_of() {
     let lines = std::io::BufRead::lines(std::io::BufReader::new(stderr));
     let warned = lines
         .map_while(Result::ok)
-        .any(|line| line.contains("nothing is encrypted"));
+        .any(|line| line.contains("without encryption"));
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(warned);

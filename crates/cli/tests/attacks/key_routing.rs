@@ -105,7 +105,7 @@ async fn a_provider_is_not_sent_the_key_of_another() {
         let answer = send(&served, Method::POST, path, (name, &key)).await;
         assert_eq!(answer.status, 421, "{path}");
         let text = String::from_utf8_lossy(&answer.body);
-        assert!(text.contains("is not one for https://api."), "{text}");
+        assert!(text.contains("does not belong to https://api."), "{text}");
         assert!(!text.contains(&key), "{text}");
     }
 }

@@ -384,7 +384,7 @@ fn conversation_in_a_terminal_shows_what_is_there() {
     fs::write(folder.join("script.json"), script.to_string()).unwrap();
     let model = "scripted:script.json";
     let mut chat = InTerminal::start(place.command(&["chat", "--model", model]));
-    chat.wait_for("/help shows");
+    chat.wait_for("/help lists");
     chat.type_in("go on\r");
     chat.wait_for("shell wants to run: echo");
     let shown = chat.wait_for("allow it?");

@@ -32,8 +32,8 @@ fn wrong_arguments_are_two() {
     let missing = format!("scripted:{}", place.path().join("nowhere.json").display());
     let cases: [(&[&str], &str); 12] = [
         (&["--model", &missing, "--print", "x"], "nowhere.json"),
-        (&["--model", &good, "--print", " "], "nothing to say"),
-        (&["--model", &good, "--print", "-"], "nothing to say"),
+        (&["--model", &good, "--print", " "], "the prompt is empty"),
+        (&["--model", &good, "--print", "-"], "the prompt is empty"),
         (
             &["--model", &good, "--preset", "stead", "--print", "x"],
             "stead",
@@ -63,7 +63,7 @@ fn wrong_arguments_are_two() {
             &["--model", "m", "--base-url", "nonsense", "--print", "x"],
             "bad base URL",
         ),
-        (&["--model", &good, "--json"], "--json is for scripts"),
+        (&["--model", &good, "--json"], "--json requires"),
         (&["--resume", "--print", "x"], "no session to resume"),
         (
             &["--resume", "chat-19700101", "--print", "x"],

@@ -16,14 +16,10 @@ fn clear_begins_a_new_session_and_the_old_one_can_be_resumed() {
     let said = "remember this\n/clear\nand what now?\n";
     let done = place.chat_with(&["--model", &model], said);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(
-        done.stdout.contains("a new session begins"),
-        "{}",
-        done.stdout
-    );
+    assert!(done.stdout.contains("new session"), "{}", done.stdout);
     assert!(
         done.stdout
-            .contains("the one before: trimtab chat --resume chat-"),
+            .contains("the previous one: trimtab chat --resume chat-"),
         "{}",
         done.stdout
     );
@@ -41,7 +37,7 @@ fn cost_tells_calls_tokens_and_tools() {
     let place = Place::new();
     let model = place.script(COSTS);
     let done = place.chat_with(&["--model", &model], "one\ntwo\n/cost\n");
-    let told = "2 calls of the model: 2,050 tokens in (1,100 cached), 30 out, price not known\n\
+    let told = "2 calls of the model: 2,050 tokens in (1,100 cached), 30 out, price unknown\n\
                 0 calls of tools, 0 of them for stored outputs\n";
     assert!(done.stdout.contains(told), "{}", done.stdout);
     let model = place.script(READS);

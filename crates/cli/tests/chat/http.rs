@@ -83,7 +83,7 @@ fn a_model_of_unknown_window_is_talked_to_and_its_window_is_learned() {
     assert!(
         outcome
             .stderr
-            .contains("is not known: 32,000 tokens are assumed"),
+            .contains("is unknown: assuming 32,000 tokens"),
         "{}",
         outcome.stderr
     );
@@ -113,7 +113,7 @@ fn a_model_of_unknown_window_is_talked_to_and_its_window_is_learned() {
         "{}",
         again.stdout
     );
-    assert!(!again.stderr.contains("not known"), "{}", again.stderr);
+    assert!(!again.stderr.contains("is unknown"), "{}", again.stderr);
 }
 
 #[test]

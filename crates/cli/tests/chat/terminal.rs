@@ -64,7 +64,7 @@ fn ctrl_c_interrupts_the_turn_and_twice_leaves() {
     pane.wait_for("I am still here.");
     pane.wait_for_prompt();
     pane.press(&["C-c"]);
-    pane.wait_for("Ctrl-C again leaves");
+    pane.wait_for("press Ctrl-C again to quit");
     pane.wait_for_prompt();
     assert_eq!(pane.press_until_end("C-c"), "0");
     // What was said until the interrupt is in the log, and so is the interrupt.
@@ -79,14 +79,14 @@ fn one_ctrl_c_at_the_prompt_does_not_leave() {
     };
     pane.type_in("half a line");
     pane.press(&["C-c"]);
-    pane.wait_for("Ctrl-C again leaves");
+    pane.wait_for("press Ctrl-C again to quit");
     pane.wait_for_prompt();
     pane.line("hello");
     pane.wait_for("question 42 is 294");
     pane.wait_for_prompt();
     pane.press(&["C-c"]);
     pane.wait_until("the second warning", |screen| {
-        count(screen, "Ctrl-C again leaves") == 2
+        count(screen, "press Ctrl-C again to quit") == 2
     });
     assert_eq!(pane.press_until_end("C-d"), "0");
     assert!(pane.screen().contains("trimtab chat --resume chat-"));
@@ -159,10 +159,10 @@ fn compaction_is_reported_and_taken_back() {
     pane.wait_for("summary");
     pane.wait_for_prompt();
     pane.line("/undo");
-    pane.wait_for("undone: ");
+    pane.wait_for("reverted: ");
     pane.wait_for_prompt();
     pane.line("/undo");
-    pane.wait_for("nothing to take back");
+    pane.wait_for("nothing to undo");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn the_picture_of_the_window_fits_a_narrow_terminal() {
         pane.wait_for_prompt();
         pane.press(&["C-l"]);
         pane.line("/context");
-        let screen = pane.wait_for("kept for");
+        let screen = pane.wait_for("reserved for");
         let drawn = |c: char| c == '\u{2588}' || c == '\u{2591}';
         // The bar is whole, and on one line.
         let bars: Vec<usize> = screen
@@ -211,7 +211,7 @@ fn colour_is_for_terminals_that_want_it() {
         pane.line("hello");
         pane.wait_for("question 42 is 294");
         pane.line("/context");
-        pane.wait_for("kept for");
+        pane.wait_for("reserved for");
         Some(pane.colours())
     };
     let Some(screen) = coloured(&[], &[]) else {
@@ -312,7 +312,7 @@ fn lines_are_edited_completed_and_recalled() {
     };
     pane.type_in("/und");
     pane.press(&["Tab", "Enter"]);
-    pane.wait_for("nothing to take back");
+    pane.wait_for("nothing to undo");
     pane.wait_for_prompt();
     pane.type_in("hexlo");
     pane.press(&["Left", "Left", "BSpace"]);

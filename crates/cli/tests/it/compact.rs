@@ -309,9 +309,9 @@ fn the_report_is_for_people_and_the_transcript_may_go_to_standard_output() {
         "tokens ",
         " less)",
         "replaced",
-        "put together without a model",
+        "written without a model",
         "audit",
-        "the transcript as it was",
+        "the original transcript",
     ] {
         assert!(
             done.stdout.contains(expected),
@@ -381,7 +381,7 @@ fn what_cannot_be_done_is_told() {
         (
             vec!["compact", example, "-o", "/no/such/folder/o"],
             2,
-            "no such folder",
+            "the folder does not exist",
         ),
         (
             vec!["compact", example, "-o", &out, "--preset", "tidy"],

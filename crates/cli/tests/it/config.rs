@@ -71,7 +71,7 @@ fn a_project_file_is_begun_once_and_found_from_below() {
     assert_eq!(run(&init, home.path()).code, 0);
     let again = run(&init, home.path());
     assert_eq!(again.code, 2);
-    assert!(again.stderr.contains("is there already") && again.stderr.contains("--force"));
+    assert!(again.stderr.contains("already exists") && again.stderr.contains("--force"));
     assert_eq!(
         run(
             &["config", "init", "--force", "--preset", "turns"],

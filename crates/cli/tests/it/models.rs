@@ -56,7 +56,7 @@ fn an_unknown_model_names_the_way_out() {
     let unknown = trimtab(&["models", "show", "gpt-4oo"]);
     assert_eq!(unknown.code, 2);
     assert!(
-        unknown.stderr.contains("known are:") && unknown.stderr.contains("gpt-4o"),
+        unknown.stderr.contains("similar names:") && unknown.stderr.contains("gpt-4o"),
         "{}",
         unknown.stderr
     );

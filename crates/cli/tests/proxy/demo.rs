@@ -141,5 +141,5 @@ fn a_window_that_is_too_small_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let output = finished(folder.path(), &["demo", "--once", "--window", "2k"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(texts(&output).1.contains("5000 tokens at least"));
+    assert!(texts(&output).1.contains("at least 5000 tokens"));
 }

@@ -58,7 +58,7 @@ async fn a_set_up_that_is_well() {
     assert!(
         found(&report, "upstream")
             .1
-            .contains("takes the key of OPENAI_API_KEY")
+            .contains("accepts the key in OPENAI_API_KEY")
     );
 }
 
@@ -83,7 +83,7 @@ async fn a_key_that_is_refused_and_a_port_that_is_taken() {
     assert!(
         found(&report, "upstream")
             .1
-            .contains("refuses the key of ANTHROPIC_API_KEY")
+            .contains("rejects the key in ANTHROPIC_API_KEY")
     );
     assert_eq!(found(&report, "port").0, "problem");
 }

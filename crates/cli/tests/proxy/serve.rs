@@ -72,11 +72,11 @@ async fn a_hang_up_reads_the_settings_again() {
     assert_eq!(action(&served).await, "edited");
     write("observe");
     served.signal("HUP");
-    served.wait_for("settings read again");
+    served.wait_for("settings reloaded");
     assert_eq!(action(&served).await, "observed");
     write("sideways");
     served.signal("HUP");
-    let line = served.wait_for("the old settings stay");
+    let line = served.wait_for("keeping the old settings");
     assert!(line.contains("sideways"), "{line}");
     assert_eq!(action(&served).await, "observed");
 }

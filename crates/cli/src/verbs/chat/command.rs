@@ -7,30 +7,26 @@ const COMMANDS: [(&str, &str, &str); 11] = [
     (
         "context",
         "",
-        "how the window is filled, and when it is compacted",
+        "show how the window is filled, and when it is compacted",
     ),
     (
         "compact",
         "[INSTRUCTIONS]",
-        "compact now; says what it saved",
+        "compact now, and show the savings",
     ),
-    ("undo", "", "take the last compaction or trim back"),
+    ("undo", "", "revert the last compaction or trim"),
     (
         "output",
         "[REF]",
-        "page a stored output; without a ref, list them",
+        "open a stored output in the pager, or list all",
     ),
     ("model", "[NAME]", "show or change the model"),
-    (
-        "preset",
-        "[NAME]",
-        "show or change what decides about the window",
-    ),
+    ("preset", "[NAME]", "show or change the preset"),
     ("retry", "", "ask again after an error or an interrupt"),
-    ("clear", "", "begin a new session; this one can be resumed"),
-    ("cost", "", "what was used: calls, tokens, money"),
+    ("clear", "", "start a new session; this one can be resumed"),
+    ("cost", "", "show calls, tokens and money"),
     ("help", "", "this"),
-    ("quit", "", "leave; the session stays and can be resumed"),
+    ("quit", "", "quit; the session can be resumed"),
 ];
 
 /// A parsed line.

@@ -97,7 +97,7 @@ impl Filled {
             }
         } else {
             let text = if compaction.enabled {
-                "compacts by hand only"
+                "compacts only on request"
             } else {
                 "never compacts"
             };
@@ -109,7 +109,7 @@ impl Filled {
         found.extend(self.ages(policy));
         if let Some(window) = self.window {
             found.push(Threshold {
-                text: "full: the rest is kept for the answer".to_owned(),
+                text: "full: the rest is reserved for the answer".to_owned(),
                 at: Some(window.saturating_sub(self.answer)),
             });
         }
@@ -131,7 +131,7 @@ impl Filled {
         });
         let text = match (figure, at) {
             (None, _) => {
-                format!("compacts when {trigger}: cannot be told, the window is not known")
+                format!("compacts when {trigger}: unknown, because the window is unknown")
             }
             (Some(figure), None) => {
                 format!("compacts when {trigger}: {} of {figure}", self.messages)
@@ -248,7 +248,7 @@ pub(super) fn render(
             grouped(window),
             percent(taken, window)
         ),
-        None => format!("{} tokens, the window is not known", grouped(taken)),
+        None => format!("{} tokens, unknown window", grouped(taken)),
     };
     let messages = counted(filled.messages, "message");
     let heading = format!(

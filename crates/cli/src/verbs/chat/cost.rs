@@ -47,7 +47,7 @@ impl CallTotals {
             Some(dollars) => {
                 let _ = write!(told, ", ${dollars:.4}");
             }
-            None => told.push_str(", price not known"),
+            None => told.push_str(", price unknown"),
         }
         told
     }
@@ -124,7 +124,7 @@ mod tests {
         }
         assert_eq!(
             spent.text(),
-            "2 calls of the model: 2,000 tokens in (200 cached), 20 out, price not known\n\
+            "2 calls of the model: 2,000 tokens in (200 cached), 20 out, price unknown\n\
              2 calls of tools, 1 of them for stored outputs\n"
         );
     }

@@ -148,7 +148,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     }
     if common.json && args.print.is_none() {
         return Err(Failure::input(
-            "--json is for scripts: it goes with --print or --list",
+            "--json requires --print or --list",
             "trimtab chat --print 'hello' --json",
         ));
     }

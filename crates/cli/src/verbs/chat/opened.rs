@@ -200,8 +200,8 @@ fn open_model(
     let name = choice.model.as_deref().map(str::trim).unwrap_or_default();
     if name.is_empty() {
         return Err(Failure::input(
-            "no model is named",
-            "--model NAME or TRIMTAB_MODEL; --model scripted:examples/script.json needs no key",
+            "no model is set",
+            "use --model NAME or TRIMTAB_MODEL; --model scripted:examples/script.json needs no key",
         ));
     }
     if let Some(script) = model::script(name)? {
@@ -325,7 +325,7 @@ impl Around {
             Workspace::new(folder, self.confirm(self.allow_shell)).map_err(|error| {
                 Failure::input(
                     format!("workspace {}: {error}", folder.display()),
-                    "give a folder that is there with --workspace DIR",
+                    "name an existing folder with --workspace DIR",
                 )
             })?;
         choice.workspace = Some(workspace.root().to_owned());
@@ -372,7 +372,7 @@ fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Res
     }
     match (limits.window, limits.max_output) {
         (Some(window), Some(answer)) if answer >= window => Err(Failure::input(
-            format!("an answer of {answer} tokens leaves no room in a window of {window}"),
+            format!("an answer of {answer} tokens leaves no room in a window of {window} tokens"),
             "give a smaller --max-output or a larger --window",
         )),
         _ => Ok(window.is_none()),

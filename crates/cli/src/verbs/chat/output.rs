@@ -54,7 +54,7 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
         })?;
     if stored.is_binary().map_err(|error| failed(&error))? {
         return Err(Failure::input(
-            format!("output '{id}' is binary: it has no lines to show"),
+            format!("output '{id}' is binary and has no lines to show"),
             format!(
                 "trimtab output read --session {} {id} --raw > FILE",
                 chat.id()

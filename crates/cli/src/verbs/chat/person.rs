@@ -77,7 +77,7 @@ impl Watcher for Person<'_> {
 
     fn interrupted(&mut self) {
         self.screen
-            .wait("interrupting; Ctrl-C again breaks off at once");
+            .wait("interrupting; press Ctrl-C again to stop at once");
     }
 }
 
@@ -166,7 +166,7 @@ pub(super) fn refused(question: &Question) -> String {
         QuestionKind::WriteFile => "--allow-writes",
     };
     format!(
-        "{}: refused, there is nobody to ask; {flag} allows it",
+        "{}: refused because there is nobody to ask; {flag} allows it",
         wants(question)
     )
 }

@@ -88,14 +88,14 @@ fn said_by(given: &str) -> Result<String, Failure> {
         said.clear();
         io::stdin().read_to_string(&mut said).map_err(|error| {
             Failure::input(
-                format!("standard input cannot be read: {error}"),
+                format!("cannot read standard input: {error}"),
                 "give text in UTF-8",
             )
         })?;
     }
     if said.trim().is_empty() {
         return Err(Failure::input(
-            "there is nothing to say to the model",
+            "the prompt is empty",
             "trimtab chat --print 'what does this project do?'",
         ));
     }
@@ -155,7 +155,7 @@ impl Printer<'_> {
             TurnEnd::Interrupted => Err(stuck("interrupted", None)),
             TurnEnd::OutOfRounds => Err(stuck(
                 &format!("no answer after {} rounds of calls", turn.rounds),
-                Some("go on with --resume, or give the model a smaller task"),
+                Some("continue with --resume, or give the model a smaller task"),
             )),
         }
     }

@@ -79,7 +79,7 @@ fn chats(store: &dyn Store) -> Result<Vec<SessionInfo>, Error> {
 /// Finds a chat by a prefix of its name, with or without `chat-`. Without a prefix, the newest
 /// chat.
 pub(super) fn find(store: &dyn Store, given: &str) -> Result<SessionId, Failure> {
-    let hint = "`trimtab chat --list` shows those that there are";
+    let hint = "`trimtab chat --list` lists the sessions";
     let chats = chats(store).map_err(|error| failed(&error))?;
     let begins = |info: &&SessionInfo| {
         let name = info.session.as_str();
@@ -92,7 +92,7 @@ pub(super) fn find(store: &dyn Store, given: &str) -> Result<SessionId, Failure>
     match (found.next(), found.next()) {
         (None, _) if given.is_empty() => Err(Failure::input(
             "there is no session to resume",
-            "begin one with `trimtab chat --model NAME`",
+            "start one with `trimtab chat --model NAME`",
         )),
         (None, _) => Err(Failure::input(
             format!("no session '{}'", visible(given)),
@@ -188,7 +188,7 @@ pub(super) fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failu
         return Ok(());
     }
     if chats.is_empty() {
-        terminal.note("no sessions yet: begin one with `trimtab chat --model NAME`");
+        terminal.note("no sessions yet: start one with `trimtab chat --model NAME`");
         return Ok(());
     }
     let text = as_text(&chats);

@@ -90,15 +90,19 @@ pub(super) fn session(event: &session::Event) -> Option<String> {
             format!("compacted: {}; {}{}", saved(), messages(), audit(event))
         }
         EventKind::Trimmed => format!("trimmed: {}", saved()),
-        EventKind::Dropped => format!("dropped with a note: {}; {}", saved(), messages()),
+        EventKind::Dropped => format!(
+            "dropped, with a note to the model: {}; {}",
+            saved(),
+            messages()
+        ),
         EventKind::Undone => format!(
-            "undone: {} tokens again ({} before); {}",
+            "reverted: {} tokens ({} before); {}",
             grouped(event.tokens_after),
             grouped(event.tokens_before),
             messages()
         ),
         EventKind::NoOp if event.note.is_some() => "nothing was done".to_owned(),
-        EventKind::NoOp => "nothing was done: the window would not get smaller".to_owned(),
+        EventKind::NoOp => "no change: the window would not get smaller".to_owned(),
         EventKind::Stale => "a summary came too late and was not used".to_owned(),
         EventKind::AnswerLowered => "room is short".to_owned(),
         EventKind::Suspended | EventKind::Warning => String::new(),
@@ -141,13 +145,13 @@ fn audit(event: &session::Event) -> String {
 pub(super) fn trouble(event: &Event) -> Option<String> {
     Some(match event {
         Event::Retry { attempt, wait, why } => format!(
-            "attempt {attempt} failed ({}); again in {:.1} s",
+            "attempt {attempt} failed ({}); retrying in {:.1} s",
             on_one_line(why),
             wait.as_secs_f64()
         ),
         Event::BrokeOff { why } => {
             format!(
-                "the answer broke off ({}); the model goes on",
+                "the answer was cut off ({}); the model continues",
                 on_one_line(why)
             )
         }

@@ -76,14 +76,14 @@ pub(super) fn warn_of(chat: &Opened, args: &Args, terminal: &mut Terminal) {
     let settings = chat.agent.settings();
     if chat.assumes_window() {
         terminal.warn(&format!(
-            "the window of '{}' is not known: {} tokens are assumed\n\
-             hint: say how large it is with --window TOKENS",
+            "the window of '{}' is unknown: assuming {} tokens\n\
+             hint: set it with --window TOKENS",
             on_one_line(&settings.model.name),
             grouped(settings.limits.window.unwrap_or_default())
         ));
     }
     if chat.resumed && args.system.is_some() {
-        terminal.warn("--system is for new sessions: this one keeps what it began with");
+        terminal.warn("--system applies to new sessions only: this one keeps its system prompt");
     }
 }
 
@@ -116,7 +116,7 @@ impl Talk<'_> {
         }
         self.person
             .screen
-            .line(style::DIM, "/help shows what can be typed, Ctrl-D leaves");
+            .line(style::DIM, "/help lists the commands, Ctrl-D quits");
     }
 
     /// Shows the last answer of a resumed session.
@@ -150,7 +150,9 @@ impl Talk<'_> {
                 Read::Interrupted if pressed => return Ok(()),
                 Read::Interrupted => {
                     pressed = true;
-                    self.person.screen.line(style::DIM, "Ctrl-C again leaves");
+                    self.person
+                        .screen
+                        .line(style::DIM, "press Ctrl-C again to quit");
                 }
                 Read::Line(line) => {
                     pressed = false;
@@ -170,7 +172,7 @@ impl Talk<'_> {
             Typed::Message(said) => self.turn(Some(said)),
             Typed::Unknown(typed, near) => {
                 let near = near.map(|near| format!("did you mean /{near}? "));
-                let hint = format!("{}/help shows all commands", near.unwrap_or_default());
+                let hint = format!("{}/help lists all commands", near.unwrap_or_default());
                 self.person
                     .screen
                     .error(&format!("there is no /{typed}"), Some(&hint));
@@ -197,14 +199,14 @@ impl Talk<'_> {
             }
             Command::Preset => change::preset(&mut self.chat, behind, &mut self.person.screen)?,
             Command::Retry if self.can_retry => self.turn(None),
-            Command::Retry => self.person.screen.text("there is nothing to ask again\n"),
+            Command::Retry => self.person.screen.text("nothing to retry\n"),
             Command::Clear => self.clear()?,
             Command::Cost => self.person.screen.lines(&self.person.spent.text()),
             Command::Help | Command::Quit => {
                 let help = lined_up(&command::help(), [Align::Left; 2]);
                 self.person.screen.lines(&help);
-                let more = "@FILE in a message sends the file along; a line that ends with \\ goes \
-                            on in the next; Tab completes commands and files";
+                let more = "@FILE in a message attaches the file; a line that ends with \\ \
+                continues on the next; Tab completes commands and files";
                 self.person.screen.line(style::DIM, more);
             }
         }
@@ -228,11 +230,9 @@ impl Talk<'_> {
         self.ears.events = self.chat.clear()?;
         self.person.usage = None;
         self.can_retry = false;
-        self.person
-            .screen
-            .line(style::STRONG, "a new session begins");
+        self.person.screen.line(style::STRONG, "new session");
         if let Some(before) = before {
-            let told = format!("the one before: trimtab chat --resume {before}");
+            let told = format!("the previous one: trimtab chat --resume {before}");
             self.person.screen.line(style::DIM, &told);
         }
         Ok(())
@@ -241,7 +241,7 @@ impl Talk<'_> {
     fn undo(&mut self) -> Result<(), Failure> {
         let undone = self.chat.agent.undo().map_err(|error| failed(&error))?;
         if !undone {
-            self.person.screen.text("there is nothing to take back\n");
+            self.person.screen.text("nothing to undo\n");
         }
         self.ears.tell_rest(&mut self.person);
         Ok(())
@@ -257,7 +257,7 @@ impl Talk<'_> {
             Some(Ok(_)) if !self.chat.agent.interrupt().is_set() => {}
             Some(Err(error)) => self.person.screen.failure(&failed(&error)),
             _ => {
-                let told = "interrupted; the window is as it was";
+                let told = "interrupted; the window is unchanged";
                 self.person.screen.line(style::WARN, told);
             }
         }
@@ -303,7 +303,7 @@ impl Talk<'_> {
             TurnEnd::Interrupted => {
                 self.person
                     .screen
-                    .line(style::WARN, "interrupted; what was said stays");
+                    .line(style::WARN, "interrupted; the partial answer stays");
             }
             TurnEnd::CutOff => {
                 let told = "the answer was cut off; --max-output allows longer ones";
@@ -311,7 +311,7 @@ impl Talk<'_> {
             }
             TurnEnd::OutOfRounds => {
                 let rounds = turn.rounds;
-                let told = format!("no answer after {rounds} rounds; /retry lets it go on");
+                let told = format!("no answer after {rounds} rounds; /retry continues");
                 self.person.screen.line(style::WARN, &told);
             }
         }
@@ -320,7 +320,7 @@ impl Talk<'_> {
     /// Prints how to resume. Waits for a summary in progress, because it is already paid for.
     fn leave(mut self) -> Result<(), Failure> {
         if self.chat.agent.is_summarising() {
-            let told = "waiting for the summary; Ctrl-C leaves without it";
+            let told = "waiting for the summary; Ctrl-C quits without it";
             self.person.screen.line(style::DIM, told);
             let _ = self.watched(async |agent| agent.settle().await);
         }
@@ -332,7 +332,7 @@ impl Talk<'_> {
         } = self;
         screen.settle();
         if chat.has_begun() {
-            let told = format!("go on with: trimtab chat --resume {}", chat.id());
+            let told = format!("to continue: trimtab chat --resume {}", chat.id());
             screen.line(style::DIM, &told);
         }
         chat.close()?;

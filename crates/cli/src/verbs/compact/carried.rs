@@ -77,7 +77,7 @@ impl Failed {
                 Failure::Stuck { message, hint }
             }
             Self::Runtime(error) => Failure::Stuck {
-                message: format!("cannot ask the model: {error}"),
+                message: format!("cannot call the model: {error}"),
                 hint: None,
             },
         }

@@ -85,7 +85,7 @@ impl Compacted<'_> {
         let copy = (!is_there).then(|| {
             let output = shell(&output);
             if is_stream(place) {
-                return format!("load it: put {output} where the log of the session is");
+                return format!("load it: replace the log of the session by {output}");
             }
             let place = shell(&place.display().to_string());
             format!("load it: cp {output} {place}")

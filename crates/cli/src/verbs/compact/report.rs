@@ -150,7 +150,7 @@ impl Report {
             match self.summary {
                 None => "none: no round was replaced",
                 Some("model") => "written by the model",
-                Some(_) => "put together without a model",
+                Some(_) => "written without a model",
             },
         );
         if let Some(audit) = &self.audit {
@@ -162,14 +162,10 @@ impl Report {
             &format!("{}, session {}", originals.store, originals.session),
         );
         if let Some(transcript) = &originals.transcript {
-            line("", &format!("{transcript}  the transcript as it was"));
+            line("", &format!("{transcript}  the original transcript"));
         }
-        list(&mut line, &originals.replaced, "what was replaced");
-        list(
-            &mut line,
-            &originals.outputs,
-            "an output that is shown shorter",
-        );
+        list(&mut line, &originals.replaced, "replaced messages");
+        list(&mut line, &originals.outputs, "an output shown shorter");
         for note in &self.notes {
             line("note", note);
         }
@@ -185,9 +181,9 @@ impl Audit {
         let kept = self.covered + self.added;
         let share = percent(kept as u64, self.facts.max(1) as u64);
         match self.facts {
-            0 => "there was no fact to lose".to_owned(),
+            0 => "no important facts".to_owned(),
             facts => format!(
-                "{share} of {facts} facts are in it ({} in the summary, {} added)",
+                "{share} of {facts} facts kept ({} in the summary, {} added)",
                 self.covered, self.added
             ),
         }

@@ -28,8 +28,8 @@ pub(super) fn check(file: &Path, output: &Path, force: bool) -> Result<(), Failu
         .filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(Failure::input(
-            format!("{}: there is no such folder", folder.display()),
-            "make it first, or give another file with -o",
+            format!("{}: the folder does not exist", folder.display()),
+            "create it, or name another file with -o",
         ));
     }
     Ok(())

@@ -19,7 +19,7 @@ pub(super) fn of_preset(preset: Option<&str>) -> Result<String, Failure> {
     commented(&keys, preset.unwrap_or(default), &defaults).map_err(|unknown| {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
         Failure::input(
-            format!("--preset: preset = '{}' cannot be used", unknown.0),
+            format!("--preset: unknown preset '{}'", unknown.0),
             format!("allowed: one of {}", names.join(", ")),
         )
     })
@@ -36,7 +36,7 @@ pub(super) fn of_design(name: &str) -> Result<String, Failure> {
     names.dedup();
     names.extend(ORIGINAL_SYSTEMS.iter().map(|(system, _)| *system));
     Err(Failure::input(
-        format!("--from: '{name}' is no design that is known"),
+        format!("--from: unknown design '{name}'"),
         format!("allowed: one of {}", names.join(", ")),
     ))
 }
@@ -55,10 +55,9 @@ pub(super) fn write(
     let shown = file.display().to_string();
     let shown = visible(&shown);
     let mut target = options.open(file).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::input(
-            format!("{shown} is there already"),
-            "--force writes it anew; what is in it is lost then",
-        ),
+        io::ErrorKind::AlreadyExists => {
+            Failure::input(format!("{shown} already exists"), "--force overwrites it")
+        }
         _ => Failure::input(
             format!("{shown}: cannot write: {error}"),
             "give another file",

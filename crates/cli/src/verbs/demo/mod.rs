@@ -119,7 +119,7 @@ fn parse_window(text: &str) -> Result<u64, String> {
     let tokens = parse_tokens(text)?;
     if tokens < LEAST_WINDOW {
         return Err(format!(
-            "the session of the demo needs a window of {LEAST_WINDOW} tokens at least"
+            "the demo needs a window of at least {LEAST_WINDOW} tokens"
         ));
     }
     Ok(tokens)

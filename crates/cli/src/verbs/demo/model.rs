@@ -13,8 +13,8 @@ use super::session::{Round, Session};
 /// The retrieval tool that searches stored outputs.
 const GREP: &str = "tool_output_cache_grep";
 /// The answer to clients other than the demo's agent.
-const GREETING: &str = "This is the scripted model of `trimtab demo`: it has only this to say. \
-    Run `trimtab serve` for a real one.";
+const GREETING: &str = "This is the scripted model of `trimtab demo`: this is its only answer. \
+Run `trimtab serve` for a real one.";
 
 /// The answers of the model, one per call.
 pub(super) struct DemoModel(Vec<Round>);

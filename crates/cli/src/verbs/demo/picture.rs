@@ -27,10 +27,8 @@ fn width() -> usize {
 pub(super) fn opening(window: u64) -> String {
     let window = grouped(window);
     let text = format!(
-        "An agent looks for a bug: one session, played straight to a model and then through \
-         trimtab to the same model with a window of {window} tokens. The model is scripted, so \
-         this shows that every request is valid and what it costs, not how well a real model \
-         works."
+        "An agent looks for a bug. The session runs twice: directly against a model, then \
+         through trimtab against the same model with a window of {window} tokens. The model is scripted, so the demo shows that every request is valid and what it costs, not how well a real model works."
     );
     wrapped(&text, width(), 0) + "\n"
 }
@@ -78,7 +76,7 @@ fn key(colour: bool) -> String {
     let (one, two, dim, bad) = (style::OUTPUT, style::USER, style::DIM, style::BAD);
     format!(
         "      {one}{cached}{one:#} from the provider's cache  {two}{fresh}{two:#} new  \
-         {dim}{free}{dim:#} free\n      {bad}!{bad:#} larger than the window: refused\n"
+         {dim}{free}{dim:#} free\n      {bad}!{bad:#} larger than the window: rejected\n"
     )
 }
 
@@ -100,7 +98,7 @@ pub(super) fn summary(report: &Report) -> String {
         None => String::new(),
     };
     let straight = format!(
-        "{ends}with a window large enough, {} tokens sent, {}",
+        "{ends}with a large enough window, {} tokens sent, {}",
         short(without.tokens),
         dollars(without.dollars)
     );

@@ -104,7 +104,7 @@ fn settings(resolved: &Resolved) -> Check {
     sources.sort_unstable();
     sources.dedup();
     let from = match sources.as_slice() {
-        [] => "all of them defaults".to_owned(),
+        [] => "all defaults".to_owned(),
         sources => format!("from {}", sources.join(", ")),
     };
     let mode = mode_name(proxy.mode);

@@ -28,24 +28,24 @@ pub(super) async fn check(http: &Http, address: SocketAddr) -> Check {
     Check::problem(
         "port",
         format!("cannot listen on {address}: {error}"),
-        "set another one with --listen or proxy.listen; port 0 takes any that is free",
+        "choose another address with --listen or proxy.listen; port 0 picks a free port",
     )
 }
 
 /// The check for a running proxy that passed `unmanaged` requests because the provider keeps their
 /// conversations.
 fn of_running(address: SocketAddr, unmanaged: u64) -> Check {
-    let running = format!("a trimtab listens on {address} already");
+    let running = format!("a trimtab is already listening on {address}");
     if unmanaged == 0 {
         return Check::ok("port", running);
     }
     Check::warning(
         "port",
         format!(
-            "{running}; it let {unmanaged} requests pass unmanaged, because the provider keeps \
-             a part of them (previous_response_id, conversation or prompt) that it did not see"
+            "{running}; it passed {unmanaged} requests unmanaged, because the provider keeps a \
+             part of them that the proxy has not seen (previous_response_id, conversation or prompt)"
         ),
-        "let these conversations begin through the proxy, or send the whole input (store = false)",
+        "start these conversations through the proxy, or send the whole input (store = false)",
     )
 }
 

@@ -55,11 +55,11 @@ fn not_yet(path: &Path) -> Check {
     match tempfile::tempfile_in(&above) {
         Ok(_) => Check::ok(
             "store",
-            format!("{shown}: not there yet, made when it is first used"),
+            format!("{shown}: does not exist yet, will be created on first use"),
         ),
         Err(error) => Check::problem(
             "store",
-            format!("{shown} cannot be made: {}: {error}", above.display()),
+            format!("cannot create {shown}: {}: {error}", above.display()),
             "give a folder that you may write to with --store or TRIMTAB_STORE",
         ),
     }
@@ -87,17 +87,14 @@ fn writable(store: &FolderStore, path: &Path) -> Check {
         ),
         Ok(_) => Check::problem(
             "store",
-            format!(
-                "{}: gives back other bytes than it was given",
-                path.display()
-            ),
+            format!("{}: returns other bytes than were written", path.display()),
             "the disk or its file system is damaged; use another folder with --store",
         ),
         Err(Error::ReadOnly) => Check::warning(
             "store",
             format!("{} is read-only", path.display()),
-            "what is stored can be read; a proxy passes requests as they came until it can be \
-             written",
+            "stored outputs are readable; a proxy passes requests through unchanged until the \
+             store is writable",
         ),
         Err(error) => Check::of_failure("store", &explain(path, &error)),
     }
@@ -119,7 +116,7 @@ fn whole(store: &FolderStore) -> Check {
             return Check::problem(
                 name,
                 error.to_string().lines().next().unwrap_or_default(),
-                "`trimtab store check` says what is lost, `trimtab store repair` saves the rest",
+                "`trimtab store check` reports what is lost, `trimtab store repair` saves the rest",
             );
         }
     };
@@ -154,8 +151,11 @@ fn whole(store: &FolderStore) -> Check {
     };
     Check::problem(
         name,
-        format!("{} of {read} are damaged, {first} for one", damaged.len()),
-        "the rest is not affected; `trimtab store check` names them all; look at the disk",
+        format!(
+            "{} of {read} are damaged, for example {first}",
+            damaged.len()
+        ),
+        "the rest is not affected; `trimtab store check` lists them all; check the disk",
     )
 }
 

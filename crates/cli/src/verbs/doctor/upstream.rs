@@ -95,11 +95,11 @@ fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) ->
     match key {
         Some(key) if refused => Check::problem(
             name,
-            format!("{url} refuses the key of {key} ({status})"),
-            format!("set {key} to a key that is valid there"),
+            format!("{url} rejects the key in {key} ({status})"),
+            format!("set {key} to a valid key for this server"),
         ),
         Some(key) if status.is_success() => {
-            Check::ok(name, format!("{url} answers and takes the key of {key}"))
+            Check::ok(name, format!("{url} answers and accepts the key in {key}"))
         }
         None if refused || status.is_success() => {
             Check::ok(name, format!("{url} answers; no key was sent"))
@@ -107,7 +107,7 @@ fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) ->
         _ if status.is_server_error() => Check::warning(
             name,
             format!("{url} answers with {status}"),
-            "it is reachable, and has trouble of its own; try again later",
+            "the server is reachable but failing; try again later",
         ),
         // A server without a list of models can still be useful.
         _ => Check::ok(
@@ -154,12 +154,12 @@ fn clock(answer: &Answer, now: SystemTime) -> Option<Check> {
         .duration_since(theirs)
         .or_else(|_| theirs.duration_since(now))
         .ok()?;
-    let message = format!("{} seconds apart from the upstream's", apart.as_secs());
+    let message = format!("differs from the upstream's by {} seconds", apart.as_secs());
     (apart > SKEW).then(|| {
         Check::warning(
             "clock",
             message,
-            "set the clock of this machine, best with NTP",
+            "set the clock of this machine, for example with NTP",
         )
     })
 }

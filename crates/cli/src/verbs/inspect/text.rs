@@ -76,8 +76,7 @@ fn window(text: &mut String, report: &Report, (colour, width): (bool, usize)) {
             format!(" of {} ({})", grouped(size), percent(reported, size))
         });
         let said = format!(
-            "the provider last reported {prompt} tokens{share}; {} are in the transcript, by our \
-             estimate",
+            "the provider last reported {prompt} tokens{share}; the transcript has an estimated {}",
             grouped(tokens)
         );
         let _ = writeln!(text, "{dim}{}{dim:#}", wrapped(&said, width, 0));
@@ -251,7 +250,7 @@ fn repeats(text: &mut String, report: &Report, width: usize) {
     }
     let strong = style::STRONG;
     let said = format!(
-        "{} of {} say what an earlier one says, {} tokens ({})",
+        "{} of {} repeat an earlier output, {} tokens ({})",
         outputs.repeated,
         report.counts.outputs,
         grouped(outputs.repeated_tokens),
@@ -282,7 +281,7 @@ fn faults(text: &mut String, report: &Report, width: usize) {
     }
     let bad = style::BAD;
     let number = counted(report.faults.len(), "fault");
-    let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would refuse it");
+    let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would reject it");
     for fault in report.faults.iter().take(FAULTS) {
         let said = format!("message {}: {}", fault.message, visible(&fault.text));
         let _ = writeln!(text, "  {}", wrapped(&said, width.saturating_sub(2), 4));

@@ -46,12 +46,12 @@ pub(super) fn run(from: &str, common: &Common, terminal: &mut Terminal) -> Resul
     let shown = path.display().to_string();
     writeln!(
         terminal.out(),
-        "{} added, {changed} changed, {skipped} entries left out; {} in {}",
+        "{} added, {changed} changed, {skipped} entries skipped; {} in {}",
         number::counted(added, "model"),
         number::counted(models, "model"),
         visible(&shown)
     )?;
-    terminal.note("`trimtab models reset` goes back to the built-in catalogue");
+    terminal.note("`trimtab models reset` restores the built-in catalogue");
     Ok(())
 }
 

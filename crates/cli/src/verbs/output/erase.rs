@@ -85,11 +85,11 @@ pub fn run(
     terminal.out().write_all(report.as_bytes())?;
     if done.traces_left {
         return Err(Failure::Stuck {
-            message: "the sessions are removed, but copies of their text may be left: the \
-                      database could not be written anew"
+            message: "the sessions are removed, but copies of their text may remain: the \
+            database could not be rewritten"
                 .to_owned(),
             hint: Some(
-                "free as much disk space as the database takes, and erase once more".to_owned(),
+                "free as much disk space as the database occupies, and run erase again".to_owned(),
             ),
         });
     }
@@ -116,7 +116,7 @@ fn choose(
     if let (Some(name), true) = (&args.tenant, chosen.is_empty()) {
         return Err(Failure::input(
             format!("no session of tenant '{}' in the store", visible(name)),
-            "`trimtab output sessions` shows the tenants that there are",
+            "`trimtab output sessions` lists the tenants",
         ));
     }
     let lists: Vec<SessionId> = sessions
@@ -184,11 +184,11 @@ fn is_confirmed(
     );
     if !std::io::stdin().is_terminal() {
         return Err(Failure::input(
-            format!("this would erase {what} for good"),
-            "say --yes to do it without being asked",
+            format!("this would permanently erase {what}"),
+            "use --yes to confirm",
         ));
     }
-    terminal.say(&format!("erase {what} for good? [y/N]"));
+    terminal.say(&format!("permanently erase {what}? [y/N]"));
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

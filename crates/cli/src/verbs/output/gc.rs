@@ -70,13 +70,12 @@ pub fn run(
     };
     terminal.out().write_all(report.as_bytes())?;
     if done.traces_left {
-        terminal.warn(
-            "copies of removed text may be left: there was no room to write the database anew",
-        );
+        terminal
+            .warn("copies of removed text may remain: there was no room to rewrite the database");
     }
     if args.max_size.is_some_and(|max| done.bytes_kept > max) {
         terminal.warn(&format!(
-            "the store is still larger than asked, {}: sessions of the last hour stay",
+            "the store is still larger than requested, {}: sessions of the last hour stay",
             units::size(done.bytes_kept)
         ));
     }

@@ -110,8 +110,9 @@ pub fn run(
 fn wanted(args: &Args) -> Result<Option<&str>, Failure> {
     match (&args.id, args.all) {
         (None, false) => Err(Failure::input(
-            "search where? one argument is a pattern only",
-            "give REF PATTERN to search one output, or --all PATTERN for all of the session",
+            "missing argument: one argument is only a pattern",
+            "give REF PATTERN to search one output, or --all PATTERN to search all outputs of \
+             the session",
         )),
         (id, _) => Ok(id.as_deref()),
     }
@@ -132,9 +133,9 @@ fn query(args: &Args) -> Query<'_> {
 
 fn bad_pattern(args: &Args, why: &str) -> Failure {
     let hint = if args.regex {
-        "correct the expression, or leave --regex out to search for the text as it stands"
+        "correct the expression, or omit --regex to search for plain text"
     } else {
-        "give some text to search for, of at most 4096 bytes"
+        "give a text of 1 to 4096 bytes"
     };
     Failure::input(format!("bad pattern {:?}: {why}", args.pattern), hint)
 }
@@ -150,7 +151,8 @@ fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failu
             terminal.warn("there is more than can be shown; narrow the pattern");
         }
         Some(Stop::Work) => terminal.warn(
-            "not everything was searched: the pattern costs too much on this text; use a simpler one",
+            "not everything was searched: the pattern is too expensive on this text; use a \
+             simpler one",
         ),
         Some(Stop::Expired) | None if found.matches.is_empty() => {
             terminal.note(&format!("no matches for {:?}", args.pattern));

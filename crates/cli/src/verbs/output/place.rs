@@ -35,7 +35,7 @@ pub fn session_id(name: &str) -> Result<SessionId, Failure> {
     SessionId::new(name).map_err(|error| {
         Failure::input(
             format!("--session: {error}"),
-            "a session has the name that the agent or the proxy gave it, of 1 to 512 bytes",
+            "session names have 1 to 512 bytes",
         )
     })
 }
@@ -58,12 +58,12 @@ impl StoreArgs {
         let path = given.or_else(default_folder).ok_or_else(|| {
             Failure::input(
                 "no folder for the store: HOME is not set",
-                "say where it is with --store PATH or TRIMTAB_STORE",
+                "set it with --store PATH or TRIMTAB_STORE",
             )
         })?;
         if path.to_string_lossy().contains("://") {
             return Err(Failure::input(
-                format!("{}: a store is a folder here, not a URL", path.display()),
+                format!("{}: a store must be a folder, not a URL", path.display()),
                 "give the path of a folder with --store",
             ));
         }
@@ -97,7 +97,8 @@ impl StoreArgs {
 fn no_store(path: &Path) -> Failure {
     Failure::input(
         format!("no store at {}", path.display()),
-        "give its folder with --store PATH or TRIMTAB_STORE; `trimtab output put` makes a new one",
+        "give its folder with --store PATH or TRIMTAB_STORE; `trimtab output put` creates a new \
+         one",
     )
 }
 
@@ -138,7 +139,7 @@ impl Place {
                         visible(session.as_str())
                     ),
                     format!(
-                        "`trimtab output list --session {}` shows those that there are",
+                        "`trimtab output list --session {}` lists the outputs",
                         visible(session.as_str())
                     ),
                 ),
@@ -173,7 +174,7 @@ impl Place {
                 visible(session.as_str()),
                 self.path.display()
             ),
-            "`trimtab output sessions` shows those that there are",
+            "`trimtab output sessions` lists the sessions",
         ))
     }
 }
@@ -209,16 +210,16 @@ pub fn explain(path: &Path, error: &Error) -> Failure {
         ),
         Error::ReadOnly => stuck(
             at("is read-only"),
-            Some("what is in it can still be read; to write, use another --store".to_owned()),
+            Some("stored outputs are readable; to write, use another --store".to_owned()),
         ),
         Error::InUse { .. } => stuck(
             message,
-            Some("stop the proxy and whatever else uses it, then try again".to_owned()),
+            Some("stop the proxy and other programs that use it, then try again".to_owned()),
         ),
         Error::Damaged { .. } => stuck(
             at(&message),
             Some(
-                "`trimtab store check` says what is lost, `trimtab store repair` saves the rest"
+                "`trimtab store check` reports what is lost, `trimtab store repair` saves the rest"
                     .to_owned(),
             ),
         ),

@@ -28,7 +28,7 @@ pub fn unique_name<'a>(
         [one] => Ok(Some(one)),
         several => Err(Failure::input(
             format!("{} {what}s begin with '{}'", several.len(), visible(given)),
-            format!("give more of it; these are {}", listed(several)),
+            format!("give a longer prefix; candidates: {}", listed(several)),
         )),
     }
 }

@@ -97,7 +97,7 @@ fn binary(session: &SessionId, stored: &Stored) -> Failure {
     let id = metadata.reference.id();
     Failure::input(
         format!(
-            "output '{id}' is binary ({}, {}): it has no lines to print",
+            "output '{id}' is binary ({}, {}) and has no lines to print",
             visible(&metadata.labels.media_type),
             units::size(metadata.byte_size)
         ),

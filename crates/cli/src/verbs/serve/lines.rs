@@ -39,8 +39,8 @@ fn not_encrypted(address: SocketAddr, is_tls: bool) -> &'static str {
     if is_tls || address.ip().is_loopback() {
         return "";
     }
-    "\nwarning: other machines can reach this address and nothing is encrypted: keys, tokens and \
-     conversations can be read on the way\nhint: set proxy.tls.certificate and proxy.tls.key"
+    "\nwarning: other machines can reach this address without encryption: keys, tokens and \
+     conversations can be intercepted\nhint: set proxy.tls.certificate and proxy.tls.key"
 }
 
 /// How to point clients at the proxy, for dialects with an upstream.

@@ -143,14 +143,14 @@ impl Server<'_> {
             Ok(resolved) => {
                 let moved = moved(self.running.address(), &resolved);
                 self.terminal
-                    .say(&format!("trimtab: settings read again{moved}"));
+                    .say(&format!("trimtab: settings reloaded{moved}"));
                 settings::warn_of_skipped(self.common, self.terminal);
                 for line in destinations(&resolved) {
                     self.terminal.say(&line);
                 }
             }
             Err(failure) => {
-                let message = format!("the old settings stay: {failure}");
+                let message = format!("keeping the old settings: {failure}");
                 self.terminal.error(&message, None);
             }
         }

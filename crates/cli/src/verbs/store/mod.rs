@@ -77,7 +77,7 @@ fn text(found: &StoreCheck) -> String {
     let mut lines: Vec<String> = Vec::new();
     lines.extend(found.faults.iter().map(|fault| format!("damaged: {fault}")));
     if found.secret_lost {
-        let lost = "lost: the secret of the store: the tenants of a proxy are new ones";
+        let lost = "lost: the secret of the store: a proxy will treat all clients as new tenants";
         lines.push(lost.to_owned());
     }
     if found.lost_sessions > 0 {

@@ -52,7 +52,7 @@ fn failed(name: &OsStr, error: &io::Error) -> Failure {
     }
     Failure::Stuck {
         message: format!("{name}: {error}"),
-        hint: Some("the client must be a program that can be run".to_owned()),
+        hint: Some("the client must be an executable program".to_owned()),
     }
 }
 

@@ -55,12 +55,12 @@ pub(super) struct KnownClient {
 pub(super) const CLIENTS: [KnownClient; 12] = [
     client(
         "claude",
-        "ANTHROPIC_BASE_URL, or --settings where its own settings name an address",
+        "ANTHROPIC_BASE_URL, or --settings if its own settings name an address",
         WrapWay::Unsure(claude),
     ),
     client(
         "codex",
-        "-c openai_base_url; its own provider, if config.toml names one",
+        "-c openai_base_url, or the provider in config.toml",
         WrapWay::Unsure(codex),
     ),
     client(
@@ -70,7 +70,7 @@ pub(super) const CLIENTS: [KnownClient; 12] = [
     ),
     client(
         "gemini",
-        "GOOGLE_GEMINI_BASE_URL; its requests pass as they are",
+        "GOOGLE_GEMINI_BASE_URL; its requests pass through unchanged",
         WrapWay::Sure(gemini),
     ),
     client(
@@ -81,12 +81,12 @@ pub(super) const CLIENTS: [KnownClient; 12] = [
     client("aider", "the four variables below", WrapWay::Sure(any)),
     client(
         "pi",
-        "--extension with a temporary file, for every provider of models.json too",
+        "--extension with a temporary file, also for the providers of models.json",
         WrapWay::Sure(pi),
     ),
     client(
         "copilot",
-        "COPILOT_PROVIDER_BASE_URL, which has to be set",
+        "COPILOT_PROVIDER_BASE_URL, which must be set",
         WrapWay::Unsure(copilot),
     ),
     client(
@@ -160,8 +160,8 @@ fn qwen(around: &Surroundings<'_>, setup: &mut Setup) {
 fn claude(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
     if let Some(cloud) = CLAUDE_CLOUDS.into_iter().find(|name| around.is_set(name)) {
         return Err(Failure::input(
-            format!("claude uses a cloud whose interface the proxy does not speak: {cloud} is set"),
-            format!("unset {cloud} to use Anthropic's own interface or a gateway that speaks it"),
+            format!("claude uses a cloud API that the proxy does not support: {cloud} is set"),
+            format!("unset {cloud} to use Anthropic's API or a compatible gateway"),
         ));
     }
     setup.set("ANTHROPIC_BASE_URL", URL);
@@ -207,8 +207,8 @@ fn copilot(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> 
         return Err(Failure::input(
             "copilot uses GitHub's own models, which do not go through a proxy",
             format!(
-                "for a model of your own set {name}, COPILOT_PROVIDER_TYPE (openai or anthropic), \
-                 COPILOT_PROVIDER_API_KEY and COPILOT_MODEL; 'copilot help providers' tells more"
+                "for your own model set {name}, COPILOT_PROVIDER_TYPE (openai or anthropic), \
+                 COPILOT_PROVIDER_API_KEY and COPILOT_MODEL; see 'copilot help providers'"
             ),
         ));
     };
@@ -239,7 +239,7 @@ fn parse(text: &str) -> Result<(String, String), Failure> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err(Failure::input(
-            format!("--env {text}: no name and value"),
+            format!("--env {text}: expected NAME=VALUE"),
             "write --env NAME=VALUE, with {url} where the proxy's address belongs",
         )),
     }

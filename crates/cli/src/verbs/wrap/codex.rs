@@ -32,7 +32,7 @@ pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
     }
     if provider != OPENAI {
         return Err(Failure::input(
-            format!("codex uses the provider {provider}, and {from} gives no base_url for it"),
+            format!("codex uses the provider {provider}, but {from} has no base_url for it"),
             format!(
                 "set model_providers.{provider}.base_url there, or run codex with -c model_provider=openai"
             ),

@@ -20,8 +20,8 @@ pub(super) fn continue_dev(around: &Surroundings<'_>, setup: &mut Setup) -> Resu
     let from = file.display().to_string();
     let Some(text) = (around.read)(&file) else {
         return Err(Failure::input(
-            format!("{from} cannot be read"),
-            "wrap needs the settings of Continue in a file: name it with --config behind cn",
+            format!("cannot read {from}"),
+            "wrap needs the settings of Continue in a file: name it with --config after cn",
         ));
     };
     if let Some(at) = given {

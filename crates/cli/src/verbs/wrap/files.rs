@@ -52,7 +52,7 @@ pub(super) fn cline(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
     let from = file.display().to_string();
     if setup.redirect_all(around, &mut providers, ("baseUrl", &from)) == 0 {
         return Err(Failure::input(
-            format!("{from} names no address, and Cline's own providers have a fixed one"),
+            format!("{from} contains no address, and Cline's own providers have fixed ones"),
             "set one up first, for example: cline auth -p openai -k KEY -m MODEL -b \
              https://api.openai.com/v1",
         ));
@@ -99,13 +99,13 @@ pub(super) fn droid(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
             format!(
                 "{from} has no customModels, and Factory's own models do not go through a proxy"
             ),
-            "add a model of your own there, with model, baseUrl, apiKey and provider, and choose \
-             it with -m custom:MODEL",
+            "add your own model there, with model, baseUrl, apiKey and provider, and select it \
+             with -m custom:MODEL",
         ));
     }
     if setup.rest.iter().any(|arg| arg == "--settings") {
         return Err(Failure::input(
-            "droid --settings is how wrap gives droid other addresses",
+            "droid --settings conflicts with wrap, which uses it to change addresses",
             "put these settings into ~/.factory/settings.json",
         ));
     }
@@ -131,9 +131,8 @@ pub(super) fn vibe(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), F
     let mut providers = found.map(|(_, providers)| providers).unwrap_or_default();
     if setup.redirect_all(around, &mut providers, ("api_base", &from)) == 0 {
         return Err(Failure::input(
-            format!("{from} names no provider"),
-            "write the provider that you use into it as [[providers]], with name, api_base and \
-             api_key_env_var",
+            format!("{from} contains no provider"),
+            "add your provider to it as [[providers]], with name, api_base and api_key_env_var",
         ));
     }
     setup.set("VIBE_PROVIDERS", &providers.to_string());

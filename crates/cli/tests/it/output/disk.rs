@@ -61,7 +61,7 @@ fn a_read_only_disk_can_be_read() {
     assert_eq!(
         stderr,
         "error: store at STORE: is read-only\n\
-         hint: what is in it can still be read; to write, use another --store\n"
+         hint: stored outputs are readable; to write, use another --store\n"
     );
 }
 

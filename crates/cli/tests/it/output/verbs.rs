@@ -229,7 +229,8 @@ fn sessions_and_refs_are_found_by_how_they_begin() {
     let listed = home.run(&["output", "list", "-s", "4ee"]);
     assert!(listed.stdout.contains(&id), "{}", listed.stdout);
     let several = "error: 2 sessions begin with 'proxy/8e'\n\
-         hint: give more of it; these are proxy/8e01/messages/4ee4, proxy/8e01/messages/55aa\n";
+         hint: give a longer prefix; candidates: proxy/8e01/messages/4ee4, \
+         proxy/8e01/messages/55aa\n";
     home.check(&["output", "list", "-s", "proxy/8e"], 2, "", several);
     home.check(&["output", "read", "-s", "proxy/8e", short], 2, "", several);
     let names = home.run(&["output", "list", "--sessions"]);
@@ -252,7 +253,8 @@ fn gc_reports_and_removes() {
     let told = format!("removed 0 sessions with 0 outputs: 0 B freed, {size} kept\n");
     home.check(&["output", "gc", "--older-than", "1d"], 0, &told, "");
     let still = format!(
-        "warning: the store is still larger than asked, {size}: sessions of the last hour stay\n"
+        "warning: the store is still larger than requested, {size}: sessions of the last hour \
+         stay\n"
     );
     home.check(&["output", "gc", "--max-size", "1"], 0, &told, &still);
     let read = ["output", "read", "-s", "s", &id, "--limit", "1"];
@@ -330,5 +332,5 @@ fn help_teaches() {
         );
     }
     let help = home.run(&["output", "--help"]).stdout;
-    assert!(help.contains("Exit codes: 0 done"), "{help}");
+    assert!(help.contains("Exit codes: 0 success"), "{help}");
 }
