@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_as_it_came_saves_nothing() {
+    fn unchanged_request_saves_nothing() {
         assert_eq!(SavedTokens::of_unchanged(7_000).saved(), 0);
         assert_eq!(
             SavedTokens::of_changed(500, 500, Some(9_000), None).saved(),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_over_the_window_counts_as_a_full_window() {
+    fn call_over_the_window_counts_as_a_full_window() {
         let over = SavedTokens::of_changed(90_000, 20_000, None, Some(64_000));
         assert_eq!((over.saved(), over.over_window), (44_000, 1));
         let fits = SavedTokens::of_changed(60_000, 20_000, None, Some(64_000));

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_as_it_came_saves_nothing() {
+    fn unchanged_request_saves_nothing() {
         let mut savings = savings();
         let usage = Usage {
             input: 100,

@@ -77,7 +77,7 @@ async fn post_all(to: SocketAddr, more: &str, bodies: Vec<Vec<u8>>) -> Vec<Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn compressed_bombs_pass_as_they_came_and_cost_little() {
+async fn decompression_bombs_pass_through_with_little_memory() {
     let upstream = PlainUpstream::start().await;
     let served = serve("", &upstream);
     let to = address(&served);

@@ -10,7 +10,7 @@ const COSTS: &str = r#"[
 ]"#;
 
 #[test]
-fn clear_begins_a_new_session_and_the_old_one_can_be_resumed() {
+fn clear_starts_a_new_session() {
     let place = Place::new();
     let model = place.script(COSTS);
     let said = "remember this\n/clear\nand what now?\n";
@@ -33,7 +33,7 @@ fn clear_begins_a_new_session_and_the_old_one_can_be_resumed() {
 }
 
 #[test]
-fn cost_tells_calls_tokens_and_tools() {
+fn cost_reports_calls_tokens_and_tools() {
     let place = Place::new();
     let model = place.script(COSTS);
     let done = place.chat_with(&["--model", &model], "one\ntwo\n/cost\n");
@@ -60,7 +60,7 @@ fn help_lists_every_command() {
 }
 
 #[test]
-fn a_file_that_is_named_goes_along_and_no_other() {
+fn only_named_files_are_attached() {
     let place = Place::new();
     std::fs::write(place.path().join("secret.txt"), "the secret").unwrap();
     std::fs::write(place.workspace().join("a.txt"), "needle in a file\n").unwrap();

@@ -29,7 +29,7 @@ fn chat(place: &Place, args: &[&str], key: &str) -> (Outcome, Vec<String>) {
 }
 
 #[test]
-fn every_dialect_is_spoken() {
+fn chat_works_in_every_dialect() {
     for dialect in ["chat", "responses", "messages"] {
         let place = Place::new();
         let args = [
@@ -117,7 +117,7 @@ fn a_model_of_unknown_window_is_talked_to_and_its_window_is_learned() {
 }
 
 #[test]
-fn a_wrong_key_is_told_and_not_shown() {
+fn wrong_key_is_reported_without_showing_it() {
     let place = Place::new();
     for dialect in ["chat", "responses", "messages"] {
         let args = [
@@ -143,7 +143,7 @@ fn a_wrong_key_is_told_and_not_shown() {
 }
 
 #[test]
-fn an_address_that_is_no_model_is_told() {
+fn server_that_is_no_model_api_is_reported() {
     let place = Place::new();
     let args = ["--model", "gpt-4o", "--dialect", "chat", "--print", "hello"];
     let runtime = Runtime::new().unwrap();

@@ -33,7 +33,7 @@ fn count(screen: &str, part: &str) -> usize {
 }
 
 #[test]
-fn an_answer_streams_in() {
+fn answer_is_streamed_to_the_terminal() {
     let Some(pane) = start(SLOW, (100, 30), &[]) else {
         return;
     };
@@ -50,7 +50,7 @@ fn an_answer_streams_in() {
 }
 
 #[test]
-fn ctrl_c_interrupts_the_turn_and_twice_leaves() {
+fn ctrl_c_interrupts_the_turn_and_twice_quits() {
     let Some(pane) = start(SLOW, (100, 30), &[]) else {
         return;
     };
@@ -73,7 +73,7 @@ fn ctrl_c_interrupts_the_turn_and_twice_leaves() {
 }
 
 #[test]
-fn one_ctrl_c_at_the_prompt_does_not_leave() {
+fn single_ctrl_c_at_the_prompt_does_not_quit() {
     let Some(pane) = start(READS, (100, 30), &[]) else {
         return;
     };
@@ -110,7 +110,7 @@ fn calls_are_shown_with_the_beginning_of_their_outputs() {
 }
 
 #[test]
-fn outputs_of_several_calls_say_whose_they_are() {
+fn outputs_of_parallel_calls_name_their_call() {
     let script = r#"[
       {"calls": [{"name": "list", "arguments": {"path": "."}},
                  {"name": "search", "arguments": {"pattern": "question 300"}}]},
@@ -136,7 +136,7 @@ fn outputs_of_several_calls_say_whose_they_are() {
 }
 
 #[test]
-fn compaction_is_reported_and_taken_back() {
+fn compaction_is_reported_and_undone() {
     let Some(pane) = start(FILLS, (100, 50), &[]) else {
         return;
     };
@@ -166,7 +166,7 @@ fn compaction_is_reported_and_taken_back() {
 }
 
 #[test]
-fn the_picture_of_the_window_fits_a_narrow_terminal() {
+fn context_picture_fits_a_narrow_terminal() {
     for (width, bar) in [(40, 38), (100, 72)] {
         let Some(pane) = start(FILLS, (width, 60), &["--window", "60k"]) else {
             return;
@@ -202,7 +202,7 @@ fn the_picture_of_the_window_fits_a_narrow_terminal() {
 }
 
 #[test]
-fn colour_is_for_terminals_that_want_it() {
+fn colour_is_used_only_on_a_colour_terminal() {
     let coloured = |variables: &[(&str, &str)], args: &[&str]| {
         let place = Place::new();
         let model = place.script(READS);
@@ -244,7 +244,7 @@ fn no_colour_when_piped() {
 }
 
 #[test]
-fn an_output_is_paged() {
+fn output_command_opens_the_pager() {
     let place = Place::new();
     let model = place.script(READS);
     let pager = [("PAGER", "sed -n s/note.200:/paged/p")];
@@ -272,7 +272,7 @@ fn an_output_is_paged() {
 }
 
 #[test]
-fn a_command_is_run_when_the_user_says_so() {
+fn command_runs_after_the_user_confirms() {
     let call = |command: &str| {
         format!(r#"{{"calls": [{{"name": "shell", "arguments": {{"command": "{command}"}}}}]}}"#)
     };
@@ -329,7 +329,7 @@ fn lines_are_edited_completed_and_recalled() {
 }
 
 #[test]
-fn nothing_that_a_model_says_acts_on_the_terminal() {
+fn model_text_cannot_control_the_terminal() {
     let script = "[{\"text\": \"a\\u001b[2J\\u001b]0;title\\u0007b\"}]";
     let Some(pane) = start(script, (100, 30), &[]) else {
         return;

@@ -117,7 +117,7 @@ async fn conversation(dialect: Dialect, preset: &str, thinking: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signed_thought_is_never_refused() {
+async fn signed_reasoning_is_never_rejected() {
     let adaptive = json!({"type": "adaptive"});
     for dialect in [Dialect::Messages, Dialect::Responses] {
         for preset in PRESETS.iter().filter(|preset| preset.name != "none") {

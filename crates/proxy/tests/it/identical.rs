@@ -249,7 +249,7 @@ async fn compare(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_fits_and_is_accepted_passes_byte_for_byte() {
+async fn fitting_accepted_request_passes_byte_for_byte() {
     let count = if trimtab_testkit::is_long() {
         100_000
     } else {

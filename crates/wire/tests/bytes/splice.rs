@@ -17,7 +17,7 @@ proptest! {
     #![proptest_config(cases(2_000))]
 
     #[test]
-    fn changes_do_what_they_say_and_nothing_else(
+    fn splice_applies_exactly_the_changes(
         (dialect, body) in body(12),
         seed in 1..u64::MAX,
     ) {

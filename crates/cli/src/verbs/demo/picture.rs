@@ -28,7 +28,9 @@ pub(super) fn opening(window: u64) -> String {
     let window = grouped(window);
     let text = format!(
         "An agent looks for a bug. The session runs twice: directly against a model, then \
-         through trimtab against the same model with a window of {window} tokens. The model is scripted, so the demo shows that every request is valid and what it costs, not how well a real model works."
+         through trimtab against the same model with a window of {window} tokens. The model is \
+         scripted, so the demo shows that every request is valid and what it costs, not how well \
+         a real model works."
     );
     wrapped(&text, width(), 0) + "\n"
 }

@@ -21,7 +21,7 @@ fn no_store() {
 }
 
 #[test]
-fn a_folder_of_something_else_is_left_alone() {
+fn foreign_folder_is_left_untouched() {
     let home = Home::new();
     std::fs::create_dir(home.store()).unwrap();
     std::fs::write(home.store().join("thesis.tex"), "precious").unwrap();
@@ -71,7 +71,7 @@ fn unknown_refs_and_sessions() {
 }
 
 #[test]
-fn an_offset_past_the_end() {
+fn offset_past_the_end_is_an_error() {
     let home = Home::new();
     let id = home.put(b"one\ntwo");
     let told = "error: offset 2 is past the end: the output has 2 lines\n\
@@ -127,7 +127,7 @@ fn a_binary_output_is_not_printed_as_lines() {
 }
 
 #[test]
-fn files_that_cannot_be_read() {
+fn unreadable_files_are_errors() {
     let home = Home::new();
     let told = "error: absent.txt: cannot read: No such file or directory (os error 2)\n\
          hint: give the path of a file, or - for standard input\n";

@@ -38,7 +38,7 @@ fn put_prints_the_ref_last() {
 }
 
 #[test]
-fn text_behind_the_last_line_feed_is_a_line_only_if_there_is_any() {
+fn empty_text_after_the_last_newline_is_not_a_line() {
     for (text, lines) in [("", 0), ("one\n", 1), ("one\ntwo", 2), ("one\ntwo\n", 2)] {
         let home = Home::new();
         let put = ["output", "put", "--json", "-s", "s", "-"];
@@ -57,7 +57,7 @@ fn text_behind_the_last_line_feed_is_a_line_only_if_there_is_any() {
 }
 
 #[test]
-fn list_and_sessions_show_what_there_is() {
+fn list_and_sessions_show_all_entries() {
     let home = Home::new();
     let id = home.put(LINES);
     let image = [
@@ -193,7 +193,7 @@ fn grep_searches_all_outputs_of_the_session_and_no_other() {
 }
 
 #[test]
-fn grep_says_what_it_does_not_show() {
+fn grep_reports_omitted_matches() {
     let home = Home::new();
     let id = home.put(LINES);
     let binary = home.put(b"alpha\0\0\0\0\x01\x02\xff\xfe");
@@ -213,7 +213,7 @@ fn grep_says_what_it_does_not_show() {
 }
 
 #[test]
-fn sessions_and_refs_are_found_by_how_they_begin() {
+fn sessions_and_refs_are_found_by_prefix() {
     let home = Home::new();
     let put = |session: &str| {
         let done = home.run_with(&["output", "put", "-qs", session, "-"], b"alpha");
@@ -273,7 +273,7 @@ fn gc_reports_and_removes() {
 }
 
 #[test]
-fn flags_and_environment_say_where_and_whose() {
+fn store_and_session_come_from_flags_or_environment() {
     let home = Home::new();
     let id = home.put(LINES);
     let store = home.store();
@@ -302,7 +302,7 @@ fn flags_and_environment_say_where_and_whose() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn closed_pipe_is_not_a_failure() {
     let home = Home::new();
     let id = home.put("line\n".repeat(400_000).as_bytes());
     for form in [&["--raw"][..], &["--json"], &[]] {
@@ -322,7 +322,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn help_teaches() {
+fn help_contains_examples_and_exit_codes() {
     let home = Home::new();
     for verb in ["put", "read", "grep", "gc", "erase", "list"] {
         let help = home.run(&["output", verb, "--help"]).stdout;
