@@ -104,6 +104,7 @@ impl Removal {
     #[cfg(all(unix, feature = "folder"))]
     pub(crate) fn keep(&mut self, picture: &Picture, staying: &[SessionId]) {
         let stays = |id: &SessionId| staying.contains(id);
+        // The report must match what was actually removed.
         self.sessions.retain(|id| !stays(id));
         self.report.sessions.retain(|id| !stays(id));
         for session in picture.sessions.iter().filter(|session| stays(&session.id)) {
@@ -122,6 +123,7 @@ impl Removal {
 pub(crate) fn decide(picture: &Picture, request: &Collect, now: u64) -> Removal {
     let mut deciding = Deciding::new(picture);
     deciding.named(&request.sessions);
+    // The order matters: sessions named explicitly go first, size limits last.
     if let Some(age) = request.older_than {
         deciding.sessions_before(now.saturating_sub(millis(age)));
     }
@@ -207,6 +209,7 @@ impl<'a> Deciding<'a> {
 
     fn down_to(&mut self, max: u64, live_since: u64) {
         for (used, session) in self.oldest_first() {
+            // The rest is younger, so stop.
             if self.removal.report.bytes_kept <= max || used >= live_since {
                 break;
             }
@@ -219,6 +222,8 @@ impl<'a> Deciding<'a> {
     fn unreachable(&mut self, reachable: &BTreeMap<SessionId, BTreeSet<String>>) {
         for (_, session) in self.oldest_first() {
             let below = below(&self.picture.sessions, &session.id);
+            // If any child is not listed, its refs are unknown, and nothing of this session may be
+            // removed.
             let named: Option<Vec<_>> = below.iter().map(|id| reachable.get(id)).collect();
             let Some(named) = named else { continue };
             for output in &session.outputs {
@@ -232,6 +237,7 @@ impl<'a> Deciding<'a> {
     }
 
     fn remove_session(&mut self, session: &PictureSession) {
+        // Outputs of this session that were already chosen must not be counted twice.
         let already: BTreeSet<String> = self
             .removal
             .outputs
@@ -253,6 +259,7 @@ impl<'a> Deciding<'a> {
         for blob in &output.blobs {
             let holders = self.holders.entry(*blob).or_default();
             *holders = holders.saturating_sub(1);
+            // Only the last holder of a blob frees its bytes.
             if *holders == 0 {
                 self.free(self.picture.blobs.get(blob).copied().unwrap_or(0));
             }
@@ -295,6 +302,7 @@ fn leased(sessions: &[PictureSession]) -> BTreeSet<&SessionId> {
     let mut found = BTreeSet::new();
     for session in sessions.iter().filter(|session| session.leased) {
         let mut next = Some(&session.id);
+        // A set of found sessions also ends a damaged cycle of parents.
         while let Some(id) = next.filter(|id| found.insert(*id)) {
             next = parents.get(id).copied().flatten();
         }

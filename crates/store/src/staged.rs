@@ -74,6 +74,7 @@ impl Staged {
     /// Executes the deferred writes. They are durable once it returns `Ok`, if the store is
     /// durable.
     pub fn flush(&self) -> Result<()> {
+        // One flush at a time, so that writes reach the store in their order.
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.usable()?;
         if state.waiting.is_empty() {
@@ -81,6 +82,7 @@ impl Staged {
         }
         let waiting = std::mem::take(&mut state.waiting);
         state.bytes = 0;
+        // Release the state during the write, so that others can stage meanwhile.
         drop(state);
         let mut under_way = UnderWay {
             staged: self,
@@ -131,6 +133,7 @@ impl Staged {
         if let Some(naming) = self.state().namings.get(session) {
             return Ok(Some(naming.clone()));
         }
+        // Not cached yet: ask the store once per session.
         let naming = self.behind()?.naming(session)?;
         if let Some(naming) = &naming {
             let mut state = self.state();
@@ -143,10 +146,12 @@ impl Staged {
         let mut state = self.usable()?;
         state.bytes += write.weight();
         let mut sessions = state.waiting.iter_mut();
+        // Few sessions wait at a time, so a linear search is enough.
         match sessions.find(|(waiting, _)| waiting == session) {
             Some((_, writes)) => writes.push(write),
             None => state.waiting.push((session.clone(), vec![write])),
         }
+        // A hurried caller exceeds the limit rather than blocking.
         let full = state.bytes > MOST && !self.hurried.load(Ordering::Relaxed);
         drop(state);
         if full { self.flush() } else { Ok(()) }
@@ -184,6 +189,7 @@ impl Drop for Staged {
 
 impl Store for Staged {
     fn put(&self, session: &SessionId, put: Put<'_>) -> Result<Ref> {
+        // Only small outputs in memory can be named without writing them.
         let naming = match &put.bytes {
             Input::Slice(bytes) if bytes.len() <= LARGE => self.namer(session)?,
             _ => None,
@@ -245,6 +251,7 @@ impl Store for Staged {
 
     fn delete_session(&self, session: &SessionId) -> Result<()> {
         let settled = self.settled()?;
+        // A new session of this name would have another secret.
         self.state().namings.remove(session);
         settled.delete_session(session)
     }

@@ -46,6 +46,8 @@ impl FolderStore {
             if done? {
                 return incoming(&mut ready).try_for_each(|bytes| self.confirm(bytes));
             }
+            // Bytes that were found before have been collected. Store them and repeat the whole
+            // batch.
             for bytes in incoming(&mut ready) {
                 bytes.make_image(&self.blobs)?;
             }
@@ -101,6 +103,7 @@ fn carry_out(
             labels,
             incoming,
         } => match insert(db, row, labels, incoming)? {
+            // The ref was given out before this write, so it must match exactly.
             Some(reference) => check(id, reference.id()).map(|()| true),
             None => Ok(false),
         },

@@ -79,6 +79,7 @@ impl Dir {
 
     fn checked(fd: OwnedFd, path: PathBuf, fault: Option<Fault>) -> Result<Self> {
         let stat = sys::fstat(&fd).map_err(|error| Error::io("look at", &path, error.into()))?;
+        // Another user could change files of a folder that belongs to them.
         if stat.st_uid != rustix::process::geteuid().as_raw() {
             let why = "belongs to another user".to_owned();
             return Err(Error::NotAStore { path, why });
@@ -119,6 +120,7 @@ impl Dir {
     /// Opens a regular file for reading; none if it does not exist.
     pub(super) fn open_file(&self, name: &str) -> Result<Option<File>> {
         self.step("open", name)?;
+        // NONBLOCK keeps a planted FIFO from blocking.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         match sys::openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => {

@@ -109,17 +109,21 @@ impl FolderStore {
     fn reading<T>(&self, read: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = readers.pop();
+        // Release the pool before reading, so that readers do not wait for each other.
         drop(readers);
         let mut connection = if let Some(connection) = kept {
             connection
         } else {
             let opened = schema::open_for(&self.dir.path().join(DATABASE), self.access)?;
+            // A pooled connection keeps its file. A new one may have opened another file of that
+            // name.
             self.check_present()?;
             opened
         };
         let transaction = connection.transaction().map_err(from_sqlite)?;
         let result = read(&transaction);
         drop(transaction);
+        // Return the connection even after an error: a failed read does not harm it.
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         if readers.len() < KEPT_READERS {
             readers.push(connection);
@@ -133,6 +137,8 @@ impl FolderStore {
             return Err(Error::ReadOnly);
         }
         let mut connection = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        // Take the write lock at once. Upgrading a read transaction later could fail with a
+        // conflict.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = transaction.map_err(from_sqlite)?;
         let result = write(&transaction)?;
@@ -162,6 +168,7 @@ impl FolderStore {
 
     /// Finds an output of a session or its parents.
     fn find(db: &Connection, session: &SessionId, id: &str) -> Result<Output> {
+        // Reject malformed ids before any lookup. The answer is the same as for unknown ids.
         if !well_formed(id) {
             return Err(Error::NotFound);
         }
@@ -192,6 +199,8 @@ impl Store for FolderStore {
 
     fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
         let open = || {
+            // The file is opened inside the transaction: once open, it stays readable even if
+            // collection unlinks it.
             self.reading(|db| {
                 let output = Self::find(db, session, id)?;
                 let (blob, row) = output.form(form);
@@ -247,9 +256,12 @@ impl Store for FolderStore {
             rows::save_session(db, &above)?;
             let mut below = rows::used(db, child, now)?;
             if below.parent != Some(above.row) {
+                // A cycle of parents would make lookups endless.
                 let ring = rows::up(db, parent)?.iter().any(|row| row.row == below.row);
                 may_link(child, parent, ring, below.parent.is_some())?;
                 below.parent = Some(above.row);
+                // New outputs of the child belong to the owner of the tree, which shares equal
+                // bytes.
                 below.owner = above.owner;
             }
             rows::save_session(db, &below)
@@ -268,6 +280,7 @@ impl Store for FolderStore {
         entries: &[&[u8]],
     ) -> Result<u64> {
         let now = self.now();
+        // Compress before the transaction, so that other writers do not wait.
         let packed: Vec<_> = entries.iter().map(|entry| streams::pack(entry)).collect();
         self.writing(|db| {
             let mut session = rows::used(db, session, now)?;
@@ -303,6 +316,7 @@ impl Store for FolderStore {
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
+        // The store may have been opened while the disk was full, without its secret.
         self.complete()?;
         let secret = self.reading(|db| meta::secret(db))?;
         secret.ok_or(Error::ReadOnly)
@@ -317,6 +331,7 @@ impl Store for FolderStore {
             });
         }
         let path = self.dir.path().join(DATABASE);
+        // The disk may have become read-only since the store was opened.
         let writable = rustix::fs::access(&path, rustix::fs::Access::WRITE_OK).is_ok();
         let watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(StoreStatus {

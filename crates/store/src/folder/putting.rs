@@ -99,6 +99,8 @@ impl<'a> Incoming<'a> {
 impl FolderStore {
     pub(super) fn put_output(&self, session: &SessionId, put: Put<'_>) -> Result<Ref> {
         let labels = put.labels();
+        // Streamed input is written to an unfinished file while it is scanned, because its digest
+        // is known only at the end.
         let whole = Incoming::new(&self.blobs, put.bytes)?;
         let text = put.text.map(|text| Input::Slice(text.as_bytes()));
         let text = text
@@ -128,6 +130,7 @@ impl FolderStore {
             let Some(session) = rows::session(db, session)? else {
                 return Ok(None);
             };
+            // Equal bytes may exist under another call. Then only the ref is new.
             for bytes in &mut *incoming {
                 bytes.found = rows::blob_id(db, session.owner, &bytes.scan.digest)?;
             }
@@ -143,6 +146,7 @@ impl FolderStore {
             Ok(output.map(|output| (session.used, output)))
         })?;
         let Some((used, output)) = known else {
+            // Make new bytes durable before the transaction, which must stay short.
             let new = incoming.iter_mut().filter(|bytes| bytes.found.is_none());
             new.into_iter()
                 .try_for_each(|bytes| bytes.make_image(&self.blobs))?;
@@ -173,12 +177,15 @@ impl FolderStore {
                 rows::save_session(db, &session)?;
                 Ok(reference)
             });
+            // The commit may have succeeded even if it reported an error.
             if !matches!(named, Ok(None)) {
                 incoming.iter_mut().for_each(Incoming::leave_file);
             }
             if let Some(reference) = named? {
                 return Ok(reference);
             }
+            // Collection removed the found bytes in the meantime. Write them ourselves and try
+            // again.
             for bytes in &mut *incoming {
                 bytes.make_image(&self.blobs)?;
             }
@@ -204,6 +211,7 @@ impl FolderStore {
             return Err(Error::damaged("an output"));
         };
         let replaced = self.writing(|db| rows::replace_blob(db, blob, image));
+        // The new file must not be removed: the row may name it now.
         bytes.found = None;
         bytes.leave_file();
         replaced
@@ -236,6 +244,7 @@ pub(super) fn insert(
         return Ok(None);
     };
     let id = session.secret.ref_id(&labels.call, &whole.scan.digest);
+    // The same output may have been stored by another process meanwhile.
     if sound(rows::reference(db, session.row, &id))?
         .flatten()
         .is_none()
@@ -252,6 +261,7 @@ pub(super) fn insert(
         };
         rows::insert_reference(db, &row)?;
     }
+    // The text projection determines the lines that the model can read.
     let lines = incoming.get(1).unwrap_or(whole).scan.newlines + 1;
     Ok(Some(Ref::issue(
         id,

@@ -34,9 +34,12 @@ impl FolderStore {
             let blobs: Vec<i64> = std::iter::once(reference.blob)
                 .chain(reference.text)
                 .collect();
+            // Count the removal in the same transaction, so that no process can use a removed ref
+            // unnoticed.
             meta::note_removal(db)?;
             Ok((spills, remove_unheld(db, &blobs)?))
         })?;
+        // Files after rows: a row without its file would be a loss.
         self.remove_spills(&spills)?;
         self.remove_blobs(&files)
     }
@@ -70,6 +73,7 @@ impl FolderStore {
                         staying.push(session.clone());
                     }
                 }
+                // Do not disturb other processes if nothing was removed.
                 if staying.len() < sessions.len() {
                     meta::note_removal(db)?;
                 }
@@ -112,6 +116,7 @@ impl FolderStore {
         for (table, delete) in [("refs", SOME_REFS), ("entries", SOME_ENTRIES)] {
             for session in self.gone_sessions(table)? {
                 let some = |db: &Transaction<'_>, most: usize| {
+                    // The statement runs in many small steps, so keep it prepared.
                     let mut delete = db.prepare_cached(delete).map_err(from_sqlite)?;
                     delete
                         .execute(params![session, signed(most as u64)])

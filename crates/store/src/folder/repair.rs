@@ -35,6 +35,8 @@ impl FolderStore {
     /// has the store open.
     pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
         let dir = Dir::open(path.as_ref(), None)?;
+        // The lock is held until the repair ends, because every other process takes it when
+        // opening.
         let users = dir.lock_file(USERS)?;
         if users.try_lock().is_err() {
             return Err(Error::InUse {
@@ -59,6 +61,8 @@ impl FolderStore {
             None => found,
         };
         finish(&new.connection)?;
+        // The old write-ahead log belongs to the old database and must not be applied to the new
+        // one.
         schema::remove_log(&dir)?;
         new.finish(&dir)?;
         let moved_to = aside.map(|name| dir.path().join(name));
@@ -81,6 +85,7 @@ fn move_aside(dir: &Dir) -> Result<Option<String>> {
     }
     let name = format!("{DAMAGED}{}.db", clock::system()());
     let log = format!("{DATABASE}-wal");
+    // The log is linked first: without it the copy of the database would miss its last writes.
     if dir.entry(&log)?.is_some() {
         dir.link(&log, &format!("{name}-wal"))?;
     }
@@ -92,6 +97,7 @@ fn move_aside(dir: &Dir) -> Result<Option<String>> {
 /// Copies everything readable and reports the faults.
 fn save(dir: &Dir, name: &str, blobs: &Dir, sink: &mut Rebuild<'_>) -> Result<StoreCheck> {
     let found = check::look(dir, name, Some(blobs), sink)?;
+    // If no session is readable, the first page may be lost. Try with a page of an empty store.
     if found.sessions > 0 {
         return Ok(found);
     }

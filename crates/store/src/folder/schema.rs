@@ -90,6 +90,7 @@ pub(super) fn ensure(dir: &Arc<Dir>) -> Result<()> {
     if dir.entry(DATABASE)?.is_some() {
         return Ok(());
     }
+    // Refuse to create a store in a folder with other files, such as a home folder.
     for name in dir.names()? {
         let is_ours = [LOCK, USERS].contains(&name.as_str());
         if !is_ours && !name.starts_with(UNFINISHED) && !name.starts_with(DATABASE) {
@@ -102,6 +103,7 @@ pub(super) fn ensure(dir: &Arc<Dir>) -> Result<()> {
     let lock = dir.lock_file(LOCK)?;
     lock.lock()
         .map_err(|error| Error::io("lock", dir.path(), error))?;
+    // Another process may have created the store while we waited for the lock.
     if dir.entry(DATABASE)?.is_some() {
         return Ok(());
     }
@@ -142,6 +144,7 @@ impl NewDatabase {
 
     /// Makes it durable under the name of the store's database.
     pub(super) fn finish(self, dir: &Dir) -> Result<()> {
+        // Closing merges everything into the file, which can then be renamed as a whole.
         self.connection
             .close()
             .map_err(|(_, error)| from_sqlite(error))?;
@@ -165,6 +168,7 @@ pub(super) fn remove_log(dir: &Dir) -> Result<()> {
     names.iter().try_for_each(|name| dir.remove(name))
 }
 
+// The database is not visible yet, so it needs no journal.
 fn fill(connection: &Connection) -> Result<()> {
     let fill = format!(
         "PRAGMA page_size = 16384;
@@ -204,6 +208,7 @@ pub(super) fn open(dir: &Dir) -> Result<(Connection, Access)> {
 fn is_frozen(dir: &Dir) -> Result<bool> {
     let log = dir.entry(&format!("{DATABASE}-wal"))?;
     let writable = rustix::fs::access(dir.path(), rustix::fs::Access::WRITE_OK).is_ok();
+    // With a non-empty log, an immutable connection would miss its writes.
     Ok(!writable && log.is_none_or(|log| log.byte_size == 0))
 }
 
@@ -264,6 +269,7 @@ fn connect(path: &Path, access: Access) -> Result<Connection> {
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)
         }
         Access::Frozen => {
+            // `immutable` lets SQLite read without creating the files that it needs otherwise.
             let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
             Connection::open_with_flags(frozen_uri(path), flags)
         }

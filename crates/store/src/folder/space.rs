@@ -30,6 +30,7 @@ impl FolderStore {
             Err(Error::Full) => {}
             done => return done,
         }
+        // The reserve gives the transaction just enough room.
         self.dir.remove(RESERVE)?;
         // The write-ahead log also occupies space for writes that are already in the database.
         self.checkpoint()?;
@@ -67,6 +68,7 @@ impl FolderStore {
                 Err(Error::Busy | Error::Full) => break,
                 left => left?,
             };
+            // No progress means that the rest cannot be freed now.
             if left == 0 || left >= free {
                 break;
             }
@@ -82,6 +84,7 @@ impl FolderStore {
     pub(super) fn scrub(&self) -> Result<bool> {
         let size = self.dir.entry(super::DATABASE)?;
         let in_memory = size.is_some_and(|entry| entry.byte_size <= SCRUB_IN_MEMORY);
+        // A temporary file would leave a copy of the text on disk, so prefer memory.
         let place = if in_memory { "MEMORY" } else { "FILE" };
         let scrub = format!("PRAGMA temp_store = {place}; VACUUM; PRAGMA temp_store = DEFAULT;");
         let done = self.on_writer(|db| db.execute_batch(&scrub).map_err(from_sqlite));
@@ -136,6 +139,7 @@ impl Steps<'_> {
                 // A smaller step needs less space.
                 Err(Error::Full) if self.rows > 1 => self.rows = (self.rows / 4).max(1),
                 done => {
+                    // The disk is nearly full, so free the write-ahead log after each step.
                     if self.rows < STEP_ROWS {
                         self.store.checkpoint()?;
                     }

@@ -46,6 +46,7 @@ impl StoredImage {
         (0..self.outline.frame_count()).try_for_each(|number| self.frame(number, &mut frame))
     }
 
+    // Positions come from verified tables, but the file may have been truncated.
     fn read(&self, start: u64, into: &mut [u8]) -> Result<()> {
         match &self.place {
             Place::File(file) => {
@@ -65,6 +66,7 @@ impl StoredImage {
     }
 
     fn table(&self, span: usize) -> Result<Arc<Vec<Frame>>> {
+        // Sequential reads use the same table many times, so keep the last one.
         let mut kept = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
             Some((number, table)) if *number == span => Ok(Arc::clone(table)),
@@ -95,6 +97,7 @@ impl StoredImage {
     }
 
     fn belongs(&self, number: u64, frame: &Frame, bytes: &[u8]) -> bool {
+        // A single frame is the root of the tree, which is hashed differently from an inner node.
         if self.outline.frame_count() == 1 {
             return digest::of(bytes) == self.outline.digest;
         }
@@ -133,6 +136,7 @@ impl Source for StoredImage {
         if whole && self.belongs(number, &frame, into) {
             return Ok(());
         }
+        // Never return wrong bytes, not even next to an error.
         into.clear();
         Err(damaged())
     }

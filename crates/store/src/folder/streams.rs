@@ -73,6 +73,7 @@ pub(super) fn append(
     (stream, expected): (Stream, u64),
     entries: &[Packed],
 ) -> Result<()> {
+    // The position in the row detects concurrent writers: of two with the same position, one fails.
     let actual = position_in(session, stream);
     if unsigned(*actual) != expected {
         return Err(Error::Conflict {
@@ -163,6 +164,7 @@ pub(super) fn read(
         let place = (session.row, stream, row.get(0)?);
         let sealed: Vec<u8> = row.get(2)?;
         let entry = unpack(row.get(1)?, row.get(3)?);
+        // A gap in the positions is damage, even if each entry is intact.
         let whole =
             entry.filter(|entry| place.2 == expected && sealed == seal(place, &digest::of(entry)));
         expected += 1;

@@ -28,6 +28,7 @@ impl FolderStore {
         };
         let before = now.saturating_sub(stray_after);
         let picture = self.reading(|db| picture(db, now))?;
+        // Decide on the snapshot, without a lock: a large store takes a while.
         let mut removal = collect::decide(&picture, request, now);
         if request.dry_run {
             removal.report.stray_files = self.strays(before)?.len() as u64;
@@ -36,8 +37,10 @@ impl FolderStore {
         let known: BTreeMap<&SessionId, u64> =
             picture.sessions.iter().map(|s| (&s.id, s.used)).collect();
         let staying = self.hide_sessions(&removal.sessions, |db, row| {
+            // The use time is unchanged since the snapshot, so nobody has used the session.
             let is_unused = known.get(&row.id) == Some(&row.used);
             let is_leased = || Ok(meta::leased(db, now)?.contains(&row.row));
+            // A session named in the request is removed even if it is in use.
             Ok(request.sessions.contains(&row.id) || (is_unused && !is_leased()?))
         })?;
         removal.keep(&picture, &staying);
@@ -50,9 +53,11 @@ impl FolderStore {
         if !request.sessions.is_empty() {
             report.stray_files += self.remove_damaged_copies()?;
         }
+        // Expired leases of killed processes would accumulate.
         self.freeing(|db| meta::remove_expired_leases(db, now))?;
         self.give_back()?;
         report.traces_left = request.scrub && !self.scrub()?;
+        // Recreate the reserve last, when space has been freed.
         self.keep_reserve();
         Ok(report)
     }
@@ -77,6 +82,7 @@ impl FolderStore {
             let in_use = self.reading(|db| rows::all(db, files, [], |row| row.get(0).map(Some)))?;
             let in_use: BTreeSet<String> = in_use.into_iter().collect();
             for name in names {
+                // SQLite creates these files next to an unfinished database.
                 let stem = name.strip_suffix("-wal").or(name.strip_suffix("-shm"));
                 let stem = stem.unwrap_or(&name);
                 let ours = is_random_name(stem.strip_prefix(UNFINISHED).unwrap_or(stem));

@@ -29,6 +29,7 @@ pub(super) struct Frames<'a> {
 impl Frames<'_> {
     /// The next group. `used` is a group whose memory can be reused.
     pub(super) fn next(&mut self, used: Group) -> Result<Option<Group>> {
+        // Reuse the memory of decoded groups.
         if let Ok(mut spare) = self.spare.lock() {
             spare.push(used);
         }
@@ -40,6 +41,7 @@ impl Frames<'_> {
         if self.workers.is_empty() {
             return decode(self.source, number, self.spare).map(Some);
         }
+        // Threads decode groups in turn, so group `n` comes from thread `n % threads`.
         let turn = usize::try_from(number).unwrap_or(0) % self.workers.len();
         let worker = self.workers.get(turn);
         let group = worker.and_then(|worker| worker.recv().ok());
@@ -62,6 +64,7 @@ pub(super) fn with_frames<T>(source: &dyn Source, search: impl FnOnce(Frames<'_>
     thread::scope(|scope| {
         let mut workers = Vec::new();
         for first in 0..threads {
+            // Each thread may be one group ahead, which bounds the memory.
             let (sender, receiver) = sync_channel(1);
             let spare = &spare;
             let decoding = thread::Builder::new().spawn_scoped(scope, move || {

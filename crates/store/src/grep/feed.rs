@@ -76,6 +76,7 @@ impl<'a> Feed<'a> {
             return Ok(true);
         }
         let used = std::mem::take(&mut self.group);
+        // Keep the end of the last frame: the next group needs it for the overlap.
         let tail = tail(used.last()).to_vec();
         self.frame = 0;
         let Some(group) = self.frames.next(used)? else {
@@ -88,6 +89,7 @@ impl<'a> Feed<'a> {
 
     fn note_end_of_frame(&mut self) {
         let frame = self.group.get(self.frame).map_or(&[][..], Vec::as_slice);
+        // Only the length since the last newline matters for splitting.
         self.run = match memchr::memrchr(b'\n', frame) {
             Some(newline) => frame.len() - newline - 1,
             None => self.run + frame.len(),
@@ -108,6 +110,7 @@ impl<'a> Feed<'a> {
         self.inserted.push(b'\n');
         self.inserted.extend_from_slice(tail);
         self.inserted_at = 0;
+        // The window starts after the inserted newline.
         self.breaks.borrow_mut().push(self.given + 1);
     }
 }
@@ -120,6 +123,7 @@ fn tail(frame: Option<&Vec<u8>>) -> &[u8] {
 
 impl Read for Feed<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        // Check the time per read, which is a buffer of many lines.
         if self.expired.is_some_and(|expired| expired()) {
             self.has_expired.set(true);
             return Ok(0);
@@ -128,6 +132,7 @@ impl Read for Feed<'_> {
             return Ok(0);
         }
         loop {
+            // Inserted bytes come first, then the frame.
             let mut inserted = self.inserted.get(self.inserted_at..).unwrap_or_default();
             let read = inserted.read(into)?;
             self.inserted_at += read;

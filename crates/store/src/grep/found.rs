@@ -38,6 +38,7 @@ struct Place<'b> {
 impl Collector<'_> {
     fn place<'b>(&self, bytes: &'b [u8], number: Option<u64>, start: u64) -> Place<'b> {
         let breaks = self.breaks.borrow();
+        // Inserted newlines before this position shift line numbers and offsets.
         let before = breaks.partition_point(|at| *at <= start) as u64;
         let is_window = breaks.binary_search(&start).is_ok();
         Place {
@@ -53,6 +54,7 @@ impl Collector<'_> {
     fn first_match(&self, place: &Place<'_>) -> Option<usize> {
         let mut first = None;
         let found = self.pattern.find_iter(place.bytes, |found| {
+            // A match inside the repeated bytes was already reported by the previous window.
             let new = place.repeated == 0 || found.end() > place.repeated;
             first = new.then_some(found.start());
             !new
@@ -69,6 +71,7 @@ impl Collector<'_> {
         let bytes = place.bytes.strip_suffix(b"\r").unwrap_or(place.bytes);
         let len = bytes.len();
         let latest = len.saturating_sub(max);
+        // Show a quarter of the clip before the match, and more after it.
         let from = around.saturating_sub(max / 4).min(latest);
         let from = if around < max { 0 } else { from };
         let shown = bytes.get(from..len.min(from + max)).unwrap_or_default();
@@ -105,6 +108,7 @@ impl Collector<'_> {
         self.open.retain(|(_, lacking)| *lacking > 0);
         if self
             .recent
+            // A later window of the same line replaces the earlier one as context.
             .back()
             .is_some_and(|last| last.number == line.number)
         {

@@ -146,6 +146,7 @@ impl<'a> Query<'a> {
         let crlf = pattern::minds_line_ends(self);
         let mut searcher = SearcherBuilder::new();
         searcher
+            // Binary outputs are detected by our own rule before the search.
             .binary_detection(BinaryDetection::none())
             .bom_sniffing(false)
             .line_number(true)
@@ -292,6 +293,7 @@ impl Search<'_> {
             let feed = Feed::new(frames, &breaks, (query.expired, &expired), work);
             searcher.search_reader(pattern, feed, &mut collector)
         });
+        // A search that gave up ends with an error of the matcher, which is not a failure.
         if self.pattern.gave_up() || self.work_left.get() == 0 {
             self.found.stopped = self.found.stopped.or(Some(Stop::Work));
         } else {
