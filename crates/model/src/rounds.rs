@@ -72,6 +72,7 @@ impl Pairing {
                 return None;
             };
             let start = self.rounds.get(*round)?.start;
+            // An early output comes before its call, so order both ends.
             Some((start.min(place.message), start.max(place.message)))
         })
     }
@@ -139,6 +140,7 @@ struct Pairer<'a, F> {
 impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
     fn message(&mut self, index: usize, message: &'a Message) {
         work::step(1 + message.parts.len());
+        // Early outputs survive only across messages that contain nothing but outputs.
         let early = std::mem::take(&mut self.early);
         let early_ids = std::mem::take(&mut self.early_ids);
         if message.has_calls() {
@@ -180,6 +182,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
                 },
                 output: None,
             });
+            // Ids repeat across rounds: only the newest round with this id can be answered.
             match self.newest.get_mut(call.id.as_str()) {
                 Some(newest) if newest.round == round => newest.calls.push(number),
                 _ => {
@@ -200,6 +203,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
 
     fn output(&mut self, place: Place, id: &'a str, may_be_early: bool) {
         let answer = self.claim(id, place);
+        // Some clients record an output just before its call.
         if answer == Answer::Orphan && may_be_early {
             self.early.push(self.pairing.outputs.len());
             self.early_ids.push(id);
@@ -219,6 +223,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
 
     /// Assigns the output at `place` to the next unanswered call of the newest round with `id`.
     fn claim(&mut self, id: &str, place: Place) -> Answer {
+        // No call with this id among these messages. The caller knows the earlier ones.
         let Some(newest) = self.newest.get_mut(id) else {
             return match (self.before)(id) {
                 None => Answer::Orphan,
@@ -226,6 +231,8 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
                 Some(false) => Answer::ReachesBack,
             };
         };
+        // Calls with equal ids in one message are answered in order. Further outputs are
+        // duplicates.
         let Some(&call) = newest.calls.get(newest.answered) else {
             return Answer::Duplicate;
         };

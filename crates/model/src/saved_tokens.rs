@@ -45,6 +45,7 @@ impl SavedTokens {
     /// the two prompts stays estimated.
     pub fn of_changed(came: u64, sent: u64, reported: Option<u64>, window: Option<u64>) -> Self {
         let with = reported.unwrap_or(sent);
+        // Keep the estimated difference, and anchor it at the reported figure.
         let without = with.saturating_add(came).saturating_sub(sent);
         // A prompt that was answered has fit, whatever the known window says.
         let most = window.unwrap_or(u64::MAX).max(with);

@@ -38,6 +38,7 @@ pub fn nearest_safe_boundary<M: Borrow<Message>>(messages: &[M], target: usize) 
     if target == 0 {
         return 0;
     }
+    // Without user messages, any position is as good as another.
     let starts = boundaries(messages);
     if starts.is_empty() {
         return target;

@@ -112,6 +112,8 @@ impl Usage {
     }
 
     fn inside(prompt: u64, cache_read: u64, cache_creation: u64, output: u64) -> Self {
+        // Some servers report inconsistent figures. Clamp them, so that the parts never exceed the
+        // prompt.
         let cache_read = cache_read.min(prompt);
         let cache_creation = cache_creation.min(prompt - cache_read);
         let input = prompt - cache_read - cache_creation;

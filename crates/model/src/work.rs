@@ -75,6 +75,7 @@ impl std::error::Error for Cancelled {}
 pub fn step(units: usize) {
     let done = DONE.get().wrapping_add(units as u64);
     DONE.set(done);
+    // Checking the flag costs more than counting, so do it rarely.
     if done >= NEXT_CHECK.get() {
         check(done);
     }
@@ -97,6 +98,7 @@ fn check(done: u64) {
     NEXT_CHECK.set(done.wrapping_add(UNITS_BETWEEN_CHECKS));
     // A panic during unwinding would abort the process.
     if is_cancelled() && !std::thread::panicking() {
+        // Unwinding instead of `panic!` skips the panic hook, which would print a message.
         resume_unwind(Box::new(Cancelled));
     }
 }
@@ -119,6 +121,7 @@ pub fn counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
 pub fn with_cancel<T>(flag: &CancelFlag, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
     let guard = FlagGuard::set(Some(flag.clone()));
     let ended = catch_unwind(AssertUnwindSafe(work));
+    // Restore the previous flag before a panic continues.
     drop(guard);
     ended.map_err(|cause| match cause.downcast::<Cancelled>() {
         Ok(cancelled) => *cancelled,
@@ -138,6 +141,7 @@ struct FlagGuard(Option<CancelFlag>);
 
 impl FlagGuard {
     fn set(flag: Option<CancelFlag>) -> Self {
+        // Check at the next report: the new flag may already be set.
         NEXT_CHECK.set(0);
         Self(FLAG.replace(flag))
     }

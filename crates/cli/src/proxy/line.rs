@@ -21,6 +21,7 @@ const MODEL: usize = 20;
 pub fn request_line(record: &Record) -> String {
     let (dim, tone) = (style::DIM, tone(record));
     let time = time_of_day(record.time_ms);
+    // Session names of the proxy start with the tenant, which is the same on all lines.
     let session = record.session.rsplit('/').next().unwrap_or_default();
     let session = field(if session.is_empty() { "-" } else { session }, SESSION);
     let model = if record.model.is_empty() {
@@ -33,6 +34,7 @@ pub fn request_line(record: &Record) -> String {
     let room = WIDTH.saturating_sub(front.chars().count());
     let said = told(record);
     let said = visible(&said);
+    // Escape first, then clip: an escaped character is longer than the original.
     let said = clipped(&said, room);
     format!("{dim}{time}{dim:#} {session} {model} {tone}{said}{tone:#}")
 }
@@ -40,6 +42,7 @@ pub fn request_line(record: &Record) -> String {
 /// Describes what was done.
 fn told(record: &Record) -> String {
     let mut told = String::new();
+    // Status 0 means that the client disconnected before the answer.
     if record.status >= 400 || record.status == 0 {
         // Writing into a String cannot fail.
         let _ = write!(told, "status {}, ", record.status);

@@ -99,16 +99,20 @@ impl Calibration {
     pub fn observe(&mut self, added: &Measure, tokens: u64) -> Observed {
         let classes = added.by_class();
         let total: f64 = classes.iter().sum();
+        // Rounding and framing dominate small increments.
         if total < LEAST_TOKENS {
             return Observed::TooSmall;
         }
+        // Work with shares, so that large and small increments have equal weight.
         let shares = classes.map(|tokens| tokens / total);
         let ratio = tokens as f64 / total;
+        // No real tokeniser differs this much. Probably the prompt was edited between the calls.
         if !(1.0 / FACTOR_LIMIT..=FACTOR_LIMIT).contains(&ratio) {
             return Observed::Outlier;
         }
         let noise = self.noise * (1.0 + SMALL / total);
         let error = ratio - self.estimate(&shares);
+        // The expected variance: uncertainty of the factors plus noise.
         let expected = dot(&shares, &self.spread(&shares)) + noise;
         if error * error > OUTLIER * OUTLIER * expected && !self.believe() {
             return Observed::Outlier;
@@ -122,6 +126,7 @@ impl Calibration {
     fn believe(&mut self) -> bool {
         self.outliers += 1;
         let changed = self.outliers >= OUTLIERS_IN_A_ROW;
+        // The model behind the name has changed, so the old factors are worthless.
         if changed {
             self.covariance = prior();
             self.noise = NOISE * NOISE;
@@ -131,6 +136,7 @@ impl Calibration {
 
     /// One step of recursive least squares.
     fn learn(&mut self, shares: &[f64; CLASSES], error: f64, noise: f64) {
+        // Standard recursive least squares: gain, factors, covariance.
         let spread = self.spread(shares);
         let unknown = dot(shares, &spread);
         let gain = spread.map(|value| value / (unknown + noise));
@@ -143,6 +149,7 @@ impl Calibration {
             }
         }
         self.forget();
+        // The part of the error that the uncertainty does not explain is noise.
         let surprise = (error * error - unknown).max(LEAST_NOISE * LEAST_NOISE);
         self.noise += NOISE_STEP * (surprise.min(OUTLIER * NOISE * NOISE) - self.noise);
         self.learned = self.learned.saturating_add(1);
@@ -151,6 +158,7 @@ impl Calibration {
     /// Increases the uncertainty, up to that of the prior.
     fn forget(&mut self) {
         let limit = prior();
+        // Never forget beyond the prior, otherwise the filter becomes unstable.
         let full = (0..CLASSES).any(|i| at(&self.covariance, i) > at(&limit, i) * MEMORY);
         if !full {
             self.covariance = self.covariance.map(|row| row.map(|value| value / MEMORY));
@@ -172,6 +180,8 @@ fn prior() -> [[f64; CLASSES]; CLASSES] {
     let mut covariance = [[0.0; CLASSES]; CLASSES];
     for (i, row) in covariance.iter_mut().enumerate() {
         for (j, value) in row.iter_mut().enumerate() {
+            // Framing and media are guesses, so they do not share the deviation of the text
+            // classes.
             let guessed = i >= TEXT_CLASSES || j >= TEXT_CLASSES;
             let shared = if guessed {
                 0.0

@@ -141,6 +141,7 @@ impl Features {
         self.count_at(feature as usize, times)
     }
 
+    // Saturate: the estimate of a huge text may be wrong, but must not overflow.
     fn count_at(&mut self, feature: usize, times: usize) -> usize {
         if let Some(count) = self.0.get_mut(feature) {
             *count = count.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
@@ -177,6 +178,7 @@ impl Features {
 
     fn digits(&mut self, rest: &[u8]) -> (usize, Before) {
         let length = run(rest, u8::is_ascii_digit);
+        // Vocabularies group digits by three.
         self.count(Feature::Digits3, length.div_ceil(3));
         (length, Before::Digit)
     }
@@ -187,6 +189,7 @@ impl Features {
             self.count(Feature::Indent, 1);
             self.count(Feature::IndentMore, length);
         }
+        // A blank before a digit is a token of its own.
         let digit = rest.get(length).is_some_and(u8::is_ascii_digit);
         self.count(Feature::BlankAtDigit, usize::from(digit));
         (length, Before::Blank)
@@ -207,6 +210,7 @@ impl Features {
     fn punctuation(&mut self, rest: &[u8]) -> (usize, Before) {
         let length = run(rest, u8::is_ascii_punctuation);
         let word = rest.get(length).is_some_and(u8::is_ascii_alphabetic);
+        // A single mark before a word, as in `.name`, merges with it.
         let alone = !(word && length == 1);
         self.count(
             if alone {
@@ -232,6 +236,7 @@ impl Features {
             .chars()
             .take_while(|&c| !c.is_ascii() && script::of(c) == feature);
         if feature == Feature::Sign {
+            // Runs of the same sign, such as lines of box drawing, merge into few tokens.
             let signs = same.take_while(|&c| c == first).count();
             self.count(Feature::Sign, 1);
             self.count(Feature::SignSame, signs - 1);
@@ -245,6 +250,7 @@ impl Features {
 
     fn start_beyond(&mut self, wide: bool, before: Before) {
         let feature = match (before, wide) {
+            // Letters that continue a word do not start a new one.
             (Before::Word | Before::WordBeyond, _) => return,
             (Before::Line, false) => Feature::WordTwoAtLine,
             (Before::Line, true) => Feature::WordWideAtLine,

@@ -86,6 +86,7 @@ impl Measure {
                 self.add_text(&call.name);
                 self.add_text(&call.arguments);
             }
+            // The content of the output follows as separate items.
             Item::Output(_) => self.add_class(Class::Framing, PER_OUTPUT),
             Item::Media(_) => self.add_class(Class::Media, PER_MEDIA),
             Item::Opaque(opaque) => self.add_text(opaque.raw.as_str()),
@@ -99,6 +100,7 @@ impl Measure {
     }
 
     fn add_text(&mut self, text: &str) {
+        // Measuring reads client input, so it counts as work and can be cancelled.
         work::step_text(text);
         for (sum, parts) in self.classes.iter_mut().zip(linear::classes(text)) {
             *sum = sum.saturating_add(parts);

@@ -80,6 +80,7 @@ impl Opened {
         };
         let store: Arc<dyn Store> = Arc::new(common.store.make()?.store);
         let (id, remembered) = whose(args, &*store)?;
+        // Flags override the saved options, and these override the settings.
         let chosen = Choice::of_flags(args).or(remembered);
         let config = around.config(chosen.preset.as_deref())?;
         let choice = chosen.or(of_config(&config));
@@ -101,6 +102,7 @@ impl Opened {
             id,
             around,
         };
+        // Save the options at once: a killed chat must be resumable.
         chat.remember()?;
         Ok((chat, events))
     }
@@ -109,6 +111,7 @@ impl Opened {
     pub(super) fn change(&mut self, choice: Choice) -> Result<(), Failure> {
         let around = &self.around;
         let config = around.config(choice.preset.as_deref())?;
+        // Keep the client, which reuses the JSON of earlier requests.
         let model = if choice.model == self.choice.model {
             self.agent.settings().model.clone()
         } else {
@@ -128,6 +131,7 @@ impl Opened {
         let settings = self.agent.settings().clone();
         let opened = Agent::open(Arc::clone(&self.store), id.clone(), settings);
         let (agent, events) = opened.map_err(|error| failed(&error))?;
+        // Remove the old session only after the new one has opened.
         self.forget_empty()?;
         self.agent = agent;
         self.id = id;
@@ -166,6 +170,7 @@ impl Opened {
     /// Saves a window that an error of the provider named.
     pub(super) fn keep_learned_window(&mut self) -> Result<(), Failure> {
         let learned = self.agent.session().setup().limits.window;
+        // Only a smaller window is worth saving. A larger one comes from the catalogue.
         if learned < self.agent.settings().limits.window {
             self.choice.window = learned;
             self.remember()?;
@@ -175,6 +180,7 @@ impl Opened {
 
     /// Removes the session if it is empty.
     fn forget_empty(&self) -> Result<(), Failure> {
+        // A resumed session existed before, so never delete it.
         if self.resumed || self.has_begun() {
             return Ok(());
         }
@@ -204,6 +210,7 @@ fn open_model(
             "use --model NAME or TRIMTAB_MODEL; --model scripted:examples/script.json needs no key",
         ));
     }
+    // A script continues after the answers that the session already has.
     if let Some(script) = model::script(name)? {
         let answered = answered().map_err(|error| sessions::failed(&error))?;
         let client = Client::new(script.from_position(answered));
@@ -281,6 +288,7 @@ fn system(args: &Args) -> Result<String, Failure> {
         return Ok(SYSTEM.to_owned());
     };
     let path = Path::new(given);
+    // A text that is not a file is the prompt itself.
     if !path.is_file() {
         return Ok(given.clone());
     }
@@ -328,6 +336,7 @@ impl Around {
                     "name an existing folder with --workspace DIR",
                 )
             })?;
+        // Save the resolved path, because the chat may be resumed from another folder.
         choice.workspace = Some(workspace.root().to_owned());
         let protected = self.confirm(self.allow_protected);
         let workspace = workspace
@@ -338,6 +347,7 @@ impl Around {
         // We start no other children while a command runs, so every orphan belongs to one.
         made.tools = made.tools.with(shell.ends_orphans());
         let assumes_window = limit(&mut made, &choice, &self.catalogue)?;
+        // Some settings depend on the window, so check them once it is known.
         let checked = config.check(made.limits.window);
         checked.map_err(|error| settings::failure(&error))?;
         made.policy = config.policy;
@@ -363,6 +373,7 @@ fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Res
     let window = window.or(scripted);
     limits.window = window.or(Some(ASSUMED_WINDOW));
     let most = limits.max_output.unwrap_or(ANSWER);
+    // A quarter of the window at most, so that small models keep room for the conversation.
     let fitting = limits.window.map(|window| most.min(window / 4));
     limits.max_output = choice.max_output.or(fitting).or(limits.max_output);
     if let Some(known) = known {

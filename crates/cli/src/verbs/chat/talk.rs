@@ -33,12 +33,15 @@ const PROMPT: &str = "> ";
 
 /// Runs the conversation.
 pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    // The agent asks questions through a channel, because it runs on another thread than the
+    // terminal.
     let (ask, questions) = Confirm::channel();
     let runtime = runtime()?;
     let mut prompt = Prompt::new().map_err(unreadable)?;
     let (chat, events) = Opened::open(args, common, &ask)?;
     prompt.complete_in(&chat.agent.settings().workspace);
     warn_of(&chat, args, terminal);
+    // Signal handlers can only be registered inside a runtime.
     let inside = runtime.enter();
     drive::end_commands_with_us()?;
     let ears = Ears::new(events, Some(questions))?;
@@ -60,6 +63,7 @@ pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Resu
         can_retry: false,
     };
     talk.greet();
+    // Say how to resume even if the conversation ended with an error.
     let ended = talk.go_on();
     talk.leave()?;
     ended
@@ -134,6 +138,7 @@ impl Talk<'_> {
                 .screen
                 .line(style::DIM, &clipped(&format!("{PROMPT}{user}"), width));
         }
+        // Without a final answer, the last turn did not complete and can be retried.
         match last {
             Some(last) => self.person.screen.answer(&last),
             None => self.can_retry = true,
@@ -195,6 +200,7 @@ impl Talk<'_> {
             Command::Output => output::run(&self.chat, behind, &mut self.person.screen)?,
             Command::Model => {
                 change::model(&mut self.chat, behind, &mut self.person.screen)?;
+                // The reported usage belongs to the old model.
                 self.person.usage = None;
             }
             Command::Preset => change::preset(&mut self.chat, behind, &mut self.person.screen)?,
@@ -243,6 +249,7 @@ impl Talk<'_> {
         if !undone {
             self.person.screen.text("nothing to undo\n");
         }
+        // The event of the undo is still in the channel.
         self.ears.tell_rest(&mut self.person);
         Ok(())
     }
@@ -288,6 +295,7 @@ impl Talk<'_> {
     }
 
     fn tell_end(&mut self, ended: Option<Result<Turn, AgentError>>) {
+        // Assume failure: only a complete answer clears it.
         self.can_retry = true;
         let turn = match ended {
             Some(Ok(turn)) => turn,
@@ -331,11 +339,13 @@ impl Talk<'_> {
             ..
         } = self;
         screen.settle();
+        // An empty session is removed, so there is nothing to resume.
         if chat.has_begun() {
             let told = format!("to continue: trimtab chat --resume {}", chat.id());
             screen.line(style::DIM, &told);
         }
         chat.close()?;
+        // Background commands must not survive the chat.
         end_all_commands();
         runtime.shutdown_background();
         Ok(())

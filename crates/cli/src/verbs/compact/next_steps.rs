@@ -28,6 +28,7 @@ impl Compacted<'_> {
     /// The commands that continue the session and give its model access to the refs. Empty for
     /// transcripts that no client loads.
     pub(super) fn steps(&self) -> Vec<String> {
+        // Without an id or a file there is nothing to resume.
         let Some(id) = self.id.map(shell).filter(|_| !is_stream(self.output)) else {
             return Vec::new();
         };
@@ -81,6 +82,7 @@ impl Compacted<'_> {
     /// The steps for a client that reads its log file.
     fn in_place(&self, place: &Path, resume: &str, add: &str) -> Vec<String> {
         let output = self.output.display().to_string();
+        // The user may have overwritten the log in place.
         let is_there = self.output.canonicalize().ok() == place.canonicalize().ok();
         let copy = (!is_there).then(|| {
             let output = shell(&output);
@@ -105,6 +107,8 @@ impl Compacted<'_> {
             .any(|part| part.as_os_str() == "projects");
         match (project, self.id) {
             (Some(project), Some(id)) if !is_there => {
+                // Claude Code names the folder after the project's path with all other characters
+                // replaced.
                 let folder = project.replace(|one: char| !one.is_ascii_alphanumeric(), "-");
                 PathBuf::from(format!("~/.claude/projects/{folder}/{id}.jsonl"))
             }

@@ -84,6 +84,7 @@ Exit codes: 0 success, 1 failure, 2 wrong arguments.";
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     block_on(async {
+        // Register before serving, so that no signal is lost.
         let mut orders = Orders::new()?;
         let folder = tempfile::tempdir()?;
         let mut stage = Stage::set(args, &folder).await?;
@@ -194,6 +195,7 @@ impl Stage {
         let without = self
             .play_at(&self.boundless.url(), "without trimtab", terminal)
             .await?;
+        // The same session through the proxy, against the strict provider.
         let address = self.proxy.address();
         self.play_at(&format!("http://{address}"), "with trimtab", terminal)
             .await?;
@@ -261,6 +263,8 @@ impl Stage {
 fn windows(answered: &[AnsweredCall], calls: usize) -> Vec<Usage> {
     let mut windows = vec![Usage::default(); calls];
     for request in answered {
+        // A later request of the same call replaces an earlier one: it was sent again after an
+        // overflow.
         if let Some(window) = request.call.and_then(|call| windows.get_mut(call)) {
             *window = request.usage;
         }
@@ -288,6 +292,7 @@ async fn start(
     let store = FolderStore::open(folder.path().join("store"));
     let store = Arc::new(store.map_err(|error| stuck(&error.to_string()))?);
     let mut last = None;
+    // By default use the usual port, or any port if it is taken.
     for listen in listen.map_or_else(|| vec![at(PORT), at(0)], |one| vec![one]) {
         let config = ProxyConfig {
             listen,

@@ -91,11 +91,13 @@ fn units(body: &Value) -> Vec<PromptPart> {
     let mut parts = list(body.get("tools"));
     parts.extend(list(body.get("system")));
     for message in list(body.get("messages")) {
+        // The role separates messages, so it belongs to the cached prefix.
         parts.extend(message.get("role").cloned());
         parts.extend(list(message.get("content")));
     }
     let mut hasher = DefaultHasher::new();
     let units = parts.into_iter().map(|mut part| {
+        // Markers move from call to call and are not part of the cached text.
         let marker = part
             .as_object_mut()
             .and_then(|part| part.remove("cache_control"));
@@ -124,6 +126,7 @@ impl PromptCache {
         let front = units
             .get(..end.map_or(0, |end| end + 1))
             .unwrap_or_default();
+        // A cache hit is a prefix: it ends at the first unknown part.
         let known = front
             .iter()
             .take_while(|unit| self.fronts.contains(&unit.front));

@@ -105,6 +105,7 @@ impl DemoProvider {
 async fn serve(listener: TcpListener, shared: Arc<SharedProvider>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
+        // Reap finished connections.
         while connections.try_join_next().is_some() {}
         let shared = Arc::clone(&shared);
         let service = service_fn(move |request| {
@@ -143,6 +144,7 @@ impl SharedProvider {
         if path.ends_with("/count_tokens") {
             return Ok(document(200, &json!({"input_tokens": prompt.tokens})));
         }
+        // Record every broken rule, but report the first like a real provider.
         if let Some(fault) = prompt.faults.first() {
             self.state().violations.extend_from_slice(&prompt.faults);
             return Err(ProviderError::invalid(fault.clone()));
@@ -157,6 +159,7 @@ impl SharedProvider {
             ..state.cache.usage(&prompt)
         };
         let message = answer::message(&reply, state.answered.len(), &prompt.model, &usage);
+        // A summary request carries the header of its call, but is not a call of the session.
         let call = call.filter(|_| !wants_summary(&prompt));
         state.answered.push(AnsweredCall { call, usage });
         Ok(if prompt.is_stream {

@@ -75,6 +75,7 @@ pub fn run(
         scrub: true,
         ..Collect::default()
     };
+    // Collection with explicit names ignores leases: an erasure must not wait for a proxy.
     let done = place.store.collect(&request);
     let done = done.map_err(|error| place.failed(&error))?;
     let report = if common.json {
@@ -119,6 +120,7 @@ fn choose(
             "`trimtab output sessions` lists the tenants",
         ));
     }
+    // The proxy's list of a renewed token would reveal the erased session.
     let lists: Vec<SessionId> = sessions
         .iter()
         .map(|info| &info.session)
@@ -135,6 +137,7 @@ fn family(session: &SessionId, sessions: &[SessionInfo]) -> BTreeSet<SessionId> 
     let belongs = |id: &SessionId| {
         let rest = id.as_str().strip_prefix(name);
         rest.is_some_and(|rest| {
+            // The proxy keeps pending calls in a session with this suffix.
             let rest = rest.strip_suffix("/kept").unwrap_or(rest);
             let number = rest.strip_prefix('.').unwrap_or_default();
             rest.is_empty() || (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
@@ -142,6 +145,7 @@ fn family(session: &SessionId, sessions: &[SessionInfo]) -> BTreeSet<SessionId> 
     };
     let ids = sessions.iter().map(|info| &info.session);
     let mut found: BTreeSet<SessionId> = ids.filter(|id| belongs(id)).cloned().collect();
+    // Children of children too, until nothing new is found.
     loop {
         let before = found.len();
         let below = sessions.iter().filter(|info| {
@@ -182,6 +186,7 @@ fn is_confirmed(
         number::counted(chosen.len(), "session"),
         number::counted(outputs, "output")
     );
+    // Never erase without a confirmation, not even in a script.
     if !std::io::stdin().is_terminal() {
         return Err(Failure::input(
             format!("this would permanently erase {what}"),

@@ -57,6 +57,7 @@ pub fn run(
     let request = Collect {
         older_than: args.older_than,
         max_bytes: args.max_size,
+        // A dry run must not write.
         scrub: !args.dry_run,
         dry_run: args.dry_run,
         ..Collect::default()

@@ -122,12 +122,14 @@ pub(super) fn setup(
     asked: &[String],
     around: &Surroundings<'_>,
 ) -> Result<Setup, Failure> {
+    // The client may be given with a path.
     let name = Path::new(command).file_stem();
     let name = name.and_then(|name| name.to_str()).unwrap_or(command);
     let mut setup = Setup {
         rest: rest.to_vec(),
         ..Setup::default()
     };
+    // With --env, the user decides everything.
     if asked.is_empty() {
         let known = CLIENTS.iter().find(|client| client.command == name);
         match known.map_or(WrapWay::Sure(any), |client| client.way) {
@@ -138,6 +140,7 @@ pub(super) fn setup(
         let pairs: Result<_, _> = asked.iter().map(|text| parse(text)).collect();
         setup.env = pairs?;
     }
+    // Redirected addresses come first: their prefixes are more specific.
     setup.upstreams.extend(upstreams(around));
     Ok(setup)
 }

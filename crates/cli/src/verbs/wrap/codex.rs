@@ -21,6 +21,7 @@ pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
     let own = config
         .get("model_providers")
         .and_then(|all| all.get(provider)?.get("base_url")?.as_str());
+    // A custom provider keeps its name, because Codex resumes a chat only with the same provider.
     if let Some(base) = own {
         let address = setup.redirect(around, base, &from);
         let flag = format!(
@@ -41,6 +42,7 @@ pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
     let set = config.get("openai_base_url").and_then(Value::as_str);
     let address = if let Some(base) = set {
         setup.redirect(around, base, &from)
+    // Accounts use another server than API keys.
     } else if is_chatgpt_login(around.json(&home.join("auth.json")).as_ref()) {
         setup.redirect(around, CHATGPT, "Codex's ChatGPT login")
     } else {

@@ -24,6 +24,7 @@ pub(super) fn continue_dev(around: &Surroundings<'_>, setup: &mut Setup) -> Resu
             "wrap needs the settings of Continue in a file: name it with --config after cn",
         ));
     };
+    // Our --config replaces the user's.
     if let Some(at) = given {
         setup.rest.drain(at..(at + 2).min(setup.rest.len()));
     }
@@ -50,6 +51,7 @@ fn with_addresses(
         let value = |at: Option<usize>| at.and_then(|at| item.get(at)).map(|line| key(line).1);
         let who = value(provider).unwrap_or_default();
         let chosen = choose(&who, value(base).as_deref()).filter(|_| provider.is_some());
+        // Edit lines instead of parsing YAML, so that comments and formatting survive.
         if let (Some(address), Some(at)) = (chosen, base.or(provider)) {
             let field = if base.is_some() { BASE } else { PROVIDER };
             let line = item.get(at).copied().unwrap_or_default();

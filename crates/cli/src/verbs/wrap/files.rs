@@ -29,6 +29,7 @@ pub(super) fn pi(around: &Surroundings<'_>, setup: &mut Setup) {
     for (name, provider) in own.into_iter().flatten() {
         if let Some(base) = provider.get("baseUrl").and_then(Value::as_str) {
             let address = setup.redirect(around, base, &file.display().to_string());
+            // A provider in models.json may override a built-in one.
             addresses.retain(|(known, _)| known != name);
             addresses.push((name.clone(), address));
         }
@@ -57,6 +58,7 @@ pub(super) fn cline(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
              https://api.openai.com/v1",
         ));
     }
+    // Write the whole file with changed addresses, because Cline reads only one file.
     let text = providers.to_string();
     setup.files.push(("providers.json".to_owned(), text));
     setup.set(CLINE_PROVIDERS, &format!("{FOLDER}/providers.json"));
@@ -76,6 +78,7 @@ pub(super) fn qwen_models(around: &Surroundings<'_>, setup: &mut Setup) {
     }
     let system = (around.variable)(QWEN_SYSTEM).unwrap_or_else(|| QWEN_SYSTEM_FILE.to_owned());
     let system = around.json(Path::new(&system));
+    // Our file replaces the system settings, so keep their content.
     let mut settings = system
         .and_then(|it| it.as_object().cloned())
         .unwrap_or_default();
@@ -103,6 +106,7 @@ pub(super) fn droid(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
              with -m custom:MODEL",
         ));
     }
+    // droid reads only one --settings file.
     if setup.rest.iter().any(|arg| arg == "--settings") {
         return Err(Failure::input(
             "droid --settings conflicts with wrap, which uses it to change addresses",

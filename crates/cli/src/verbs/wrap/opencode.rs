@@ -38,6 +38,7 @@ pub(super) fn opencode(around: &Surroundings<'_>, setup: &mut Setup) {
 /// Running it takes seconds, so this is skipped if there can be no addresses.
 fn own_addresses(around: &Surroundings<'_>) -> Vec<(String, String)> {
     let names_one = |file: PathBuf| (around.read)(&file).is_some_and(|text| text.contains(BASE));
+    // Starting opencode takes seconds. Skip it if no file mentions an address.
     if !around.is_set(CONTENT) && !files(around).into_iter().any(names_one) {
         return Vec::new();
     }
