@@ -1,7 +1,7 @@
-//! A model whose vocabulary we pretend not to know: how far off is the estimate?
+//! Measures the error of calibrated estimates for a vocabulary that the estimator does not know.
 //!
-//! Conversations are sent call by call; only the reported size of each prompt is seen. The
-//! error is that of each new increment, which is what an anchored estimate stands on.
+//! Conversations are sent call by call, and only the reported size of each prompt is used. The
+//! error is that of each new increment, the basis of an anchored estimate.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! Writes that wait: nothing is there before they are carried out, and everything after.
+//! Staged writes: invisible before the flush, complete after it.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

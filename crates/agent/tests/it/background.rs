@@ -1,5 +1,4 @@
-//! A summary that is written in the background and comes late: it is used or dropped with an
-//! event, and nothing that was said meanwhile is lost.
+//! A late summary in the background is used, or dropped with an event, and no message is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Whatever is wrong is said plainly, and the session lives on.
+//! Every fault is reported clearly, and the session stays usable.
 
 use std::sync::Arc;
 

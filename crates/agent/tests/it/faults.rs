@@ -1,4 +1,4 @@
-//! Connections that break, stall and lie.
+//! Connections that break, stall or send wrong data.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! A process that is killed in the middle of its work: the session goes on from there.
+//! A killed process: the session continues from where it stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

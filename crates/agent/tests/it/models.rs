@@ -1,4 +1,4 @@
-//! Models that differ: in what they take, and in what they speak.
+//! Models that differ in accepted fields and dialects.
 
 use std::sync::Arc;
 

@@ -42,7 +42,7 @@ pub fn request_line(record: &Record) -> String {
 /// Describes what was done.
 fn told(record: &Record) -> String {
     let mut told = String::new();
-    // Status 0 means that the client disconnected before the answer.
+    // Status 0 means that no answer was sent.
     if record.status >= 400 || record.status == 0 {
         // Writing into a String cannot fail.
         let _ = write!(told, "status {}, ", record.status);

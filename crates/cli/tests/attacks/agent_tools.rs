@@ -1,4 +1,4 @@
-//! What a model can do with the tools of `trimtab chat`, and what it cannot.
+//! The limits of the tools of `trimtab chat`.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The audit log says who did what, and nothing that was said.
+//! The audit log records who did what, but no conversation text.
 
 use std::fs;
 use std::path::Path;

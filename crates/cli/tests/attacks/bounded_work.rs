@@ -1,4 +1,4 @@
-//! Requests and answers that are made to cost much: what they cost is bounded.
+//! Expensive requests and answers: their cost is bounded.
 
 use std::fmt::Write as _;
 use std::fs;

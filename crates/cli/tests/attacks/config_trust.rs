@@ -1,5 +1,4 @@
-//! Settings are trusted by where they come from: a file of a project decides about windows, and
-//! about nothing else.
+//! Settings are trusted by their source: a project's file may only decide about windows.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

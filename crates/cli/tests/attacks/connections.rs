@@ -1,4 +1,4 @@
-//! Clients that connect and do nothing, send forever, never read, or break off.
+//! Clients that connect and do nothing, send forever, never read, or disconnect.
 
 use std::time::{Duration, Instant};
 

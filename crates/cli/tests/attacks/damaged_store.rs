@@ -1,4 +1,4 @@
-//! A damaged store stops nobody: the proxy starts, traffic passes, and what is lost is told.
+//! With a damaged store the proxy starts, passes traffic through, and reports what is lost.
 
 use std::fs;
 use std::path::Path;

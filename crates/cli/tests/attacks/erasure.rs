@@ -1,4 +1,4 @@
-//! What is removed is gone: its space, and every copy of its text.
+//! Erased data is gone: its space, and every copy of its text.
 
 use std::fmt::Write as _;
 use std::io::Read;

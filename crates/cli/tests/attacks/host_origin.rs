@@ -1,4 +1,4 @@
-//! Pages that are led to this machine, and pages of others: none of them reaches a model.
+//! DNS rebinding and foreign web pages: none of them reaches a model.
 
 use serde_json::json;
 

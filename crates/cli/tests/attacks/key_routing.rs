@@ -1,4 +1,4 @@
-//! A key reaches only the provider that it was meant for.
+//! A key reaches only its own provider.
 
 use http::Method;
 use serde_json::Value;

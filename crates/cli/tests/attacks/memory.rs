@@ -1,5 +1,5 @@
-//! Bodies that unpack to far more than they are, many large bodies at once, many sessions: the
-//! memory of the process stays within bounds, and requests pass as they came.
+//! Decompression bombs, many large bodies at once, many sessions: memory stays bounded, and
+//! requests pass through unchanged.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! What one tenant may use.
+//! Quotas of a tenant.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Keys live as long as the data of their store, and no ref is sent that cannot be redeemed.
+//! The secret lives as long as its store, and no ref is sent that cannot be redeemed.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

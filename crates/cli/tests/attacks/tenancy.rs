@@ -1,4 +1,4 @@
-//! Nobody reads what others have stored.
+//! No tenant can read what another tenant stored.
 
 use crate::access::{OTHER_TOKEN, TOKEN, get, model, retrieved, serve, stored_ref};
 use crate::run::say;

@@ -1,4 +1,4 @@
-//! Text from elsewhere in a terminal: names, errors and answers that try to act on it.
+//! Foreign text on a terminal: names, errors and answers that try to control it.
 
 use std::fs;
 use std::io::{Read, Write};

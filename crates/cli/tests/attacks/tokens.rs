@@ -1,4 +1,4 @@
-//! Tokens: only good ones, only for what they allow, and never shown.
+//! Tokens: strength, roles and secrecy.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Requests that need nothing done to them, through the real command.
+//! Requests that need no change, through the real binary.
 
 use http::Method;
 use serde_json::json;

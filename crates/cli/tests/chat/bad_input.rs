@@ -1,4 +1,4 @@
-//! Wrong input: said plainly, with the way out, and the right exit code.
+//! Wrong input: a clear error with a hint and the right exit code.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,4 @@
-//! Files are changed after a question that shows the change.
+//! File changes need a confirmation that shows the change.
 
 use crate::run::Place;
 use crate::tmux::Pane;

@@ -1,4 +1,4 @@
-//! The same over HTTP: a strict provider on loopback that plays the script.
+//! `trimtab chat` over HTTP: a strict provider on loopback plays the script.
 
 use tokio::runtime::Runtime;
 use trimtab_testkit::script::Script;

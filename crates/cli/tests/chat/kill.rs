@@ -1,5 +1,4 @@
-//! The command is killed in the middle of its work (SIGKILL) and resumed: what it sends then
-//! is the same, byte for byte, whoever resumes it.
+//! The command is killed (SIGKILL) and resumed: it then sends the same bytes.
 
 use std::path::Path;
 use std::process::{Child, Stdio};

@@ -1,4 +1,4 @@
-//! How answers and what was typed look on a terminal.
+//! The appearance of answers and typed text on a terminal.
 
 use crate::run::Place;
 use crate::tmux::Pane;

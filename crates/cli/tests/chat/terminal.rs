@@ -1,4 +1,4 @@
-//! What a person sees in a real terminal.
+//! The chat in a real terminal.
 
 use crate::run::{Place, READS};
 use crate::tmux::Pane;

@@ -1,4 +1,4 @@
-//! Whatever is wrong with the input: a clear message, exit code 2, never a panic.
+//! Wrong input gives a clear message and exit code 2, never a panic.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! `trimtab compact`: every form in, the same form out.
+//! `trimtab compact` writes every form that it reads.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What README and docs print is what the command takes: every command is parsed, and those
-//! that need neither a key nor a port are run.
+//! The commands in README and docs are valid: all are parsed, and those that need neither a key nor
+//! a port are run.
 
 use std::collections::BTreeSet;
 use std::fs;

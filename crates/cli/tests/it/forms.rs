@@ -1,4 +1,4 @@
-//! One session, written down in every form, is one session.
+//! The same session in every form gives the same report.
 
 use std::fs::File;
 use std::io::BufReader;

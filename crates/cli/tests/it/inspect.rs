@@ -1,4 +1,4 @@
-//! `trimtab inspect`: what it says of logs that leave something out.
+//! `trimtab inspect` on incomplete logs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

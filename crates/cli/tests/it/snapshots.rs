@@ -1,4 +1,4 @@
-//! Whole runs, as text that can be read in review.
+//! Complete outputs as text files that can be reviewed.
 
 use crate::run::{golden, trimtab, with_input};
 

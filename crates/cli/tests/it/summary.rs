@@ -1,4 +1,4 @@
-//! The summary that no model wrote says only what is known.
+//! The summary without a model states only known facts.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What the proxy says that it saved, against what the upstream counted: the same session is
-//! played straight and through the proxy.
+//! Compares the savings that the proxy reports with the counts of the upstream: the same session
+//! runs directly and through the proxy.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The log of `trimtab serve`, as a person and as a program see it.
+//! The log of `trimtab serve`, on a terminal and in a pipe.
 
 use trimtab_model::Dialect;
 

@@ -1,5 +1,5 @@
-//! Real clients under `trimtab wrap`, each with an address of its own in its own settings: the
-//! request must come through the proxy, and no file of the client may change.
+//! Real clients under `trimtab wrap`, each with an address in its own settings: the request must
+//! come through the proxy, and no file of the client may change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

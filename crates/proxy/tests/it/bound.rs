@@ -1,5 +1,4 @@
-//! Reasoning that is bound to everything before it: nothing that the proxy does makes a
-//! provider refuse it.
+//! Signed reasoning: no action of the proxy makes a provider reject it.
 
 use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;

@@ -1,4 +1,4 @@
-//! Conversations of Responses of which the provider keeps the earlier messages.
+//! Responses conversations whose earlier messages the provider keeps.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

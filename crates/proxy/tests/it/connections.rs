@@ -1,4 +1,4 @@
-//! HTTP itself: both versions, and clients that go away.
+//! HTTP/1.1 and HTTP/2, and clients that disconnect.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! The same requests directly and through the proxy: the client sees no difference, whatever
-//! goes wrong on either side.
+//! The same requests directly and through the proxy: the client sees no difference, whatever fails
+//! on either side.
 
 use std::sync::Arc;
 use std::time::Duration;

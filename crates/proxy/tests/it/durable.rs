@@ -1,4 +1,4 @@
-//! What a model reads is durable, and what is not passes as it came.
+//! Everything that a model reads is durable; other requests pass through unchanged.
 
 use std::sync::{Arc, Mutex};
 

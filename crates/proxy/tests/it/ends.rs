@@ -1,4 +1,4 @@
-//! However hidden rounds end, the client gets an answer or an error, never nothing.
+//! However hidden rounds end, the client gets an answer or an error.
 
 use std::sync::Arc;
 

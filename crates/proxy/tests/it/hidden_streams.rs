@@ -1,4 +1,4 @@
-//! A stream with hidden rounds in it is one stream, as a provider would send it.
+//! A stream with hidden rounds looks like one stream of the provider.
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;

@@ -1,6 +1,5 @@
-//! Requests that fit, and that their provider accepts, directly and through the proxy: the
-//! upstream receives the same bytes and headers, and so does the client, also where the upstream
-//! hangs up.
+//! Accepted requests that fit, directly and through the proxy: upstream and client receive the same
+//! bytes and headers, even if the upstream disconnects.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

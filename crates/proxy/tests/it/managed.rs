@@ -1,4 +1,4 @@
-//! What the proxy does with conversations.
+//! Management of conversations.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Endpoints of our own.
+//! The proxy's own endpoints.
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;

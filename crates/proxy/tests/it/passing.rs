@@ -1,4 +1,4 @@
-//! What is not ours to manage passes as it came.
+//! Unmanaged requests pass through unchanged.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Overflow is recovered from in every dialect and every form.
+//! Recovery from every form of overflow, in every dialect.
 
 use serde_json::json;
 use trimtab_engine::policy::PRESETS;

@@ -1,4 +1,4 @@
-//! Settings that change reach conversations that are under way.
+//! Reloaded settings apply to running conversations.
 
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, ProxyConfig};

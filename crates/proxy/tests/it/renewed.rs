@@ -1,4 +1,4 @@
-//! A conversation goes on when the client's access token is renewed, and only then.
+//! A conversation continues after the client's access token is renewed, and only then.
 
 use serde_json::Value;
 use trimtab_model::Dialect;

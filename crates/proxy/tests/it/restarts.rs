@@ -1,4 +1,4 @@
-//! What was learned of models holds after a restart.
+//! Learned limits of models survive a restart.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Retrieval calls of the model are served inside the proxy.
+//! The proxy serves the model's retrieval calls.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Stores that come, go, and cannot be written.
+//! Stores that appear, disappear, or become read-only.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

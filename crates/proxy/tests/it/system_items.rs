@@ -1,4 +1,4 @@
-//! Entries that the client adds in the system's name stay where it put them.
+//! System entries of the client keep their place.
 
 use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;

@@ -1,4 +1,4 @@
-//! A WebSocket is refused where a conversation could be managed, and connected elsewhere.
+//! WebSockets are refused on model paths and tunnelled elsewhere.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Changed bits and lost ends: what is stored comes back right or not at all.
+//! Flipped bits and truncated files: stored data is returned correctly or not at all.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A disk that is full, and one that is read-only: real ones, where the system lets us mount.
+//! Full and read-only disks: real ones, if the system allows mounting.
 
 use std::path::Path;
 use std::process::Command;

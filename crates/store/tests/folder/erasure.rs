@@ -1,4 +1,4 @@
-//! What is removed is gone: its space, and every byte of it.
+//! Removed data is gone: its space, and every byte of it.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The store against a plain map, with a disk that fails and processes that come back.
+//! Compares the store with a map, under disk errors and restarts.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! Processes killed in the middle: nothing acknowledged is lost, the store opens.
+//! Killed processes: nothing acknowledged is lost, and the store opens.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Damaged stores: what is lost is told, what is whole is saved.
+//! Repair of damaged stores: losses are reported, and intact data is saved.
 
 use std::collections::BTreeMap;
 use std::fs;

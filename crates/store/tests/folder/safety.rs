@@ -1,4 +1,4 @@
-//! Who may read the store, and what it refuses to touch.
+//! Permissions of the store, and files that it refuses to touch.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

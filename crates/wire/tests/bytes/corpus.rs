@@ -1,4 +1,4 @@
-//! Every recorded session beside the project, as a request of each dialect.
+//! Every recorded session in the shared folder, as a request of each dialect.
 
 #![expect(clippy::disallowed_methods, reason = "the recorded sessions are files")]
 

@@ -1,4 +1,4 @@
-//! A body that is taken up where another one parts from it is scanned like a new one.
+//! A scan that resumes after a known prefix equals a full scan.
 
 use proptest::prelude::*;
 use trimtab_testkit::cases;

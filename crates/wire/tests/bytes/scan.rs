@@ -1,4 +1,4 @@
-//! A scan sees what the readers see.
+//! The scan agrees with the message readers.
 
 use proptest::prelude::*;
 use trimtab_model::Dialect;

@@ -1,4 +1,4 @@
-//! Bodies that were damaged: nothing panics, and what is accepted is JSON.
+//! Damaged bodies: nothing panics, and every accepted body is JSON.
 
 use proptest::prelude::*;
 use trimtab_model::Dialect;

@@ -1,4 +1,4 @@
-//! Any list of changes: what it does not touch stays as it came, and the result is valid.
+//! Arbitrary changes: the rest of the body stays identical, and the result is valid.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Every recorded session beside the project is read, and read in full.
+//! Every recorded session in the shared folder is read completely.
 
 #![expect(clippy::disallowed_methods, reason = "the recorded sessions are files")]
 

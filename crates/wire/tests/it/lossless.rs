@@ -1,4 +1,4 @@
-//! Whatever a message looks like, it comes back.
+//! Messages of any shape round-trip.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -140,7 +140,7 @@ pub(super) fn setup(
         let pairs: Result<_, _> = asked.iter().map(|text| parse(text)).collect();
         setup.env = pairs?;
     }
-    // Redirected addresses come first: their prefixes are more specific.
+    // The longest prefix wins, so these do not shadow redirected addresses.
     setup.upstreams.extend(upstreams(around));
     Ok(setup)
 }

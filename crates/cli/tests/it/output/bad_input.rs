@@ -1,4 +1,4 @@
-//! Wrong input: exit code 2, what is wrong, and the way out.
+//! Wrong input: exit code 2, the fault, and a hint.
 
 use crate::run::{Home, finish};
 

@@ -1,4 +1,4 @@
-//! Disks that are full, read-only, or that have changed what they hold.
+//! Full, read-only and corrupted disks.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The MCP server, as a client speaks to it.
+//! The MCP server from a client's point of view.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};

@@ -1,4 +1,4 @@
-//! Peak memory of the command on a large output, as the system saw it.
+//! Peak memory of the command on a large output, as the system reports it.
 
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};

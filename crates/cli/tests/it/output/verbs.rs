@@ -1,4 +1,4 @@
-//! Each verb, used as it is meant.
+//! Each verb in normal use.
 
 use std::io::Read as _;
 use std::process::Stdio;
