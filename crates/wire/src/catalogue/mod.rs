@@ -1,8 +1,8 @@
-//! What is known about models: window, longest answer, prices, cache and rules.
+//! Knowledge about models: window, output limit, prices, cache and rules.
 //!
-//! The catalogue is a snapshot of a public registry that is part of this crate
-//! (`data/models.tsv`), a small overlay of ours for what no registry has (`data/overlay.toml`),
-//! and the limits that the user set or errors taught, which win.
+//! The catalogue consists of a snapshot of a public registry (`data/models.tsv`), a small overlay
+//! with facts that no registry has (`data/overlay.toml`), and limits that the user set or errors
+//! taught, which take precedence.
 //!
 //! ```
 //! use trimtab_wire::catalogue::{Catalogue, Limits, Match};

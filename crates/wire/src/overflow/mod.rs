@@ -1,8 +1,8 @@
-//! Recognising overflow in what a provider answers.
+//! Recognises overflow errors in a provider's answer.
 //!
-//! The rules are data (`data/overflow.toml`): patterns over the error's text, codes and status, in
-//! order, with the look-alikes before what they look like. Figures in the text settle whether the
-//! prompt, the answer or both together are too much.
+//! The rules are data (`data/overflow.toml`): ordered patterns over the error's text, codes and
+//! status, with look-alikes first. Figures in the text decide whether the prompt, the answer or
+//! both together are too large.
 //!
 //! ```
 //! use trimtab_wire::overflow::{Action, Kind, Response, classify};

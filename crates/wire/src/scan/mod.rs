@@ -1,8 +1,9 @@
-//! A request body as spans: where its messages, parts, calls, outputs and markers are.
+//! Scans a request body into spans: the positions of its messages, parts, calls, outputs and
+//! markers.
 //!
-//! One pass over the bytes, nothing copied. Positions are those of the model: what
-//! [`Scan::message`] gives at a position is what the readers of the dialects make of it, so
-//! that a plan made for the model's messages can be carried out on the bytes.
+//! The scan is one pass over the bytes without copies. Message positions are those of the model:
+//! [`Scan::message`] returns what the reader of the dialect makes of that position, so a plan for
+//! the model's messages can be executed on the bytes.
 //!
 //! ```
 //! use trimtab_model::{Dialect, Role};

@@ -1,7 +1,7 @@
-//! Changes a body by splicing its bytes.
+//! Edits a body by splicing its bytes.
 //!
-//! What no change touches stays as it came, byte for byte: unknown fields, key order, number
-//! spelling, escapes, white space. No changes give the body itself.
+//! Everything that no change touches stays identical, byte for byte: unknown fields, key order,
+//! number spelling, escapes, white space. Without changes the result is the body itself.
 //!
 //! ```
 //! use trimtab_model::{Dialect, Output};

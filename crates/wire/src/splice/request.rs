@@ -1,4 +1,4 @@
-//! What a body says besides its messages: tools, limit, thinking, system.
+//! Changes the fields of a body besides its messages: tools, limit, thinking, system.
 
 use trimtab_model::Dialect;
 
@@ -8,7 +8,7 @@ use super::members::Members;
 use crate::json::{Object, array, quoted};
 use crate::scan::{LimitName, Span};
 
-/// How the type of an edit begins that clears thoughts, its quote included.
+/// The start of the type of an edit that clears reasoning, including its quote.
 const CLEAR_THINKING: &str = "\"clear_thinking";
 
 impl Splicer<'_, '_, '_> {
@@ -81,7 +81,7 @@ impl Splicer<'_, '_, '_> {
 
     fn add_limit(&mut self, name: LimitName, tokens: u64) {
         let body = self.scan.request().body;
-        // One that is `null` would be there twice.
+        // A field that is `null` would otherwise appear twice.
         self.containers.drop_field(body, name.as_str());
         self.containers
             .add_field(body, name.as_str(), &tokens.to_string());
@@ -99,7 +99,7 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// Leaves out what the provider is asked to do about thoughts.
+    /// Removes edits that clear reasoning.
     fn drop_thinking_edits(&mut self, body: Span, edits: Span) {
         let text = self.scan.text();
         let elements = Members::read(text, edits, Span::default()).spans().to_vec();
@@ -120,7 +120,7 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// Adds to the system's field, which only Messages has for us.
+    /// Adds to the system field, which only Messages has.
     fn add_to_system(&mut self, text: &str) {
         let request = self.scan.request();
         let removed = self.scan.has_head() && self.draft.removed.contains(&0);
@@ -135,7 +135,7 @@ impl Splicer<'_, '_, '_> {
         self.append(request.system, text);
     }
 
-    /// Adds `text` to a content that is a string or a list.
+    /// Appends `text` to a content that is a string or a list.
     fn append(&mut self, content: Span, text: &str) {
         let json = self.scan.json(content);
         if json.starts_with('[') {
@@ -155,7 +155,7 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// Sets a field of the body: `old` is its value, if it is there.
+    /// Sets a field of the body. `old` is its value, if it exists.
     fn set_field(&mut self, name: &str, old: Span, json: &str) {
         if old.is_empty() {
             let body = self.scan.request().body;
