@@ -1,6 +1,6 @@
-//! The strict judge of a body: the rules by which providers of its dialect refuse one.
+//! Strict validation of a body by the rules of its dialect's providers.
 //!
-//! Works on the spans of a body as it is sent, and shares no code with the splicer.
+//! It works on the spans of a body as it is sent, and shares no code with the splicer.
 //!
 //! ```
 //! use trimtab_model::Dialect;
