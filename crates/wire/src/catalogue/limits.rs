@@ -109,7 +109,7 @@ pub(super) fn apply(mut model: Model, limits: Limits) -> Model {
     model
 }
 
-/// A model of which only limits are known; none without the size of the prompt.
+/// A model with known limits only; none without the size of the prompt.
 pub(super) fn alone(name: &str, limits: Limits) -> Option<Model> {
     let size = limits.window.or(limits.max_input)?;
     let model = Model {

@@ -68,7 +68,7 @@ const ERRORS: [&str; 7] = [
 ];
 /// Keys next to a message that is an error, in an answer with a success status.
 const SIGNS: [&str; 5] = ["code", "error_code", "status_code", "success", "errno"];
-/// Keys of which only the stop reason matters.
+/// Keys of objects whose stop reason alone matters.
 const ANSWERS: [&str; 4] = ["choices", "delta", "candidates", "response"];
 
 /// The extracted text.
