@@ -1,4 +1,4 @@
-//! WebSockets are refused on model paths and tunnelled elsewhere.
+//! A WebSocket is refused on model paths and tunnelled elsewhere.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

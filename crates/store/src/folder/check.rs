@@ -29,7 +29,7 @@ pub struct StoreCheck {
     pub lost: Vec<(SessionId, String)>,
     /// True if the secret of the store is unreadable. Its users will then become new tenants.
     pub secret_lost: bool,
-    /// Structural faults of the database, as SQLite reports them.
+    /// Structural faults of the database, as `SQLite` reports them.
     pub faults: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn look<S: Salvaged>(
     Ok(report)
 }
 
-/// The result of SQLite's integrity check.
+/// The result of the integrity check of `SQLite`.
 fn faults(db: &Connection) -> Vec<String> {
     let check = format!("PRAGMA integrity_check({MOST_FAULTS})");
     let said = db.prepare(&check).and_then(|mut check| {

@@ -9,7 +9,7 @@ use crate::exit::Failure;
 
 /// Codex's name for the provider `OpenAI`.
 const OPENAI: &str = "openai";
-/// The server that Codex uses with a ChatGPT login.
+/// The server that Codex uses with a login instead of a key.
 const CHATGPT: &str = "https://chatgpt.com/backend-api/codex";
 
 pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
@@ -61,7 +61,7 @@ fn provider(config: &Value) -> &str {
     named.and_then(Value::as_str).unwrap_or(OPENAI)
 }
 
-/// True if Codex has a ChatGPT login, which overrides a key in the environment.
+/// True if Codex has the login of an account, which overrides a key in the environment.
 fn is_chatgpt_login(login: Option<&Value>) -> bool {
     let has =
         |name: &str| login.is_some_and(|login| login.get(name).is_some_and(|it| !it.is_null()));
