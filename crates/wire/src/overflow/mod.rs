@@ -157,9 +157,11 @@ impl Rules {
     /// Classifies an answer.
     pub fn classify(&self, response: &Response<'_>) -> Verdict {
         let mut text = text::read(response.body, scope(response));
+        // AWS services send the error type in this header.
         if let Some(code) = response.header("x-amzn-errortype") {
             text.line(&format!("type={}", clean::clean(code)));
         }
+        // An empty error body leaves only the status and the size of the request.
         let verdict = if text.empty && !response.is_success() {
             unexplained(response)
         } else {
@@ -178,6 +180,7 @@ impl Rules {
         }
         let rule = self.first(response.status, response.provider, &text.lines)?;
         let (kind, sizes) = sizes::measure(&self.figures, &text.lines, rule.kind);
+        // Figures can change the kind. Then the rule's own action no longer applies.
         let action = rule.action.filter(|_| kind == rule.kind);
         Some(Verdict {
             kind,
@@ -192,6 +195,7 @@ impl Rules {
 
 /// Everything except a success, and events that say so, is read as an error.
 fn scope(response: &Response<'_>) -> Scope {
+    // A failed stream starts with status 200.
     let failed = matches!(response.event, Some("error" | "response.failed"));
     if response.is_success() && !failed {
         Scope::Answer
@@ -229,6 +233,7 @@ fn fallback(response: &Response<'_>, text: &Text) -> Verdict {
 fn unexplained(response: &Response<'_>) -> Verdict {
     let possible = response.status == 400;
     match (possible, response.is_large()) {
+        // A small request cannot have overflowed.
         (true, Some(false)) | (false, _) => fallback(response, &Text::default()),
         (true, large) => Verdict {
             kind: Kind::Prompt,
@@ -253,6 +258,7 @@ fn silent(response: &Response<'_>, text: &Text) -> Verdict {
     let (Some(usage), Some(window)) = (usage, response.window) else {
         return Verdict::default();
     };
+    // Some servers truncate the prompt silently. Only the usage shows it.
     if !is_cut(&usage, window, response.estimate, text) {
         return Verdict::default();
     }
@@ -280,6 +286,7 @@ fn is_cut(usage: &Usage, window: u64, estimate: Option<u64>, text: &Text) -> boo
 
 /// Parses usage in any dialect.
 fn usage_of(usage: &Value) -> Usage {
+    // The field names identify the dialect of the usage.
     if usage.get("promptTokenCount").is_some() {
         Usage::from_gemini(usage)
     } else if usage.get("prompt_tokens").is_some() {

@@ -36,6 +36,8 @@ impl<'c> Draft<'c> {
             let taken = draft.take(scan, index, change);
             taken.map_err(|why| Refused { change: index, why })?;
         }
+        // Removing the last part of a message removes the message, because providers reject empty
+        // ones.
         draft.remove_emptied(scan);
         Ok(draft)
     }
@@ -53,6 +55,8 @@ impl<'c> Draft<'c> {
                 output,
             } => {
                 let found = part_at(scan, (*message, *part))?;
+                // Reject impossible changes before anything is edited: a body is changed completely
+                // or not at all.
                 require(found.kind == PartKind::Output, "the part is no output")?;
                 self.shown.insert((*message, *part), (index, output));
             }
@@ -83,6 +87,7 @@ impl<'c> Draft<'c> {
                     !(scan.has_head() && *message == 0),
                     "the system's field is not written anew",
                 )?;
+                // A replacement is a removal and an insertion at the same position.
                 self.removed.insert(*message);
                 self.insert(scan, *message, with);
             }

@@ -17,6 +17,7 @@ impl Splicer<'_, '_, '_> {
             self.remove_entries_of_parts(None);
             return Ok(());
         }
+        // An input string has no list to edit.
         if self.scan.json(self.scan.request().list).starts_with('"') {
             self.rewrite_text_input();
             return Ok(());
@@ -100,6 +101,8 @@ impl Splicer<'_, '_, '_> {
                 continue;
             }
             for entry in self.scan.entry_range(message) {
+                // An entry of Messages may contain several messages. Remove it only if none of them
+                // stays.
                 if self.left_of(entry).first.is_none() {
                     list.drop_member(entry);
                 } else {
@@ -134,6 +137,7 @@ impl Splicer<'_, '_, '_> {
         let kept_before = list.kept_before();
         for (&before, batch) in &self.draft.inserted {
             let first = usize::from(self.scan.has_head());
+            // Nothing can be inserted before the system field.
             let before = before.max(first);
             let entry = self.scan.entry_range(before).start;
             let mut batch = batch.clone();
@@ -182,6 +186,7 @@ impl Splicer<'_, '_, '_> {
         entry: usize,
         batch: &[Message],
     ) -> Result<(), &'static str> {
+        // An entry has one role, so an answer cannot be inserted into a user message.
         if batch.iter().any(|message| message.role == Role::Assistant) {
             return Err("an answer cannot stand between the outputs and the text of one message");
         }
@@ -205,6 +210,7 @@ impl Splicer<'_, '_, '_> {
         (list, before): (&Members, Option<usize>),
     ) {
         let is_tool = |message: &Message| message.role == Role::Tool;
+        // The provider wants all outputs of a round in one message.
         if let Some(before) = before.filter(|before| self.left_of(*before).only_outputs) {
             let count = batch.iter().take_while(|message| is_tool(message)).count();
             let tools: Vec<Message> = batch.drain(..count).collect();

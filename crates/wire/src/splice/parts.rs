@@ -21,9 +21,11 @@ impl Splicer<'_, '_, '_> {
                 continue;
             };
             let as_list = self.scan.json(part.content).starts_with('[');
+            // A marker in the old content must survive: the client placed it for the cache.
             let marker = self.marker_in(part.content);
             let dialect = self.scan.dialect();
             match output_content(output, dialect, as_list, marker) {
+                // A view must never make the body longer than the original.
                 Some(json) if json.len() <= part.content.len() => {
                     self.edits.replace(part.content, json);
                 }
@@ -111,6 +113,7 @@ impl Splicer<'_, '_, '_> {
         if self.is_any_left(at.0, content) {
             self.containers.drop_element(content, part.span);
         } else {
+            // Keep the field: null is the usual content next to calls.
             self.edits.replace(content, "null");
         }
     }
@@ -135,6 +138,7 @@ impl Splicer<'_, '_, '_> {
         if is_thought(part) {
             self.forget_ids(at.0);
         }
+        // The part is an entry of its own, which is removed with the list.
         if span == part.span {
             return;
         }

@@ -30,6 +30,7 @@ impl Splicer<'_, '_, '_> {
             return;
         }
         let request = self.scan.request();
+        // `tools` may be missing or null.
         if !self.scan.json(request.tools).starts_with('[') {
             let definitions = self.draft.tools.iter().copied().flatten();
             let list = array(definitions.map(trimtab_model::RawJson::as_str));
@@ -53,6 +54,7 @@ impl Splicer<'_, '_, '_> {
             .map(|tool| tool.span)
             .collect();
         let none_left = removed.len() == request.tool_list.len() && self.draft.tools.is_empty();
+        // Providers reject an empty list of tools.
         if none_left && !removed.is_empty() {
             return self.containers.drop_field(request.body, "tools");
         }
@@ -66,6 +68,7 @@ impl Splicer<'_, '_, '_> {
             return;
         };
         let limits = &self.scan.request().limits;
+        // Some clients send two limits. Set both, because the smaller one counts.
         for limit in limits {
             self.edits.replace(limit.span, tokens.to_string());
         }
@@ -143,6 +146,7 @@ impl Splicer<'_, '_, '_> {
             let members = self.containers.at(content);
             members.add(members.len(), part);
         } else if json.starts_with('"') {
+            // Separate our text from the client's by a blank line.
             let apart = if json.len() > 2 { "\n\n" } else { "" };
             let added = quoted(&format!("{apart}{text}"));
             let inner = added

@@ -49,6 +49,7 @@ pub fn changes_behind<M: Borrow<Message>>(
     for batch in batches(sent, dialect).into_iter().rev() {
         let places = places(batch, before);
         let first = places.iter().flatten().next().copied();
+        // Outputs that must be one message are written as one.
         if places.len() > 1 {
             changes.push(one_message(batch, first, before));
             mark(&mut kept, first);
@@ -66,6 +67,7 @@ pub fn changes_behind<M: Borrow<Message>>(
         before = first.unwrap_or(before);
     }
     changes.reverse();
+    // Everything that no sent message came from is removed.
     let gone = kept.iter().enumerate().filter(|(_, kept)| !**kept);
     changes.extend(gone.map(|(message, _)| Change::Remove { message }));
     changes
@@ -130,6 +132,7 @@ fn rewritten<M: Borrow<Message>>(log: &[M], position: usize, shown: &Arc<Message
     let Some(came) = log.get(position).map(Borrow::borrow) else {
         return Vec::new();
     };
+    // The usual case: an unchanged message keeps its bytes.
     if std::ptr::eq(came, shown.as_ref()) || came.parts == shown.parts {
         return Vec::new();
     }

@@ -81,6 +81,7 @@ impl<R: BufRead> Reader<R> {
         if !self.lines.advance()? {
             return Err(ReadError::Empty);
         }
+        // A document may be pretty-printed over many lines.
         self.join_document()?;
         let log: Box<dyn Log> = match self.recognise()? {
             Content::Conversation => return Ok(None),
@@ -109,6 +110,7 @@ impl<R: BufRead> Reader<R> {
             if let Some(content) = recognise(self.raw()?) {
                 return Ok(content);
             }
+            // Give up early, so that a large file of another kind is not read completely.
             if self.lines.number - first >= LINES_TO_RECOGNISE || !self.lines.advance()? {
                 return Err(ReadError::Form { line: first });
             }

@@ -59,6 +59,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         }
         let first = !std::mem::replace(&mut self.begun, true);
         if first && role != Role::User && in_messages {
+            // The provider requires a user message first, apart from such directives.
             self.fault(Rule::UserNotFirst);
         }
     }
@@ -91,6 +92,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         work::step(1 + parts.len());
         let blank = |part: &PartSpan| is_blank(self.scan, part);
         if self.scan.dialect() == Dialect::Messages && role != Role::System {
+            // A message with only blank texts is empty for the provider.
             if parts.iter().all(blank) {
                 if !self.is_prefill(message, role) {
                     self.fault(Rule::EmptyMessage);
@@ -140,6 +142,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         if self.is_taken(&id) {
             self.fault(Rule::RepeatedId(id.clone()));
         }
+        // Chat Completions allows the same id again in a later message.
         if self.scan.dialect() != Dialect::Chat {
             self.ids.insert(id.clone());
         }
@@ -187,6 +190,7 @@ impl<'s, 'a> Judge<'s, 'a> {
             return self.fault(Rule::MisplacedOutput(id));
         }
         if self.scan.dialect() == Dialect::Messages
+            // In Messages, outputs must come first in their user message.
             && self.scan.messages_of(self.entry).start != message
         {
             self.fault(Rule::OutputNotFirst(id.clone()));
@@ -214,6 +218,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         };
         let refused = match self.scan.dialect() {
             Dialect::Chat => false,
+            // Consecutive assistant messages are one message to the provider.
             Dialect::Messages => self.scan.role(message + 1) != Some(Role::Assistant),
             // The provider requires the entry that belongs to reasoning with a known id.
             Dialect::Responses => has_id(self.scan.json(last.span)),
@@ -239,6 +244,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         if count > MAX_MARKERS {
             self.fault(Rule::TooManyMarkers(count));
         }
+        // Only Messages rejects markers on reasoning and blank texts.
         if self.scan.dialect() != Dialect::Messages {
             return;
         }

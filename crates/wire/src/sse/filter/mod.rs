@@ -129,6 +129,7 @@ impl Filter {
     /// The next bytes belong to an answer that continues this one.
     pub fn go_on(&mut self) {
         let rewriter = &mut self.rewriter;
+        // The next answer numbers its parts from 0 again. The client's numbering continues.
         rewriter.indices = HashMap::new();
         rewriter.held = None;
         rewriter.goes_on = true;
@@ -167,6 +168,7 @@ impl Rewriter {
             return self.put(event, out);
         };
         let verdict = match self.dialect {
+            // `[DONE]` is not JSON, but it is the end in Chat Completions.
             _ if parsed.json == "[DONE]" => Verdict::End,
             Dialect::Chat => self.chat(&parsed.json),
             Dialect::Messages => self.messages(&parsed.json),
@@ -181,6 +183,7 @@ impl Rewriter {
                 self.put(&bytes, out);
             }
             Verdict::End => {
+                // If the client has calls to answer too, the answer must end for it.
                 if self.hides && !self.shows {
                     self.hold();
                 }
@@ -190,6 +193,7 @@ impl Rewriter {
     }
 
     fn put(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        // Once the end is held back, everything after it is held back too.
         let to = self.held.as_mut().unwrap_or(out);
         to.extend_from_slice(bytes);
     }
@@ -208,6 +212,7 @@ impl Rewriter {
         let hidden = called.is_some_and(|name| self.is_hidden(name));
         self.hides |= hidden;
         self.shows |= called.is_some() && !hidden;
+        // Hidden parts get no index, so that the visible ones are dense.
         let seen = (!hidden).then(|| {
             self.next_index += 1;
             self.next_index - 1
@@ -228,6 +233,7 @@ impl Rewriter {
         };
         let fields = more.into_iter().chain(self.usage_note.clone());
         let with_fields = fields.fold(usage.to_owned(), |object, (name, value)| {
+            // Insert before the closing brace, so that the provider's figures keep their bytes.
             let inner = object.trim_end().strip_suffix('}').unwrap_or(&object);
             let comma = if inner.trim() == "{" { "" } else { "," };
             format!("{inner}{comma}{}:{value}}}", quoted(name))
@@ -237,6 +243,7 @@ impl Rewriter {
 
     /// The client's index of a part; none if it is hidden.
     fn index(&self, index: u64) -> Option<u64> {
+        // A part whose start was not seen keeps its index.
         self.indices.get(&index).copied().unwrap_or(Some(index))
     }
 }
@@ -295,6 +302,7 @@ impl<'a> Edit<'a> {
     }
 
     fn end(mut self) -> Verdict {
+        // An unchanged event is forwarded byte for byte.
         if !self.changed {
             return Verdict::Pass;
         }
