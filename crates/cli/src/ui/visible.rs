@@ -50,6 +50,7 @@ pub fn is_unseen(c: char) -> bool {
             .iter()
             .any(|(first, last)| (*first..=*last).contains(&c))
     };
+    // Most characters are below the first listed one.
     c.is_control() || (c >= '\u{ad}' && listed())
 }
 
@@ -68,6 +69,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 /// Escapes text of several lines; line breaks and tabs stay.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     let is_shown = |c: char| is_unseen(c) && c != '\n' && c != '\t';
+    // The common case allocates nothing.
     if !text.contains(is_shown) {
         return Cow::Borrowed(text);
     }

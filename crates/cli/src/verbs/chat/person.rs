@@ -39,6 +39,7 @@ impl Watcher for Person<'_> {
     fn event(&mut self, event: &Event) {
         match event {
             Event::Usage(usage) => self.usage = Some(*usage),
+            // The session changed the window, so the reported usage no longer describes it.
             Event::Session(event) if event.kind != EventKind::Warning => self.usage = None,
             _ => {}
         }
@@ -66,6 +67,7 @@ impl Watcher for Person<'_> {
             return false;
         };
         let kind = question.kind;
+        // A protected file is asked about every time.
         let always = can_be_always(kind) && matches!(answer.as_str(), "a" | "always");
         if always {
             self.allowed.push(kind);
@@ -93,6 +95,8 @@ impl Person<'_> {
             };
             let whole = if cut { ", [d]iff in full" } else { "" };
             let prompt = format!("allow it? [y]es, [n]o{always}{whole}: ");
+            // Reading a line blocks. Tell the runtime, so that it moves other tasks to another
+            // thread.
             let read = tokio::task::block_in_place(|| self.prompt.ask(&prompt));
             let answer = match read {
                 Ok(Read::Line(line)) => line.trim().to_ascii_lowercase(),
@@ -120,7 +124,8 @@ impl Person<'_> {
                 DiffLine::Added(text) => (style::GOOD, '+', *text),
                 DiffLine::Gap => (style::DIM, ' ', "..."),
             };
-            // Print the whole line, so that nothing can hide beyond the edge of the terminal.
+            // A clipped line counts as cut too, so that the user can see all of it before
+            // answering.
             let text = visible(&text.replace('\t', "    ")).into_owned();
             let text = if most == usize::MAX {
                 text

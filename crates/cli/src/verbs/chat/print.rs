@@ -50,6 +50,7 @@ pub(super) fn run(
         printer.line(&json::start(&chat));
     }
     let ended = runtime.block_on(async {
+        // Commands must end if the script is terminated.
         drive::end_commands_with_us()?;
         let mut ears = Ears::new(events, Some(questions))?;
         let interrupt = chat.agent.interrupt();
@@ -72,9 +73,11 @@ pub(super) fn run(
         Some(Err(error)) => Err(failed(&error)),
         None => Err(stuck("interrupted", None)),
     };
+    // A closed pipe is more important than the result of the turn.
     if let Some(error) = printer.failed.take() {
         return Err(error.into());
     }
+    // Scripts expect the last line to explain a failure.
     if let (true, Err(Failure::Stuck { message, hint })) = (common.json, &told) {
         printer.line(&json::error(message, hint.as_deref()));
     }
@@ -140,6 +143,7 @@ impl Printer<'_> {
         if self.json {
             self.line(&json::end(turn));
         } else if !turn.text.is_empty() {
+            // End the output with a newline, as other command line tools do.
             let end = if turn.text.ends_with('\n') { "" } else { "\n" };
             self.answer(&format!("{}{end}", turn.text));
         }

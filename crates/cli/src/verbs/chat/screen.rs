@@ -100,6 +100,7 @@ impl<'t> Screen<'t> {
     /// Shows a spinner until the next output.
     pub(super) fn wait(&mut self, what: &str) {
         self.settle();
+        // A spinner would garble output that is not a terminal.
         if !self.terminal.shows_progress() || !ui::is_terminal() {
             return;
         }
@@ -157,6 +158,7 @@ impl<'t> Screen<'t> {
         if rows <= MOST_TYPED_ROWS || !ui::is_terminal() {
             return;
         }
+        // Rows that have scrolled off the screen cannot be erased.
         let height = terminal_size().map_or(0, |(_, Height(rows))| usize::from(rows));
         if let Err(error) = ui::erase_rows(rows.min(height.saturating_sub(1))) {
             self.failed.get_or_insert(error);
@@ -174,6 +176,7 @@ impl<'t> Screen<'t> {
     /// Ends the line and removes the spinner.
     pub(super) fn settle(&mut self) {
         self.stop_waiting();
+        // The renderer holds back an unfinished line or table.
         if self.streams == Some(At::Answer)
             && let Some(markdown) = &mut self.markdown
         {
@@ -181,6 +184,7 @@ impl<'t> Screen<'t> {
             self.put_answer(&rest);
         }
         self.streams = None;
+        // End an open line before anything else is printed.
         if std::mem::replace(&mut self.at, At::Start) != At::Start {
             self.put("\n");
         }
@@ -195,6 +199,7 @@ impl<'t> Screen<'t> {
                 let told = shown::call(call, Self::width().saturating_sub(3));
                 let out = style::OUTPUT;
                 self.text(&format!("{out}* {told}{out:#}\n"));
+                // With several calls, each output must name its call.
                 self.several = !self.calls.is_empty();
                 self.calls.push((call.id.clone(), told));
                 self.wait("working, Ctrl-C interrupts");
@@ -260,6 +265,7 @@ impl<'t> Screen<'t> {
 
     /// Prints the next piece of streamed text.
     fn stream(&mut self, at: At, style: TextStyle, text: &str) {
+        // The kind of text has changed, so end the previous block.
         if self.streams != Some(at) {
             self.settle();
             // Skip white space before the first word.
@@ -305,6 +311,7 @@ impl<'t> Screen<'t> {
     fn put(&mut self, text: &str) {
         let out = self.terminal.out();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        // Report the first error at the next prompt: events cannot return one.
         if let Err(error) = written {
             self.failed.get_or_insert(error);
         }

@@ -42,6 +42,7 @@ pub(super) fn new_id() -> Result<SessionId, Error> {
     let (year, month, day) = date(now.as_secs() / 86_400);
     let second = now.as_secs() % 86_400;
     let (hour, minute) = (second / 3_600, second / 60 % 60);
+    // Two chats of the same second differ in their process or in the nanoseconds.
     let mark = (u64::from(now.subsec_nanos()) >> 8) ^ (u64::from(std::process::id()) << 4);
     SessionId::new(format!(
         "{PREFIX}{year:04}{month:02}{day:02}-{hour:02}{minute:02}{:02}-{:04x}",
@@ -52,6 +53,7 @@ pub(super) fn new_id() -> Result<SessionId, Error> {
 
 /// Year, month and day of a day since 1970 (Gregorian; the computation starts years in March).
 fn date(days: u64) -> (u64, u64, u64) {
+    // Count from 1 March of year 0, so that leap days come last.
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -67,6 +69,7 @@ fn chats(store: &dyn Store) -> Result<Vec<SessionInfo>, Error> {
     let mut chats = Vec::new();
     for info in store.sessions()? {
         let is_chat = info.session.as_str().starts_with(PREFIX) && info.parent.is_none();
+        // The first entry is the system prompt. A chat with nothing else is empty.
         if is_chat && store.position(&info.session, Stream::Log)? > 1 {
             chats.push(info);
         }
@@ -142,6 +145,7 @@ pub(super) fn remembered(store: &dyn Store, id: &SessionId) -> Result<Choice, Er
 
 /// Saves the options of a chat.
 pub(super) fn remember(store: &dyn Store, id: &SessionId, choice: &Choice) -> Result<(), Error> {
+    // Options are outputs of the session, so do not store equal ones again.
     if remembered(store, id)? == *choice {
         return Ok(());
     }

@@ -72,6 +72,7 @@ pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, tota
     let mut called: HashMap<&str, &Call> = HashMap::new();
     let mut seen = Seen::default();
     for (index, message) in window.iter().enumerate() {
+        // Later calls with the same id replace earlier ones, because ids repeat in real logs.
         called.extend(message.calls().map(|call| (call.id.as_str(), call)));
         let position = positions.in_transcript(index);
         for output in message.outputs() {
@@ -108,6 +109,7 @@ impl Outputs {
     fn repeat(&mut self, tokens: u64, repeat: impl FnOnce() -> Repeat) {
         self.repeated += 1;
         self.repeated_tokens += tokens;
+        // Keep the list sorted and short, so that huge transcripts stay cheap.
         let at = self.repeats.partition_point(|other| other.tokens >= tokens);
         if at < LARGEST {
             self.repeats.insert(at, repeat());
@@ -185,6 +187,8 @@ impl<'a> Seen<'a> {
                 return None;
             }
             Entry::Occupied(mut known) => {
+                // The first text with this length and sample is hashed only now that a second one
+                // has appeared.
                 if let Alike::One(at, earlier) = known.insert(Alike::Several) {
                     self.equal
                         .entry(hash(&earlier))
@@ -195,6 +199,7 @@ impl<'a> Seen<'a> {
         }
         let same = self.equal.entry(hash(&text)).or_default();
         let found = same.iter().find(|(_, earlier)| *earlier == text);
+        // Hashes can collide, so compare the texts.
         if let Some(&(first, _)) = found {
             return Some(first);
         }

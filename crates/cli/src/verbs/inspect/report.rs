@@ -145,6 +145,7 @@ pub struct Positions {
 impl Positions {
     fn of(conversation: &Conversation, in_window: usize) -> Self {
         let start = conversation.compactions.last().copied().unwrap_or(0);
+        // Messages before the last compaction are not in the window, except the system prompt.
         let gap = conversation.messages.len().saturating_sub(in_window);
         Self {
             head: start.saturating_sub(gap),
@@ -188,6 +189,7 @@ fn weigh(window: &[&Message]) -> Weighed {
     let mut roles = Roles::default();
     let mut outputs = Vec::new();
     let mut total = Measure::default();
+    // The framing of a message is not part of any of its parts.
     let around = Measure::of(&Message::new(Role::User, Vec::new()));
     for message in window {
         let mut measure = around;
@@ -232,6 +234,7 @@ fn regions(conversation: &Conversation, roles: &Roles, tools: u64, tokens: u64) 
         conversation.form,
         Form::Chat | Form::Messages | Form::Responses
     );
+    // Zero tokens in a log mean "not recorded".
     let known = |figure: u64| Some(figure).filter(|figure| is_request || *figure > 0);
     Regions {
         system: known(roles.system),

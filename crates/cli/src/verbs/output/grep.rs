@@ -81,6 +81,7 @@ pub fn run(
     let id = wanted(args)?;
     let place = store.open()?;
     let session = place.session(&args.session.session)?;
+    // With a ref, the lookup of the output reports an unknown session.
     if id.is_none() {
         place.known(&session)?;
     }
@@ -238,9 +239,11 @@ impl Printer {
         for line in lines {
             if let Some(last) = last {
                 let is_same = line.number == last.number;
+                // The same line appears as context of several matches.
                 if is_same && (!line.matched || line.start == last.start) {
                     continue;
                 }
+                // As in grep, a separator marks a gap between contexts.
                 if self.context && line.number > last.number + 1 {
                     self.sheet.styled(style::DIM, "--")?;
                     self.sheet.end()?;

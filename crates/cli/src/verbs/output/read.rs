@@ -70,6 +70,7 @@ pub fn run(
     let session = place.session(&args.session.session)?;
     let id = &*place.output(&session, &args.id)?;
     let is_whole = args.raw && args.offset == 0 && args.limit.is_none();
+    // Without --raw, read the text projection, which has lines.
     let form = if is_whole { Form::Whole } else { Form::Text };
     let failed = |error: &Error| place.failed_on(&session, id, error);
     let stored = place.store.open(&session, id, form);
@@ -115,6 +116,7 @@ impl Stop {
     fn told(self, place: &Place, session: &SessionId, id: &str) -> Failure {
         match self {
             Self::Store(error) => place.failed_on(session, id, &error),
+            // Damage found while streaming arrives as an I/O error.
             Self::Out(error) => match error.downcast::<Error>() {
                 Ok(error) => place.failed_on(session, id, &error),
                 Err(error) => Failure::Failed(error),
@@ -147,6 +149,7 @@ fn raw_lines(args: &Args, stored: &Stored) -> Result<(), Stop> {
     let mut out = raw_output();
     let mut at = start_of(stored, args.offset)?;
     let last = args.offset.saturating_add(args.limit.unwrap_or(u64::MAX));
+    // The end of the last line is the start of the next one.
     let end = if last < stored.line_count() {
         start_of(stored, last)?
     } else {
@@ -164,6 +167,7 @@ fn raw_lines(args: &Args, stored: &Stored) -> Result<(), Stop> {
 /// The place of a line's first byte.
 fn start_of(stored: &Stored, line: u64) -> Result<u64, Error> {
     let mut range = LineRange::new(line, 1);
+    // Only the position of the line is needed.
     range.max_line_bytes = 0;
     let lines = stored.lines(range)?.lines;
     Ok(lines.first().map_or(0, |line| line.start))
@@ -203,6 +207,7 @@ impl Printer<'_> {
         self.sheet.ours("  ")?;
         self.sheet.theirs(&line.bytes)?;
         let mut printed = line.bytes.len() as u64;
+        // Print a long line in pieces, so that it is never held in memory.
         while printed < line.byte_size {
             let rest = usize::try_from(line.byte_size - printed).unwrap_or(PIECE);
             let piece = self.stored.read_at(line.start + printed, rest.min(PIECE))?;
