@@ -1,4 +1,7 @@
 //! Executes the calls of an answer.
+//!
+//! It runs between two model calls of a turn: each output is admitted to the session, which stores
+//! it and decides how much of it the model sees.
 
 use std::sync::Arc;
 

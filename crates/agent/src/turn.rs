@@ -1,4 +1,8 @@
 //! One turn: calls the model and executes its calls until it answers.
+//!
+//! This is the main loop of the agent. Before each model call the session makes the window fit
+//! (`request`), `hear` sends it and streams the reply, `mend` handles failures, and `calls` runs
+//! the tools.
 
 use std::sync::Arc;
 use std::time::Instant;

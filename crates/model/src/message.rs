@@ -1,4 +1,7 @@
 //! Messages: the entries sent to the model.
+//!
+//! `trimtab-wire` reads them from requests and transcripts, the log keeps them unchanged, and the
+//! engine decides which of them a window shows.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,7 @@
 //! The parts of a message.
+//!
+//! A part keeps everything that its dialect wrote, including unknown fields, so that writing it
+//! back loses nothing.
 
 use std::borrow::Cow;
 

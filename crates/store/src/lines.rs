@@ -1,4 +1,7 @@
 //! Reads lines, at the cost of the lines read.
+//!
+//! The line index finds the frame of a line, so only the frames with the requested lines are
+//! decompressed. The retrieval tools and `trimtab output read` use it.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,7 @@
 //! The trait that every backend implements.
+//!
+//! Sessions, the proxy and the command line use only this trait. `memory` and `folder` implement
+//! it, and `staged` wraps either of them to defer writes.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
 //! Model calls over HTTP: sends requests, retries, and reads answers.
+//!
+//! `body` writes a request in its dialect, `stream` parses the answer, and `failure` turns an error
+//! into one that the turn can handle. A call that has delivered nothing is retried here; everything
+//! else is up to the turn.
 
 use std::sync::Arc;
 use std::time::Duration;

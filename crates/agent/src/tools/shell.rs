@@ -1,4 +1,7 @@
 //! The tool `shell`: runs a command.
+//!
+//! The user must allow each command. It runs in its own process group with a clean environment, and
+//! `processes` ends everything that it leaves behind.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};

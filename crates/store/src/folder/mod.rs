@@ -1,7 +1,9 @@
 //! A store in a folder: embedded, and shared by several processes.
 //!
 //! A database holds sessions, refs, logs, journals and small outputs; larger outputs have their own
-//! files. `docs/store-format.md` specifies the bytes on disk.
+//! files. `putting` stores outputs, `streams` appends entries, `stored` reads, `removal` and
+//! `sweep` remove, and `check` and `repair` handle damage. `docs/store-format.md` specifies the
+//! bytes on disk.
 
 mod batch;
 mod check;

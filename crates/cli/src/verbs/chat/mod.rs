@@ -1,4 +1,8 @@
-//! `trimtab chat`: a terminal agent.
+//! `trimtab chat`: an agent in the terminal.
+//!
+//! `opened` builds the agent from flags, saved options and settings. `talk` is the interactive loop
+//! and `print` a single turn for scripts; both run the agent through `drive`, which delivers its
+//! events and questions to the user.
 
 mod attach;
 mod change;

@@ -1,4 +1,8 @@
 //! `trimtab compact`: compacts a recorded conversation and writes it back in the same form.
+//!
+//! The transcript is read with `wire::transcript`, compacted in a new session of the store
+//! (`carried`), and written with the same crate. `next_steps` tells the user how to continue in the
+//! client.
 
 mod carried;
 mod next_steps;

@@ -1,4 +1,7 @@
 //! `trimtab demo`: demonstrates the proxy with embedded defaults and without a key.
+//!
+//! `agent` plays the recorded `session` against two instances of `provider`: directly, and through
+//! a real proxy. The comparison becomes a `report`, which `picture` draws.
 
 mod agent;
 mod answer;

@@ -1,4 +1,7 @@
 //! `trimtab doctor`: checks the configuration and says how to fix it.
+//!
+//! It resolves the same settings as `trimtab serve`, runs one module per check, and prints the
+//! results in a fixed order.
 
 mod access;
 mod catalogue;

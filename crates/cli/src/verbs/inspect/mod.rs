@@ -1,4 +1,7 @@
 //! `trimtab inspect`: shows what fills a window, and its faults.
+//!
+//! Conversations are streamed from `wire::transcript`; each becomes a `report`, which is printed as
+//! text, as a table row or as JSON before the next one is read.
 
 pub mod faults;
 mod message;

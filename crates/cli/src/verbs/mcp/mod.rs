@@ -1,4 +1,7 @@
 //! `trimtab mcp`: serves the two retrieval tools to an MCP client.
+//!
+//! The protocol comes from `rmcp`; `server` maps its calls to `trimtab::retrieval`, the same code
+//! that the proxy and the agent use.
 
 mod server;
 

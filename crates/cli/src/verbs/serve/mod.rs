@@ -1,4 +1,7 @@
-//! `trimtab serve`: runs the proxy.
+//! `trimtab serve`: runs the proxy in the foreground.
+//!
+//! The proxy itself is `trimtab-proxy`. This verb resolves its settings, prints its records and
+//! notices, and handles signals: SIGHUP reloads the settings, SIGTERM and Ctrl-C stop it.
 
 pub mod lines;
 

@@ -1,4 +1,7 @@
 //! `trimtab wrap`: runs an agent through a private proxy.
+//!
+//! `clients` decides how a client is pointed at the proxy, `setup` collects the variables,
+//! arguments and temporary files for it, and `child` runs it. The proxy ends with the client.
 
 mod child;
 mod clients;
