@@ -51,7 +51,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn whoever_waits_is_woken() {
+    async fn interrupt_wakes_all_waiters() {
         let interrupt = Interrupt::default();
         let other = interrupt.clone();
         let waiting = tokio::spawn(async move { other.interrupted().await });

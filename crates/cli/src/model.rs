@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_tells_what_is_spoken() {
+    fn dialect_is_guessed_from_the_model_name() {
         let local = Some("http://127.0.0.1:8080/v1");
         let catalogue = Catalogue::embedded();
         for (name, base_url, expected) in [
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dialect_may_stand_in_front() {
+    fn dialect_prefix_overrides_the_guess() {
         let responses = (Some(Dialect::Responses), "gpt-x");
         assert_eq!(named("responses:gpt-x"), responses);
         assert_eq!(named("chat:claude"), (Some(Dialect::Chat), "claude"));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_for_its_own_provider_or_a_server_of_the_users() {
+    fn key_goes_only_to_its_provider_or_a_private_server() {
         let may = |base: &str, usual: Provider, key: &str| {
             may_see(&Endpoint::new(base).unwrap(), usual, key)
         };

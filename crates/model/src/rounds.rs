@@ -1,8 +1,8 @@
 //! Rounds: an assistant message with its calls, its reasoning and all their outputs.
 //!
-//! Pairing runs on every new message of a session and on every request body. In real logs, call ids
-//! repeat across rounds, and outputs arrive late, twice or not at all. An output answers the most
-//! recent call with its id; if that call is already answered, the output is a duplicate.
+//! Normalisation, the planner and compaction pair messages to keep rounds together. In real logs,
+//! call ids repeat across rounds, and outputs arrive late, twice or not at all. An output answers
+//! the most recent call with its id; if that call is already answered, the output is a duplicate.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

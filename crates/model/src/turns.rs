@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_without_users_has_no_turn_to_respect() {
+    fn history_without_user_messages_has_no_boundaries() {
         let log = [
             Message::assistant("a"),
             Message::assistant("b"),

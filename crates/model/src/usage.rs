@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_figures_do_not_underflow() {
+    fn inconsistent_figures_do_not_underflow() {
         let usage = Usage::from_chat(&json!({
             "prompt_tokens": 4, "prompt_tokens_details": {"cached_tokens": 9},
         }));

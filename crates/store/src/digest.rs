@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seal_sees_where_fields_end() {
+    fn seal_depends_on_field_boundaries() {
         assert_ne!(seal(&[b"ab", b"c"]), seal(&[b"a", b"bc"]));
     }
 }

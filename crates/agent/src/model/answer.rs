@@ -99,7 +99,7 @@ mod tests {
     use trimtab_model::Call;
 
     #[test]
-    fn call_without_an_id_gets_one_and_blank_parts_go() {
+    fn answer_gets_missing_ids_and_loses_blank_parts() {
         let mut message = Message::assistant("");
         message.parts.push(Part::text("here"));
         message.parts.push(Part::Call(Call::new("", "look", "{}")));

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_is_understood_in_all_its_spellings() {
+    fn base_url_parses_in_all_spellings() {
         let chat = "http://h:1/v1/chat/completions";
         let messages = "https://h/v1/messages";
         for (dialect, base, url) in [
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_base_is_named() {
+    fn bad_base_url_is_named() {
         for base in ["", "localhost:80", "ftp://h", "http://", "/v1"] {
             let error = Endpoint::new(base).unwrap_err().to_string();
             assert!(error.contains(&format!("`{base}`")), "{error}");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_never_shown() {
+    fn key_is_never_printed() {
         let endpoint = Endpoint::new("https://user:pass@h/v1").unwrap();
         let endpoint = endpoint.key(Key::new(" sk-123\n"));
         let shown = format!("{endpoint:?}");

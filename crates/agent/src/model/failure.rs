@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_says_what_it_is() {
+    fn failures_map_to_specific_errors() {
         let cases: [(u16, &str, &str); 9] = [
             (
                 401,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overflow_is_told_apart() {
+    fn overflow_is_distinguished_from_other_errors() {
         let said = error(
             400,
             r#"{"error":{"code":400,"message":"request (2031 tokens) exceeds the available context size (1024 tokens), try increasing it","type":"exceed_context_size_error"}}"#,

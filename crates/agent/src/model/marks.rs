@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_window_has_one_end() {
+    fn first_window_has_one_end_marker() {
         let mut messages = vec![Message::user("hello")];
         mark(&mut messages);
         assert_eq!(marked(&messages), [0]);

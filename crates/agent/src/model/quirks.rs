@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_its_field() {
+    fn rejected_field_is_found_in_the_error() {
         for (status, body, expected) in [
             (
                 400,
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_remembered_by_model() {
+    fn rejected_fields_are_remembered_per_model() {
         let quirks = Quirks::default();
         assert_eq!(quirks.limit("m", "max_tokens"), Some("max_tokens"));
         assert!(quirks.learn("m", "max_tokens"));

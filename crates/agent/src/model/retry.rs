@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_asks_for_a_wait_gets_it_unless_it_is_too_long() {
+    fn retry_after_is_honoured_up_to_the_limit() {
         let retries = Retries::default();
         let asked = Some(Duration::from_secs(7));
         assert_eq!(retries.wait(1, &busy(asked)), asked);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_will_not_pass_is_not_tried_again() {
+    fn permanent_errors_are_not_retried() {
         let refused = ModelError::Refused {
             url: String::new(),
             status: 400,

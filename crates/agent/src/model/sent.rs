@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_written_and_a_compaction_starts_over() {
+    fn only_new_messages_are_serialised() {
         let sent = Sent::default();
         let written = Cell::new(0);
         let write = |message: &Message| {

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn something_else_is_no_answer() {
+    fn foreign_json_is_not_an_answer() {
         for dialect in Dialect::ALL {
             for body in ["", "{}", "[]", "<html>", r#"{"choices":[]}"#] {
                 assert!(whole(dialect, body).is_none(), "{dialect} {body}");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_stops_before_its_end_is_no_answer() {
+    fn truncated_stream_is_not_an_answer() {
         let mut reader = Reader::new(Dialect::Chat);
         let event = b"data: {\"choices\":[{\"delta\":{\"content\":\"he\"}}]}\n\n";
         assert!(reader.push(event).is_ok_and(|pieces| pieces.len() == 1));

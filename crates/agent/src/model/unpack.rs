@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn every_coding_is_unpacked_and_a_false_one_is_seen() {
+    fn codings_are_decoded_and_false_headers_detected() {
         let text = "data: {\"x\": 1}\n\n".repeat(100);
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         gzip.write_all(text.as_bytes()).unwrap();

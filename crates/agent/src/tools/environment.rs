@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn proxies_with_a_password_are_kept_back() {
+    fn proxy_addresses_with_a_password_are_not_inherited() {
         let environment = CommandEnvironment::default();
         assert!(environment.has("HTTPS_PROXY", "http://proxy:3128"));
         assert!(environment.has("no_proxy", "localhost"));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_ours_cannot_be_named() {
+    fn own_keys_cannot_be_named() {
         for name in OWN_KEYS {
             let refused = CommandEnvironment::new([name]).unwrap_err();
             assert!(refused.contains(name), "{refused}");

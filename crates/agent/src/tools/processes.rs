@@ -204,7 +204,7 @@ mod tree {
         use super::*;
 
         #[test]
-        fn stat_of_a_strange_name_is_read() {
+        fn stat_of_an_unusual_program_name_is_parsed() {
             let rest = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 99";
             let found = parse(5, &format!("5 (a) Z 1 (b)) {rest}")).unwrap();
             assert_eq!((found.parent, found.group), (7, 8));

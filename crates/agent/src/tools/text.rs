@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stays_and_the_rest_is_noted() {
+    fn binary_bytes_are_replaced_with_a_note() {
         assert_eq!(readable(b"plain \xc3\xa9\n".to_vec()), "plain \u{e9}\n");
         let shown = readable(b"\x7fELF\x00\x01\xff\nx".to_vec());
         assert!(

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_provider_with_its_own_dialect_is_its_own_address() {
+    fn provider_address_with_another_dialect_is_reported() {
         let at = |url: &str, dialects: &[Dialect]| {
             is_own(&Upstream::new("u", url).for_dialects(dialects.iter().copied()))
         };

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_told_in_one_line() {
+    fn request_fits_one_line() {
         assert_eq!(
             plain(&edited()),
             "12:34:56Z 4ee4a1b\u{2026} claude-sonnet-4-5    59k -> 32k, 27k tokens saved (46 %)"
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_has_more_than_a_hundred_columns() {
+    fn request_line_has_at_most_100_columns() {
         let long = Record {
             detail: "\u{1b}[2J the upstream said a lot\n".repeat(20),
             repairs: "a,b".repeat(40),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_failed_says_its_status() {
+    fn failed_request_line_shows_the_status() {
         let failed = Record {
             status: 529,
             action: Action::Unchanged,

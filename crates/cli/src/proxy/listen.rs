@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_people_write_them() {
+    fn listen_addresses_parse_in_all_spellings() {
         for (text, expected) in [
             ("127.0.0.1:9000", "127.0.0.1:9000"),
             ("0.0.0.0:1", "0.0.0.0:1"),

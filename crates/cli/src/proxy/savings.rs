@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_counts_as_cached() {
+    fn earlier_prompt_counts_as_cached() {
         let mut savings = savings();
         let first = Usage {
             cache_creation: 10_000,
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_cache_is_counted_against_us() {
+    fn broken_cache_reduces_the_savings() {
         let mut savings = savings();
         let first = Usage {
             cache_creation: 10_000,
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_summaries_cost_is_counted_against_us() {
+    fn summaries_reduce_the_savings() {
         let mut savings = savings();
         let usage = Usage {
             input: 100_000,
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_asked_back_is_counted_against_us() {
+    fn retrieval_rounds_reduce_the_savings() {
         let mut savings = savings();
         let usage = Usage {
             input: 10_000,
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_would_not_have_fit_counts_as_a_full_window() {
+    fn oversized_call_counts_as_a_full_window() {
         let mut savings = savings();
         let usage = Usage {
             input: 10_000,
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_prices_are_said() {
+    fn unknown_prices_are_reported() {
         let mut savings = savings();
         let usage = Usage {
             input: 1,

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preset_keeps_its_name_and_a_changed_one_becomes_a_policy() {
+    fn changed_preset_becomes_a_policy() {
         let load = |settings: &[&str]| {
             let mut inputs = trimtab::config::Inputs::default();
             for setting in settings {

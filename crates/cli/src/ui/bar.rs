@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_is_always_as_wide() {
+    fn bar_has_a_constant_width() {
         for amounts in [
             vec![1],
             vec![1, 1_000_000],
@@ -118,19 +118,19 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_bar_is_as_narrow_as_it_shall_be() {
+    fn bar_respects_the_requested_width() {
         let bar = render_in(&segments(&[1, 1, 1, 1, 96]), false, 30);
         assert_eq!(bar.chars().count(), 32, "{bar}");
     }
 
     #[test]
-    fn what_is_there_shows_and_what_is_not_does_not() {
+    fn only_non_empty_segments_are_visible() {
         let bar = render(&segments(&[1, 0, 1_000_000]), false);
         assert!(bar.starts_with("[ac") && !bar.contains('b'), "{bar}");
     }
 
     #[test]
-    fn nothing_gives_an_empty_bar() {
+    fn empty_segments_give_an_empty_bar() {
         assert_eq!(render(&segments(&[0, 0]), false), "[]");
     }
 }

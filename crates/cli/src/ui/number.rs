@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_read_as_people_write_them() {
+    fn token_counts_parse_in_all_spellings() {
         let read: Vec<_> = [
             "200000",
             "200_000",

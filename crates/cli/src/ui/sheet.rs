@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_visible_on_a_terminal_only() {
+    fn bytes_are_escaped_on_a_terminal_only() {
         let output: &[&[u8]] = &[b"\x1b[2J", b"\xc2", b"\x9b\xff\r"];
         assert_eq!(shown(output, true), b"\\u{1b}[2J\\u{9b}\\xff\n");
         assert_eq!(shown(output, false), b"\x1b[2J\xc2\x9b\xff\r\n");

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn sizes_parse_in_all_spellings() {
         for (text, expected) in [
             ("0", Some(0)),
             ("4096", Some(4_096)),

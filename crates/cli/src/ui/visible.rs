@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_acts_on_a_terminal() {
+    fn control_characters_are_escaped() {
         let text = "\u{1b}[2Jtab\there \u{9b}31m \u{a3} \u{e9} \u{7f}\u{202e}\u{2066}\u{200b}\n";
         let shown =
             "\\u{1b}[2Jtab\there \\u{9b}31m \u{a3} \u{e9} \\u{7f}\\u{202e}\\u{2066}\\u{200b}\n";
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_shown() {
+    fn invalid_utf8_is_shown() {
         assert_eq!(written(&[b"a\x9b\xff1m\xe2\x80"], true), "a\\x9b\\xff1m");
         assert_eq!(written(&[b"\xe2\x80", b"x"], true), "\\xe2\\x80x");
     }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn styles_of_ours_are_shown_and_others_are_not() {
+    fn foreign_style_marks_are_escaped() {
         let (bad, plain) = (style::BAD, style::TextStyle::Plain);
         let text = format!("{bad}x{bad:#}{plain}y{plain:#}");
         let mut writer = VisibleWriter::new(Vec::new(), true);
@@ -278,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn pictures_stay_pictures() {
+    fn emoji_are_not_escaped() {
         let text = "\u{26a0}\u{fe0f} caf\u{e9} \u{1f600} \u{4f60}\u{597d} \u{5d0}";
         assert_eq!(visible(text), text);
         assert_eq!(written(&[text.as_bytes()], true), text);
     }
 
     #[test]
-    fn json_means_the_same() {
+    fn escaped_json_has_the_same_value() {
         let text = "\u{1b}\u{9b}\u{7f}\u{202e}\u{200b}\u{e0041}\n\"";
         let json = visible_json(&serde_json::json!({ "k": text }));
         assert!(!json.contains(is_unseen), "{json}");

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_before_a_summary_is_old() {
+    fn usage_before_a_summary_is_stale() {
         let summary = Message::user("sum").with_kind(Kind::Summary);
         let window = [answer(190_000, ""), summary, Message::user("q")];
         assert_eq!(reported_for(&window), None);

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn estimates_are_of_the_right_size() {
+    fn estimates_are_plausible() {
         assert!(tokens("").abs() < f64::EPSILON);
         for (text, low, high) in [
             ("hello world", 2.0, 3.0),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_told_apart() {
+    fn classes_are_distinguished() {
         let only = |text: &str| -> Vec<usize> {
             let found = classes(text).into_iter().enumerate();
             found

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_can_be_taken_out() {
+    fn added_sizes_can_be_subtracted() {
         let (one, two) = (
             Sizes::of(&Message::user("one")),
             Sizes::of(&Message::user("two, too")),

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_are_named_go_along() {
+    fn named_files_are_attached() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.txt"), "one\ntwo\n").unwrap();
         let workspace = Workspace::new(folder.path(), Confirm::Never).unwrap();

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_remembered() {
+    fn unset_options_come_from_the_session() {
         let resumed = Choice::default().or(choice("a", 1));
         assert_eq!(resumed, choice("a", 1));
         let wider = Choice {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn another_model_has_another_window() {
+    fn window_of_another_model_is_not_reused() {
         let other = choice("a", 1).with_model("b");
         assert_eq!(
             (other.window, other.preset.as_deref()),

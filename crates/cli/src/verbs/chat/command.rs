@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_from_messages() {
+    fn commands_are_distinguished_from_messages() {
         for (line, expected) in [
             ("  ", Typed::Nothing),
             ("hello /undo", Typed::Message("hello /undo")),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_is_told_is_there() {
+    fn help_lists_existing_commands() {
         assert!(names().all(|name| named(name).is_some()));
     }
 }

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_and_thresholds_stand_where_they_belong() {
+    fn regions_and_thresholds_are_drawn_at_their_positions() {
         let text = drawn(&filled("steady", Some(20_000)), 80);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_wider_than_the_terminal() {
+    fn picture_fits_the_terminal() {
         for preset in trimtab::engine::policy::PRESETS {
             for window in [None, Some(20_000), Some(9_000)] {
                 for width in [20, 40, 80] {

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_can_be_made_again_from_a_diff_without_gaps() {
+    fn diff_without_gaps_reproduces_both_texts() {
         let (before, after) = ("a\nb\nc\nd\nb\n", "b\na\nd\nd\ne\n");
         let lines = diff(before, after);
         let side = |wanted: fn(&DiffLine<'_>) -> bool| -> String {

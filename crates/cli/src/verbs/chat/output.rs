@@ -175,7 +175,7 @@ mod tests {
     use trimtab::store::{MemoryStore, Put, SessionId, Store};
 
     #[test]
-    fn what_follows_the_last_line_feed_is_a_line_if_it_is_something() {
+    fn non_empty_text_after_the_last_newline_is_a_line() {
         let store = MemoryStore::new();
         let session = SessionId::new("s").unwrap();
         for (text, count) in [("one\ntwo\n", 2), ("one\ntwo", 2), ("one\n\n", 2), ("", 0)] {

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chat_is_found_by_how_its_name_begins() {
+    fn chat_is_found_by_prefix() {
         let store = MemoryStore::new();
         for name in [
             "chat-20260101-000000-aaaa",
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_choice_is_remembered() {
+    fn newest_options_are_returned() {
         let store = MemoryStore::new();
         let id = SessionId::new("chat-1").unwrap();
         assert_eq!(remembered(&store, &id).unwrap(), Choice::default());

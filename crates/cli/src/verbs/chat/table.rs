@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_stand_in_columns_and_wide_ones_as_lists() {
+    fn wide_tables_become_lists() {
         let lines = [
             "| name | what |",
             "|:--|--:|",

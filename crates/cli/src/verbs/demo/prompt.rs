@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_an_earlier_prompt_began_with_is_read_from_the_cache() {
+    fn cache_reads_only_known_prefixes() {
         let mut cache = PromptCache::default();
         let first = cache.usage(&prompt(&["one ", "two "]));
         assert_eq!(first.cache_read, 0);

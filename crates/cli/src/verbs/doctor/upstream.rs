@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_go_to_their_own_kind_only() {
+    fn keys_go_only_to_upstreams_of_their_kind() {
         let kind = |dialects: &[Dialect]| {
             provider(&Upstream::new("u", "http://h").for_dialects(dialects.iter().copied()))
         };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_judged() {
+    fn upstream_answers_are_classified() {
         let upstream = Upstream::new("u", "http://h");
         let state = |status, key| judge("u", &upstream, key, &answer(status, "")).state;
         assert_eq!(state(401, Some("K")), State::Problem);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_of_a_model_server_is_a_warning() {
+    fn answer_of_another_kind_of_server_is_a_warning() {
         let upstream = Upstream::new("u", "http://h");
         let state = |status, body: &'static str| {
             let answer = Answer {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_differ_are_noticed() {
+    fn clock_differences_are_detected() {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         let theirs = httpdate::parse_http_date(date).unwrap();
         let at = |now| clock(&answer(200, date), now).map(|check| check.state);

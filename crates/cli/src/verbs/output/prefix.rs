@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_found_by_the_beginning_of_any_part() {
+    fn prefix_may_match_any_part_of_a_name() {
         let names = [
             "chat-20260101-aaaa",
             "proxy/8e01/messages/4ee4",

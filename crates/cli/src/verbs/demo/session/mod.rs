@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_long_and_the_same_every_time() {
+    fn demo_session_is_long_and_deterministic() {
         let (one, two) = (Session::make(), Session::make());
         assert_eq!(format!("{one:?}"), format!("{two:?}"));
         let rounds = one.rounds().count();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_up_was_seen_before() {
+    fn looked_up_text_was_seen_before() {
         let session = Session::make();
         let mut seen = String::new();
         let mut looked_up = 0;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_have_ids_of_their_own() {
+    fn call_ids_are_unique() {
         let session = Session::make();
         let calls = session.rounds().flat_map(|round| &round.calls);
         let mut ids: Vec<&str> = calls.map(|call| call.id.as_str()).collect();
