@@ -1,8 +1,7 @@
 //! One turn: calls the model and executes its calls until it answers.
 //!
-//! This is the main loop of the agent. Before each model call the session makes the window fit
-//! (`request`), `hear` sends it and streams the reply, `mend` handles failures, and `calls` runs
-//! the tools.
+//! This is the main loop of the agent. Before each model call the session makes the window fit. The
+//! loop then sends it, streams the reply, handles failures, and runs the tools that the model calls.
 
 use std::sync::Arc;
 use std::time::Instant;
