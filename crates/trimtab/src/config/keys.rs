@@ -112,7 +112,7 @@ pub const KEYS: &[Key] = &[
     open("window", Kind::Number, "the model's window in tokens; 0 to look it up"),
     open("max_output", Kind::Number, "how long an answer may be, in tokens; 0 to look it up"),
     open("fit", Kind::Switch, "make every window fit its budget, whatever else is said"),
-    open("repair", Kind::Choice(&["synthesise", "strip", "drop_round"]), "what to do with a call that has no output: put one in, take the call out, take the round out"),
+    open("repair", Kind::Choice(&["synthesise", "tell", "strip", "drop_round"]), "what to do with a call that has no output: put one in, the same and tell outputs that have no call as text, take the call out, take the round out"),
     open("estimate", Kind::Choice(&["ours", "refs", "checkpoint", "turns", "archive"]), "whose estimate of tokens triggers and budgets go by"),
     open("ladder", Kind::Choices(RUNGS), "what to do before a call where the window would not fit, in this order"),
     open("views.default", Kind::Table, "how outputs are shortened when they come in: a shape and its numbers"),
