@@ -13,8 +13,7 @@ use crate::run::{Served, finished, texts};
 use crate::talk::{path, post};
 
 const WINDOW: &str = "24000";
-/// Bytes of a ref.
-const REF: usize = 16;
+const ROUNDS: usize = 60;
 
 /// An agent that reads files and replaces lines of files that it read some rounds ago.
 fn session() -> Vec<Value> {
@@ -22,10 +21,10 @@ fn session() -> Vec<Value> {
         json!({"role": "system", "content": "You change code."}),
         json!({"role": "user", "content": "rename the settings everywhere"}),
     ];
-    for round in 0..60 {
+    for round in 0..ROUNDS {
         let (tool, arguments, output) = if round % 4 == 3 {
-            let line = line(round - 3, round % 40);
-            let arguments = json!({"path": name(round - 3), "old": line, "new": "renamed"});
+            let arguments =
+                json!({"path": name(round - 3), "old": edited(round), "new": "renamed"});
             ("edit", arguments, "done".to_owned())
         } else {
             let mut text = String::new();
@@ -43,6 +42,13 @@ fn session() -> Vec<Value> {
     messages
 }
 
+/// The line that an edit replaces.
+fn edited(round: usize) -> String {
+    let back = 3 + round % 9;
+    let read = round.saturating_sub(back);
+    line(read - usize::from(read % 4 == 3), round % 40)
+}
+
 fn name(round: usize) -> String {
     format!("src/part_{round}.rs")
 }
@@ -51,19 +57,22 @@ fn line(round: usize, number: usize) -> String {
     format!("    let setting_{round}_{number} = table.column_{number}.read({round})?;")
 }
 
-/// What a window says, with every ref as the same word: refs are drawn anew.
-fn said(messages: &[Value]) -> String {
-    let text = Value::from(messages.to_vec()).to_string();
-    let is_ref = |word: &str| {
-        let in_ref = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        word.len() == REF && word.chars().all(in_ref)
-    };
-    let words = text.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
-    let plain = words.map(|word| {
-        let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-        if is_ref(bare) { "REF" } else { word }
-    });
-    plain.collect()
+/// How many of the edits find their line in the window, and what all windows take, in bytes.
+fn found(windows: &[Vec<Value>]) -> (usize, usize) {
+    let texts: Vec<String> = windows
+        .iter()
+        .map(|window| Value::from(window.clone()).to_string())
+        .collect();
+    let edits = (0..ROUNDS).filter(|round| round % 4 == 3);
+    let is_found = |round: &usize| texts[*round].contains(&edited(*round));
+    let bytes = texts.iter().map(String::len).sum();
+    (edits.filter(is_found).count(), bytes)
+}
+
+/// How often a window is shorter than the one before it.
+fn rewrites(windows: &[Vec<Value>]) -> usize {
+    let lengths: Vec<usize> = windows.iter().map(Vec::len).collect();
+    lengths.windows(2).filter(|pair| pair[1] < pair[0]).count()
 }
 
 /// The windows that `replay` writes.
@@ -120,12 +129,17 @@ async fn serve_sends_the_windows_that_replay_tells() {
     let replayed = replayed(&messages);
     let served = served(&messages).await;
     assert_eq!(replayed.len(), served.len());
-    let sizes: Vec<usize> = replayed.iter().map(|window| said(window).len()).collect();
+    assert!(rewrites(&replayed) > 0, "no window was ever rewritten");
+    assert_eq!(rewrites(&replayed), rewrites(&served));
+    let ((told, told_bytes), (sent, sent_bytes)) = (found(&replayed), found(&served));
+    // Estimates learn from what the upstream counts, so that windows may differ by a line.
     assert!(
-        sizes.windows(2).any(|pair| pair[1] < pair[0]),
-        "no window was ever rewritten: {sizes:?}"
+        told.abs_diff(sent) <= 1,
+        "{told} and {sent} edits are ready"
     );
-    for (at, (one, other)) in replayed.iter().zip(&served).enumerate() {
-        assert_eq!(said(one), said(other), "window {at}");
-    }
+    let most = told_bytes / 20;
+    assert!(
+        told_bytes.abs_diff(sent_bytes) <= most,
+        "{told_bytes} and {sent_bytes} bytes"
+    );
 }
