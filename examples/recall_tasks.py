@@ -232,7 +232,7 @@ def ask(options, body):
     """What the model says to a request."""
     if not options.model_url:
         return {"role": "assistant", "content": "nobody was asked"}
-    own = {"model": options.model, "temperature": 0, "max_tokens": 60}
+    own = {"model": options.model, "temperature": 0, "max_tokens": 40}
     if options.structured:
         own["messages"] = body["messages"]
         own["tools"] = [tool for tool in body.get("tools", []) if tool not in TOOLS]
