@@ -27,6 +27,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import urllib.request
@@ -239,8 +240,11 @@ def ask(options, body):
     else:
         said = [f"{message['role']}: {text_of(message)}" for message in body["messages"]]
         own["messages"] = [{"role": "user", "content": "\n\n".join(said)}]
-    answer = post(options.model_url.rstrip("/") + "/chat/completions", own)
-    return answer["choices"][0]["message"]
+    url = options.model_url.rstrip("/") + "/chat/completions"
+    try:
+        return post(url, own)["choices"][0]["message"]
+    except OSError as error:
+        sys.exit(f"error: the model did not answer: {error}\nhint: is {url} right, and is the model loaded?")
 
 
 def main():
