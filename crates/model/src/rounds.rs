@@ -7,7 +7,7 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 
-use crate::{Message, work};
+use crate::{Call, Message, work};
 
 /// The position of a part: message index, then part index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +64,20 @@ pub struct Pairing {
 }
 
 impl Pairing {
+    /// The call that an output of `messages` turned out to answer.
+    pub fn call_of<'m, M: Borrow<Message>>(
+        &self,
+        messages: &'m [M],
+        answer: Answer,
+    ) -> Option<&'m Call> {
+        let Answer::Answers { round, call } = answer else {
+            return None;
+        };
+        let place = self.rounds.get(round)?.calls.get(call)?.call;
+        let message: &Message = messages.get(place.message)?.borrow();
+        message.parts.get(place.part)?.as_call()
+    }
+
     /// The first and the last message of each answered call. A cut between the two would split
     /// their round.
     pub fn spans(&self) -> impl Iterator<Item = (usize, usize)> {

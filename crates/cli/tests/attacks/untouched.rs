@@ -114,7 +114,7 @@ async fn known_faults_are_repaired_and_reported() {
     let tool = json!({"role": "tool", "tool_call_id": "nobody", "content": "x"});
     let ask = json!({"role": "assistant", "content": null, "tool_calls": [
         {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]});
-    let faults = [(tool, "orphan-output-removed"), (ask, "output-added")];
+    let faults = [(tool, "orphan-output-told"), (ask, "output-added")];
     for (fault, repair) in faults {
         let user = json!({"role": "user", "content": words()});
         let last = json!({"role": "user", "content": "go on"});

@@ -39,7 +39,11 @@ async fn echo(dialect: Dialect) -> Upstream {
 async fn repeated_output_becomes_a_reference_only_if_that_saves_more_than_the_tools_cost() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;
-        let known = windowed(config(&upstream.url()), 100_000);
+        let mut known = windowed(config(&upstream.url()), 100_000);
+        let repeats = "preset = \"steady\"\nviews.repeats = true";
+        let policy = toml::from_str(repeats).unwrap();
+        known.policies.insert("repeats".to_owned(), policy);
+        known.preset = "repeats".to_owned();
         let (running, base) = proxy(known).await;
         for (count, action) in [(40, "unchanged"), (400, "edited")] {
             let mut talk = Talk::new(dialect, &format!("read {count} lines twice"));

@@ -112,7 +112,7 @@ pub const KEYS: &[Key] = &[
     open("window", Kind::Number, "the model's window in tokens; 0 to look it up"),
     open("max_output", Kind::Number, "the longest answer in tokens; 0 to look it up"),
     open("fit", Kind::Switch, "make every window fit its budget, regardless of other settings"),
-    open("repair", Kind::Choice(&["synthesise", "strip", "drop_round"]), "how to repair a call without an output: add an output, remove the call, or remove the round"),
+    open("repair", Kind::Choice(&["synthesise", "tell", "strip", "drop_round"]), "how to repair a call without an output: add an output, do so and show outputs without a call as text, remove the call, or remove the round"),
     open("estimate", Kind::Choice(&["ours", "refs", "checkpoint", "turns", "archive"]), "the token estimate that triggers and budgets use"),
     open("ladder", Kind::Choices(RUNGS), "steps to take, in this order, before a call whose window would not fit"),
     open("views.default", Kind::Table, "how new outputs are shortened: a shape and its parameters"),

@@ -103,7 +103,8 @@ fn write_call(call: &Call) -> String {
         .text("id", &call.id)
         .text("type", "function")
         .raw("function", &write_function(call, &Extra::new()))
-        .extra(&call.extra, &["type"])
+        // Items of Responses have an id of their own beside that of the call.
+        .extra(&call.extra, &["type", "id"])
         .end()
 }
 

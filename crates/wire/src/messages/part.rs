@@ -164,7 +164,8 @@ pub(crate) fn write(part: &Part) -> String {
             .text("id", &call.id)
             .text("name", &call.name)
             .raw("input", &input(&call.arguments))
-            .extra(&call.extra, &["type"])
+            // Items of Responses have an id of their own beside that of the call.
+            .extra(&call.extra, &["type", "id"])
             .end(),
         Part::Output(output) => write_output(output),
         Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
