@@ -1,4 +1,4 @@
-//! Requests that need nothing done to them, through the real command.
+//! Requests that need no change, through the real binary.
 
 use http::Method;
 use serde_json::json;
@@ -108,7 +108,7 @@ async fn accepted_requests_pass_byte_for_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn known_faults_are_repaired_and_said() {
+async fn known_faults_are_repaired_and_reported() {
     let upstream = upstream().await;
     let served = Served::start(&["--upstream", &upstream.url()]);
     let tool = json!({"role": "tool", "tool_call_id": "nobody", "content": "x"});

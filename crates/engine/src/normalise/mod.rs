@@ -132,7 +132,7 @@ pub enum Touch {
     Untouched,
     /// It was moved or lost a part.
     Changed,
-    /// It was made.
+    /// A repair made it.
     Made,
 }
 
@@ -141,7 +141,7 @@ pub enum Touch {
 pub struct Repair {
     /// What was repaired.
     pub source: Source,
-    /// How.
+    /// How it was repaired.
     pub kind: RepairKind,
 }
 
@@ -268,9 +268,9 @@ pub(crate) struct After {
 /// Whether the slots reach to the end of the window.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// They do.
+    /// They reach to the end.
     End,
-    /// More follows.
+    /// More slots follow them.
     Middle,
 }
 
