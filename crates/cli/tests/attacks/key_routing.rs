@@ -105,7 +105,7 @@ async fn key_is_not_sent_to_another_provider() {
         let answer = send(&served, Method::POST, path, (name, &key)).await;
         assert_eq!(answer.status, 421, "{path}");
         let text = String::from_utf8_lossy(&answer.body);
-        assert!(text.contains("does not belong to https://api."), "{text}");
+        assert!(text.contains("is not one for https://api."), "{text}");
         assert!(!text.contains(&key), "{text}");
     }
 }

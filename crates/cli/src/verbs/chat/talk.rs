@@ -300,7 +300,7 @@ impl Talk<'_> {
         let turn = match ended {
             Some(Ok(turn)) => turn,
             Some(Err(error)) => return self.person.screen.failure(&failed(&error)),
-            None => return self.person.screen.line(style::WARN, "broken off"),
+            None => return self.person.screen.line(style::WARN, "stopped"),
         };
         let used = shown::used(&turn, self.chat.agent.settings().prices.as_ref());
         match turn.end {

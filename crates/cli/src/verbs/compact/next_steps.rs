@@ -74,7 +74,7 @@ impl Compacted<'_> {
         let with_tool = format!("OPENCODE_CONFIG_CONTENT={}", shell(&mcp.to_string()));
         vec![
             format!("load it: opencode session delete {id} && opencode import {output}"),
-            format!("go on:   {resume}"),
+            format!("resume:  {resume}"),
             format!("or, with a tool that reads the refs: {with_tool} {resume}"),
         ]
     }
@@ -93,7 +93,7 @@ impl Compacted<'_> {
             format!("load it: cp {output} {place}")
         });
         let rest = [
-            format!("go on:   {resume}"),
+            format!("resume:  {resume}"),
             format!("a tool that reads the refs: {add}"),
         ];
         copy.into_iter().chain(rest).collect()
