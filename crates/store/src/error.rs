@@ -87,10 +87,6 @@ pub enum Error {
     /// Writes that waited could not be carried out, and what was to follow them cannot be.
     #[error("earlier writes could not be carried out\nhint: open the session again")]
     Lost,
-    /// The disk would have to be waited for, and the caller said that it cannot wait. Nothing
-    /// was done.
-    #[error("the store would have to be waited for")]
-    WouldWait,
     /// A store made by a newer version. It is left alone.
     #[error("the store has format {found}, this version knows up to {known}\nhint: upgrade")]
     NewerFormat {

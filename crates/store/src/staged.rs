@@ -1,7 +1,6 @@
 //! A store whose writes wait, and are then carried out together.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,9 +26,6 @@ const MOST: usize = 4 << 20;
 /// append flushes by itself, so what is read is always what was written. A flush that fails
 /// loses what waited: from then on everything fails with [`Error::Lost`].
 ///
-/// Who must not wait for a disk says so with [`hurry`](Self::hurry): whatever cannot be done
-/// in memory is then refused with [`Error::WouldWait`], and can be asked for again.
-///
 /// ```
 /// use std::sync::Arc;
 /// use trimtab_store::{MemoryStore, Put, SessionId, Staged, Store, Stream};
@@ -47,8 +43,6 @@ pub struct Staged {
     state: Mutex<State>,
     /// Held while writes are carried out, so that they keep their order.
     turn: Mutex<()>,
-    /// True while nobody may wait for the store behind.
-    hurried: AtomicBool,
 }
 
 #[derive(Default)]
@@ -67,7 +61,6 @@ impl Staged {
             inner,
             state: Mutex::default(),
             turn: Mutex::default(),
-            hurried: AtomicBool::new(false),
         }
     }
 
@@ -90,21 +83,6 @@ impl Staged {
         }
         under_way.done = true;
         Ok(())
-    }
-
-    /// Says whether who asks next cannot wait for the store behind. [`flush`](Self::flush)
-    /// always does.
-    pub fn hurry(&self, hurried: bool) {
-        self.hurried.store(hurried, Ordering::Relaxed);
-    }
-
-    /// The store behind, for who may wait for it.
-    fn behind(&self) -> Result<&dyn Store> {
-        if self.hurried.load(Ordering::Relaxed) {
-            Err(Error::WouldWait)
-        } else {
-            Ok(self.inner.as_ref())
-        }
     }
 
     /// True if nothing waits and nothing is being written; says so without waiting.
@@ -130,7 +108,7 @@ impl Staged {
         if let Some(naming) = self.state().namings.get(session) {
             return Ok(Some(naming.clone()));
         }
-        let naming = self.behind()?.naming(session)?;
+        let naming = self.inner.naming(session)?;
         if let Some(naming) = &naming {
             let mut state = self.state();
             state.namings.insert(session.clone(), naming.clone());
@@ -146,16 +124,15 @@ impl Staged {
             Some((_, writes)) => writes.push(write),
             None => state.waiting.push((session.clone(), vec![write])),
         }
-        let full = state.bytes > MOST && !self.hurried.load(Ordering::Relaxed);
+        let full = state.bytes > MOST;
         drop(state);
         if full { self.flush() } else { Ok(()) }
     }
 
     /// The store with everything in it.
     fn settled(&self) -> Result<&dyn Store> {
-        let behind = self.behind()?;
         self.flush()?;
-        Ok(behind)
+        Ok(self.inner.as_ref())
     }
 }
 
@@ -278,10 +255,9 @@ impl Store for Staged {
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
-        self.behind()?.secret()
+        self.inner.secret()
     }
 
-    /// Does not wait, so it may be asked for in a hurry.
     fn status(&self) -> Result<StoreStatus> {
         self.inner.status()
     }
