@@ -22,7 +22,6 @@ use crate::planner::Conditions;
 use crate::policy::Policy;
 use crate::view::placeholder::read_call;
 use crate::view::policy::Views;
-use crate::view::structure::takes_more_than;
 use crate::view::{Given, Shape, Spill, Structure, view};
 
 pub use repeats::Repeats;
@@ -147,13 +146,7 @@ pub fn shown(
     }
     let measure = |text: &str| weigh(&Measure::of_text(text));
     // The tools that the first ref brings along may cost more than the edit saves.
-    let pays = |shown: &str| {
-        takes_more_than(
-            measure(shown).saturating_add(room.first_ref),
-            text,
-            &measure,
-        )
-    };
+    let pays = |shown: &str| measure(shown).saturating_add(room.first_ref) < measure(text);
     // Where the window is not known, nothing says that room is short.
     let reference = reference(views, arriving).filter(|shown| room.known && pays(shown));
     let shown = match reference {

@@ -48,25 +48,15 @@ pub(crate) fn first_bytes(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// Bytes of the first start that is tried.
-const FIRST_START: usize = 1 << 10;
-
 /// How many bytes the longest start of `text` has that `fits` and is no longer than `most`.
 ///
 /// `fits` is asked with the length of a start; a longer one must not fit where a shorter one does
 /// not.
 pub(crate) fn longest_start(text: &str, most: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, text.floor_char_boundary(most));
-    // Doubling first: what is looked at in vain then stays in proportion to what fits.
-    let mut longer = text.ceil_char_boundary(FIRST_START.min(high));
-    while fits(longer) {
-        if longer == high {
-            return high;
-        }
-        low = longer;
-        longer = text.ceil_char_boundary(longer.saturating_mul(2).min(high));
+    if fits(high) {
+        return high;
     }
-    high = longer;
     loop {
         let mut middle = text.floor_char_boundary(usize::midpoint(low, high));
         if middle == low {

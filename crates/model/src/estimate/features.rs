@@ -149,13 +149,18 @@ impl Features {
 
     /// A word: upper case, then lower case. A capital behind lower case starts the next one.
     fn word(&mut self, rest: &[u8], before: Before) -> (usize, Before) {
-        // Most words are short. Finding their end without a branch for each letter saves half of
-        // the time, because the processor cannot guess where a word ends.
-        let short = rest.first_chunk().map(|first| start_of_word(*first));
-        let (length, upper) = match short {
-            Some((length, upper)) if length < 8 => (length, upper),
-            _ => whole_word(rest),
-        };
+        // No branch but the one that ends the word: a misjudged one costs more than a letter.
+        let (mut length, mut upper, mut lower_seen) = (0, 0, false);
+        for byte in rest {
+            let is_lower = byte.is_ascii_lowercase();
+            let is_upper = byte.is_ascii_uppercase() && !lower_seen;
+            if !(is_lower | is_upper) {
+                break;
+            }
+            lower_seen |= is_lower;
+            upper += usize::from(is_upper);
+            length += 1;
+        }
         self.count_at(word_feature(length, before), 1);
         self.count(Feature::LetterFar, length.saturating_sub(13));
         self.count(Feature::UpperInside, upper.saturating_sub(1));
@@ -247,43 +252,6 @@ impl Features {
         };
         self.count(feature, 1);
     }
-}
-
-/// How long the word is that `rest` begins with, and how many capitals it has.
-fn whole_word(rest: &[u8]) -> (usize, usize) {
-    let (mut length, mut upper, mut lower_seen) = (0, 0, false);
-    for byte in rest {
-        let is_lower = byte.is_ascii_lowercase();
-        let is_upper = byte.is_ascii_uppercase() && !lower_seen;
-        if !(is_lower | is_upper) {
-            break;
-        }
-        lower_seen |= is_lower;
-        upper += usize::from(is_upper);
-        length += 1;
-    }
-    (length, upper)
-}
-
-/// The same for the first eight bytes, all at once. A length of eight says that the word may go
-/// on behind them.
-fn start_of_word(first: [u8; 8]) -> (usize, usize) {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
-    let all = u64::from_le_bytes(first);
-    // The high bit of each byte says whether its other bits are `least` or more. No sum of two
-    // bytes without their high bits carries into the next byte.
-    let at_least = |least: u8| (all & !HIGH) + ONES * u64::from(0x80 - least);
-    let between = |least: u8, most: u8| at_least(least) & !at_least(most + 1) & !all & HIGH;
-    let (upper, lower) = (between(b'A', b'Z'), between(b'a', b'z'));
-    // A capital behind a small letter starts the next word.
-    let before_lower = lower.trailing_zeros() / 8 * 8;
-    let behind_lower = u64::MAX.checked_shl(before_lower).unwrap_or(0);
-    let ends = (!(upper | lower) & HIGH) | (upper & behind_lower);
-    let bits = ends.trailing_zeros() / 8 * 8;
-    let behind_word = u64::MAX.checked_shl(bits).unwrap_or(0);
-    let capitals = (upper & !behind_word).count_ones();
-    (bits as usize / 8, capitals as usize)
 }
 
 /// The feature of a word of this length, by its place.

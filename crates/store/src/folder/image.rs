@@ -14,9 +14,8 @@ use crate::{Error, Result};
 
 /// Larger images get a file of their own; below this the database is faster.
 pub(super) const INLINE: usize = 128 * 1024;
-/// The level of compression. Higher ones save little more, and take much of the time in which a
-/// request waits for its output to be stored.
-const LEVEL: i32 = 1;
+/// The level of compression: higher ones save little more and take much longer than the disk.
+const LEVEL: i32 = 3;
 /// Bytes gathered before they are written to a file.
 const WRITE: usize = 1024 * 1024;
 

@@ -87,36 +87,19 @@ fn alike(a: &str, b: &str, least: Likeness) -> Option<Likeness> {
         return None;
     }
     let letters = a.bytes().filter(u8::is_ascii_alphabetic);
-    (is_equal_but_for_numbers(a.as_bytes(), b.as_bytes())
-        && letters.take(LETTERS).count() == LETTERS)
+    (but_for_numbers(a).eq(but_for_numbers(b)) && letters.take(LETTERS).count() == LETTERS)
         .then_some(Likeness::ButForNumbers)
 }
 
-/// True if two lines are the same once every number in them is taken for the same number.
-fn is_equal_but_for_numbers(mut a: &[u8], mut b: &[u8]) -> bool {
-    loop {
-        let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-        let (rest_a, rest_b) = (
-            a.get(same..).unwrap_or_default(),
-            b.get(same..).unwrap_or_default(),
-        );
-        let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
-        // One of the two may be in the middle of a number when the other one is behind it.
-        let in_number = same > 0 && is_digit(a.get(same - 1));
-        let (digit_a, digit_b) = (is_digit(rest_a.first()), is_digit(rest_b.first()));
-        if rest_a.is_empty() && rest_b.is_empty() {
-            return true;
-        }
-        if !(digit_a || digit_b) || (digit_a != digit_b && !in_number) {
-            return false;
-        }
-        (a, b) = (without_digits(rest_a), without_digits(rest_b));
-    }
-}
-
-fn without_digits(line: &[u8]) -> &[u8] {
-    let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    line.get(digits..).unwrap_or_default()
+/// The bytes of a line, with one zero for each number.
+fn but_for_numbers(line: &str) -> impl Iterator<Item = u8> {
+    let mut in_number = false;
+    line.bytes().filter_map(move |byte| {
+        let is_digit = byte.is_ascii_digit();
+        let goes_on = is_digit && in_number;
+        in_number = is_digit;
+        (!goes_on).then_some(if is_digit { b'0' } else { byte })
+    })
 }
 
 #[cfg(test)]

@@ -43,8 +43,6 @@ pub use kind::{Kind, detect};
 use lines::Lines;
 use select::Selection;
 
-use crate::view::figures::first_bytes;
-
 /// How to cut.
 #[derive(Clone, Copy)]
 pub struct Cut<'a> {
@@ -78,29 +76,11 @@ const ATTEMPTS: u32 = 6;
 /// assert!(view.starts_with("step 1 of the build\n"));
 /// ```
 pub fn cut<'a>(text: &'a str, how: &Cut<'_>) -> Cow<'a, str> {
-    if takes_more_than(how.cap, text, how.measure) {
-        Cow::Owned(shorter(text, how).text)
-    } else {
+    if how.fits(text) {
         Cow::Borrowed(text)
+    } else {
+        Cow::Owned(shorter(text, how).text)
     }
-}
-
-/// Bytes of a long text that are measured first.
-const FIRST_MEASURED: usize = 64 << 10;
-
-/// True if `text` measures more than `limit`. Of a long text only as much is measured as it takes
-/// to be sure: most long outputs are many times too long.
-pub(crate) fn takes_more_than(limit: u64, text: &str, measure: &dyn Fn(&str) -> u64) -> bool {
-    let mut bytes = FIRST_MEASURED;
-    while bytes < text.len() {
-        // A text may measure less than its beginning, because pieces that are cut in two count
-        // twice. It does not measure half as much.
-        if measure(first_bytes(text, bytes)) / 2 > limit {
-            return true;
-        }
-        bytes = bytes.saturating_mul(4);
-    }
-    measure(text) > limit
 }
 
 /// A view that is not the whole output.

@@ -69,21 +69,3 @@ fn letters_beyond_ascii_are_counted_by_script() {
     // A script that we do not know ends at the next ASCII character.
     assert_eq!(seen("\u{10348}0").last(), Some(&(place(Feature::Other), 1)));
 }
-
-#[test]
-fn start_of_word_agrees_with_the_whole_word() {
-    let pieces = [
-        "a", "B", "zz", "AZ", " ", "1", "@", "[", "`", "{", "é", "\u{7f}",
-    ];
-    let count = pieces.len();
-    // All ways to put four pieces together, and enough behind them to fill eight bytes.
-    for number in 0..count.pow(4) {
-        let picked = (0..4).map(|place| pieces[number / count.pow(place) % count]);
-        let text: String = picked.chain(["qQ.qQ.qQ"]).collect();
-        let (length, upper) = whole_word(text.as_bytes());
-        let first = *text.as_bytes().first_chunk::<8>().unwrap();
-        let (start, capitals) = start_of_word(first);
-        assert_eq!(start, length.min(8), "{text:?}");
-        assert!(start == 8 || capitals == upper, "{text:?}");
-    }
-}
