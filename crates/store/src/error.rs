@@ -88,9 +88,6 @@ pub enum Error {
     /// Staged writes failed, so writes that depend on them cannot follow.
     #[error("earlier writes could not be carried out\nhint: open the session again")]
     Lost,
-    /// The operation would block on the disk, and the caller asked not to block. Nothing was done.
-    #[error("the store would have to be waited for")]
-    WouldWait,
     /// The store has a newer format and is left untouched.
     #[error("the store has format {found}, this version knows up to {known}\nhint: upgrade")]
     NewerFormat {

@@ -1,7 +1,6 @@
 //! A store that defers writes and executes them together.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,9 +26,6 @@ const MOST: usize = 4 << 20;
 /// reads always see earlier writes. A failed flush loses the deferred writes: from then on every
 /// operation fails with [`Error::Lost`].
 ///
-/// A caller that must not block on the disk calls [`hurry`](Self::hurry): operations that cannot be
-/// done in memory then fail with [`Error::WouldWait`] and can be repeated.
-///
 /// ```
 /// use std::sync::Arc;
 /// use trimtab_store::{MemoryStore, Put, SessionId, Staged, Store, Stream};
@@ -47,8 +43,6 @@ pub struct Staged {
     state: Mutex<State>,
     /// Held while writes are executed, to keep their order.
     turn: Mutex<()>,
-    /// True while callers must not block on the inner store.
-    hurried: AtomicBool,
 }
 
 #[derive(Default)]
@@ -67,7 +61,6 @@ impl Staged {
             inner,
             state: Mutex::default(),
             turn: Mutex::default(),
-            hurried: AtomicBool::new(false),
         }
     }
 
@@ -95,21 +88,6 @@ impl Staged {
         Ok(())
     }
 
-    /// Sets whether the next callers must not block on the inner store. [`flush`](Self::flush)
-    /// always blocks.
-    pub fn hurry(&self, hurried: bool) {
-        self.hurried.store(hurried, Ordering::Relaxed);
-    }
-
-    /// The inner store, unless callers must not block.
-    fn behind(&self) -> Result<&dyn Store> {
-        if self.hurried.load(Ordering::Relaxed) {
-            Err(Error::WouldWait)
-        } else {
-            Ok(self.inner.as_ref())
-        }
-    }
-
     /// True if nothing is deferred or being written; never blocks.
     pub fn is_idle(&self) -> bool {
         self.turn.try_lock().is_ok() && self.state().waiting.is_empty()
@@ -134,7 +112,7 @@ impl Staged {
             return Ok(Some(naming.clone()));
         }
         // Not cached yet: ask the store once per session.
-        let naming = self.behind()?.naming(session)?;
+        let naming = self.inner.naming(session)?;
         if let Some(naming) = &naming {
             let mut state = self.state();
             state.namings.insert(session.clone(), naming.clone());
@@ -151,17 +129,15 @@ impl Staged {
             Some((_, writes)) => writes.push(write),
             None => state.waiting.push((session.clone(), vec![write])),
         }
-        // A hurried caller exceeds the limit rather than blocking.
-        let full = state.bytes > MOST && !self.hurried.load(Ordering::Relaxed);
+        let full = state.bytes > MOST;
         drop(state);
         if full { self.flush() } else { Ok(()) }
     }
 
     /// The inner store after a flush.
     fn settled(&self) -> Result<&dyn Store> {
-        let behind = self.behind()?;
         self.flush()?;
-        Ok(behind)
+        Ok(self.inner.as_ref())
     }
 }
 
@@ -287,10 +263,9 @@ impl Store for Staged {
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
-        self.behind()?.secret()
+        self.inner.secret()
     }
 
-    /// Never blocks, so it is allowed while callers must not block.
     fn status(&self) -> Result<StoreStatus> {
         self.inner.status()
     }

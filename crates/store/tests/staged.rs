@@ -41,35 +41,6 @@ fn staged_writes_wait_for_flush() {
 }
 
 #[test]
-fn hurried_operations_never_block() {
-    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
-    staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
-    staged.flush().unwrap();
-    staged.hurry(true);
-    let refused = |error: Error| matches!(error, Error::WouldWait);
-    // How outputs are named is not known yet, and a long one has a file of its own.
-    assert!(refused(staged.put(&s, Put::new("c", "text")).unwrap_err()));
-    staged.hurry(false);
-    let first = staged.put(&s, Put::new("c", "text")).unwrap();
-    staged.hurry(true);
-    let long = "x".repeat(1 << 20);
-    assert!(refused(staged.put(&s, Put::new("d", &long)).unwrap_err()));
-    assert!(refused(staged.get(&s, first.id()).unwrap_err()));
-    assert!(refused(staged.position(&s, Stream::Log).unwrap_err()));
-    // What can wait itself is taken.
-    let second = staged.put(&s, Put::new("e", "more")).unwrap();
-    staged.append(&s, Stream::Log, 1, &[b"two"]).unwrap();
-    assert!(!staged.is_idle());
-    staged.flush().unwrap();
-    assert!(staged.is_idle());
-    for (stored, text) in [(first, "text"), (second, "more")] {
-        assert_eq!(inner.get(&s, stored.id()).unwrap(), text.as_bytes());
-    }
-    assert_eq!(inner.read(&s, Stream::Log, 0, 9).unwrap(), [b"one", b"two"]);
-}
-
-#[test]
 fn reads_see_staged_writes() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (s, staged) = (session("s"), Staged::new(inner));

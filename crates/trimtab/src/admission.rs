@@ -8,7 +8,7 @@ use trimtab_engine::view::Spill;
 use trimtab_engine::view::policy::Views;
 use trimtab_engine::window::Projection;
 use trimtab_model::{Kind, Message, Output, Part, RawJson, Ref};
-use trimtab_store::{Error, Put, Result, SessionId, Spilled, Store};
+use trimtab_store::{Put, Result, SessionId, Spilled, Store};
 
 /// Media type of an output that is more than text: its parts as JSON.
 const PARTS: &str = "application/vnd.trimtab.parts+json";
@@ -97,8 +97,6 @@ impl SpillFile {
                 path: path.to_string_lossy().into_owned(),
                 sha256,
             })),
-            // It can be asked for again.
-            Err(Error::WouldWait) => Err(Error::WouldWait),
             Err(error) => {
                 let id = stored.id();
                 Ok(Some(Self::Failed(format!(

@@ -45,7 +45,7 @@ pub(crate) enum Looked {
 /// Looks at an answer as far as needed.
 pub(crate) async fn look(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
     if !answer.status().is_success() {
-        return failed(answer, sent, limits).await;
+        return failed(answer, sent).await;
     }
     if answer.headers().contains_key(CONTENT_ENCODING) {
         return Looked::Answer(answer);
@@ -55,21 +55,20 @@ pub(crate) async fn look(answer: Response<Body>, sent: Sent, limits: &Limits) ->
     if is_event_stream(kind) {
         stream(answer, sent, limits).await
     } else if kind.starts_with("application/json") {
-        whole(answer, sent, limits).await
+        whole(answer, sent).await
     } else {
         Looked::Answer(answer)
     }
 }
 
 /// A status that says no.
-async fn failed(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
+async fn failed(answer: Response<Body>, sent: Sent) -> Looked {
     let (parts, body) = answer.into_parts();
-    let error = match within(limits, collect(body, LONGEST_ERROR)).await {
-        Some(Collected::Whole(error)) => error,
-        Some(Collected::Longer(read, rest)) => {
+    let error = match collect(body, LONGEST_ERROR).await {
+        Collected::Whole(error) => error,
+        Collected::Longer(read, rest) => {
             return Looked::Answer(Response::from_parts(parts, rejoined(read, rest)));
         }
-        None => return Looked::Answer(Response::from_parts(parts, silent())),
     };
     let unpacked = decode_error(&parts.headers, &error);
     let headers: Vec<(&str, &str)> = parts
@@ -119,10 +118,10 @@ async fn stream(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
 }
 
 /// An answer in one piece: short ones may be errors.
-async fn whole(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
+async fn whole(answer: Response<Body>, sent: Sent) -> Looked {
     let (parts, body) = answer.into_parts();
-    match within(limits, collect(body, SHORT_ANSWER)).await {
-        Some(Collected::Whole(bytes)) => {
+    match collect(body, SHORT_ANSWER).await {
+        Collected::Whole(bytes) => {
             let is_error = is_error(&bytes);
             let answer = Response::from_parts(parts, body::full(bytes.clone()));
             if !is_error {
@@ -131,22 +130,10 @@ async fn whole(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
             let response = overflow::Response::event("error", &bytes);
             judged(overflow::classify(&informed(response, sent)), answer)
         }
-        Some(Collected::Longer(read, rest)) => {
+        Collected::Longer(read, rest) => {
             Looked::Answer(Response::from_parts(parts, rejoined(read, rest)))
         }
-        None => Looked::Answer(Response::from_parts(parts, silent())),
     }
-}
-
-async fn within(limits: &Limits, collecting: impl Future<Output = Collected>) -> Option<Collected> {
-    tokio::time::timeout(limits.idle_time(), collecting)
-        .await
-        .ok()
-}
-
-/// What is left of an answer that stopped coming.
-fn silent() -> Body {
-    body::failing("upstream stopped in the middle of its answer".into())
 }
 
 fn informed(response: overflow::Response<'_>, sent: Sent) -> overflow::Response<'_> {

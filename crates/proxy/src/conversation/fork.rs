@@ -74,6 +74,15 @@ fn copy_stream(
     Ok(())
 }
 
+/// The name of a family's branch.
+pub(crate) fn branch_name(family: &str, number: usize) -> String {
+    if number == 0 {
+        family.to_owned()
+    } else {
+        format!("{family}.{number}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

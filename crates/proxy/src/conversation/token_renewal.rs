@@ -18,7 +18,7 @@ use trimtab_store::{SessionId, Store, Stream};
 use trimtab_wire::scan::Scan;
 
 use crate::conversation::branch::Branch;
-use crate::conversation::branch_name::branch_name;
+use crate::conversation::fork::branch_name;
 use crate::prefix_cache::fingerprint::Trail;
 
 /// The most families that are looked through, the newest first.

@@ -12,8 +12,7 @@ use trimtab_wire::scan::{Scan, detect};
 
 use super::{NO_MEMORY, NO_STORE};
 use crate::request::context::Asked;
-use crate::request::plan::{Decided, Managed, Pace, Work};
-use crate::request::plan_memory::planning_bytes;
+use crate::request::plan::{Managed, Work, plan, planning_bytes};
 use crate::resources::deadline::{self, Unfinished};
 use crate::transport::body::Body;
 
@@ -28,7 +27,9 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
     let Some(opened) = asked.shared.store_state.usable() else {
         return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
-    let Ok(tenant) = asked.tenant.clone() else {
+    let limits = asked.settings.config.limits;
+    let tenant = asked.tenant.clone().ok();
+    let Some(tenant) = tenant.filter(|_| body.len() >= limits.session_bytes) else {
         return match unchanged(dialect, &body) {
             Some(found) => asked.reply(StatusCode::OK, &found),
             None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
@@ -39,14 +40,10 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
     let Some(memory) = budget.try_reserve(Some(tenant.as_str()), planning_bytes(&body)) else {
         return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
     };
-    let limit = asked.settings.config.limits.plan_time();
     let permit = Arc::clone(&asked.shared.plans).try_acquire_owned();
-    let decided = deadline::in_turn(&asked.shared.turns, limit, move || {
+    let decided = deadline::in_turn(&asked.shared.turns, limits.plan_time(), move || {
         let _held = (permit.ok()?, memory);
-        match work.decide(Pace::MayWait) {
-            Decided::Manage(managed) => compressed(&managed),
-            Decided::Pass { .. } | Decided::Later(_) => None,
-        }
+        plan(work).ok().and_then(|managed| compressed(&managed))
     });
     let compressed = match decided.await {
         Ok(compressed) => compressed,

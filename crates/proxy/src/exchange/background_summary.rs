@@ -122,11 +122,12 @@ async fn ask(managed: &Managed, wanted: &SummaryRequest) -> Result<Answered, Str
 
 async fn send(managed: &Managed, writer: Writer, record: &mut Record) -> Result<Answered, String> {
     let client = managed.work.shared.client.clone();
-    let answer = client.send(writer.request).await;
+    let idle = managed.work.settings.config.limits.idle_time();
+    let answer = client.send(writer.request, idle).await;
     let answer = answer.map_err(|failed| failed.why)?;
     let status = answer.status();
     record.status = status.as_u16();
-    let collected = collect(body::passing(answer.into_body()), LONGEST).await;
+    let collected = collect(answer.into_body(), LONGEST).await;
     let Collected::Whole(body) = collected else {
         return Err("the summary did not arrive whole".to_owned());
     };

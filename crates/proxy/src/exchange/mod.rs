@@ -2,6 +2,7 @@
 //! the client.
 
 mod background_summary;
+mod learning;
 mod retrieval;
 
 use std::sync::{Arc, OnceLock};
@@ -11,20 +12,21 @@ use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
-use trimtab::session::{Moment, Pending, Recovered};
-use trimtab_model::Usage;
+use trimtab::session::{Pending, Recovered};
+use trimtab_store::Staged;
 use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
 
+use self::learning::{learn_later, write_down};
 use crate::answer::peek::{Looked, Sent, look};
-use crate::answer::usage_watch::{Seen, UsageWatch};
+use crate::answer::usage_watch::UsageWatch;
 use crate::config::{Compaction, Mode};
 use crate::conversation::branch::{Branch, LEAST_ANSWER, Outgoing, Trouble, Ways};
-use crate::conversation::durability::{Flushed, Waits};
+use crate::conversation::durability::{Flushed, flush_before};
 use crate::records::record::Action;
 use crate::request::context::Asked;
-use crate::request::plan::{CONFLICTS, Decided, Managed, Pace};
+use crate::request::plan::{CONFLICTS, Managed, plan};
 use crate::resources::deadline;
-use crate::transport::body::{self, Body, full, held};
+use crate::transport::body::{Body, full, held};
 use crate::transport::headers;
 use crate::transport::upstream_client::Failed;
 
@@ -32,25 +34,9 @@ use crate::transport::upstream_client::Failed;
 const RECOVERIES: u32 = 2;
 /// A refusal of fewer tokens than this teaches no window: something else is wrong.
 const LEAST_REFUSED: u64 = 4_096;
-/// How many times as long as planning the work on a request may take that is under way: without
-/// it there is no answer.
+/// Work on a request that is under way may take so many times as long as planning: without it
+/// there is no answer.
 const UNDER_WAY: u32 = 5;
-
-/// Sends a managed request and gives its answer to the client.
-pub(crate) async fn run(mut asked: Asked, mut managed: Managed, came: Bytes) -> Response<Body> {
-    let pending = managed.pending.take();
-    let mut exchange = Exchange::new(managed, came);
-    if let Some(pending) = pending {
-        exchange.summarise(pending).await;
-    }
-    exchange.note(&mut asked);
-    let answer = exchange.answer().await;
-    exchange.note(&mut asked);
-    match answer {
-        Ok(answer) => exchange.give(asked, answer).await,
-        Err(failed) => asked.unreachable(&failed),
-    }
-}
 
 /// A request under way.
 pub(crate) struct Exchange {
@@ -64,13 +50,14 @@ pub(crate) struct Exchange {
     recoveries: u32,
     /// True if the last answer says that the request was too large, and nothing more helped.
     overflowed: bool,
-    /// What a model must not read the request before.
-    first: Option<Waits>,
+    /// What must be durable before a model reads the request.
+    unwritten: Option<Arc<Staged>>,
+    /// What a summary is wanted for.
+    pending: Option<Pending>,
 }
 
 impl Exchange {
-    fn new(mut managed: Managed, came: Bytes) -> Self {
-        let first = managed.waits();
+    pub(crate) fn new(mut managed: Managed, came: Bytes) -> Self {
         Self {
             came,
             outgoing: managed.outgoing.clone(),
@@ -78,13 +65,28 @@ impl Exchange {
             ways: managed.ways,
             recoveries: 0,
             overflowed: false,
-            first,
+            unwritten: managed.flush_first(),
+            pending: managed.pending.take(),
             managed: Arc::new(managed),
         }
     }
 
-    /// Has a summary written: before the request where requests wait for it, else meanwhile.
-    async fn summarise(&mut self, mut pending: Pending) {
+    /// Sends the request and waits for an answer that is not an overflow, with a summary first
+    /// where one is wanted.
+    pub(crate) async fn run(&mut self, asked: &mut Asked) -> Result<Response<Body>, Failed> {
+        self.summarise().await;
+        self.note(asked);
+        let answer = self.answer().await;
+        self.note(asked);
+        answer
+    }
+
+    /// Has a summary written where one is wanted: before the request is sent if requests wait
+    /// for it, else meanwhile.
+    async fn summarise(&mut self) {
+        let Some(mut pending) = self.pending.take() else {
+            return;
+        };
         let waits = self.managed.work.settings.config.compaction == Compaction::Wait;
         if !waits || self.managed.mode != Mode::On {
             return background_summary::in_background(&self.managed, pending);
@@ -94,12 +96,12 @@ impl Exchange {
             .await;
     }
 
-    /// True if the window of ours is what is sent.
+    /// True if our window is sent, and not the body as it came.
     fn is_ours(&self) -> bool {
         self.managed.mode == Mode::On && self.untouched.is_none()
     }
 
-    /// Writes down what is done.
+    /// Notes in the record what is done.
     fn note(&self, asked: &mut Asked) {
         let record = &mut asked.note.record;
         let managed = &self.managed;
@@ -141,12 +143,12 @@ impl Exchange {
             }
             let limits = self.managed.work.settings.config.limits;
             let (verdict, refused) = match look(answer, self.sent(), &limits).await {
-                // What the provider keeps may be more than what it takes back.
+                // A provider may keep entries that it refuses when they are sent to it.
                 Looked::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
                     self.untouched = Some("refused");
                     continue;
                 }
-                // A smaller request that is refused for something else did not help either.
+                // The smaller request was refused for another reason, so it did not help.
                 Looked::Answer(answer) if is_refusal(answer.status()) => {
                     self.overflowed = original.is_some();
                     return Ok(original.unwrap_or(answer));
@@ -180,15 +182,16 @@ impl Exchange {
     /// Sends the request as it stands.
     async fn send(&mut self) -> Result<Response<Body>, Failed> {
         let client = self.managed.work.shared.client.clone();
+        let limits = self.managed.work.settings.config.limits;
         let mut conflicts = 0;
-        while let Some(waits) = self.first.take() {
-            let limit = self.managed.work.settings.config.limits.plan_time();
+        while let Some(staged) = self.unwritten.take() {
+            // It is sent while the store writes; its last byte waits for the store.
             let outcome = Arc::new(OnceLock::new());
-            let over = waits.over(limit, Arc::clone(&outcome));
-            let request = self.request(|bytes| held(bytes, over))?;
-            let answer = client.send(request).await;
+            let written = flush_before(staged, limits.plan_time(), Arc::clone(&outcome));
+            let request = self.request(|bytes| held(bytes, written))?;
+            let answer = client.send(request, limits.idle_time()).await;
             let Some(failure) = outcome.get().filter(|_| answer.is_err()) else {
-                return Ok(answer?.map(body::passing));
+                return answer;
             };
             // Nobody has read the request: it was never whole.
             self.managed.forget();
@@ -198,23 +201,18 @@ impl Exchange {
                 self.untouched = Some("failed");
             }
         }
-        let answer = client.send(self.request(full)?).await?;
-        Ok(answer.map(body::passing))
+        client.send(self.request(full)?, limits.idle_time()).await
     }
 
-    /// Plans the request anew from what another process has written to its conversation. False
+    /// Plans the request again from what another process has written to its conversation. False
     /// if that failed.
     async fn plan_again(&mut self) -> bool {
         let work = self.managed.work_again();
-        let planning = spawn_blocking(move || work.decide(Pace::MayWait));
-        let Ok(Decided::Manage(mut managed)) = planning.await else {
+        let Ok(Ok(managed)) = spawn_blocking(move || plan(work)).await else {
             return false;
         };
-        let pending = managed.pending.take();
-        *self = Self::new(*managed, self.came.clone());
-        if let Some(pending) = pending {
-            self.summarise(pending).await;
-        }
+        *self = Self::new(managed, self.came.clone());
+        self.summarise().await;
         true
     }
 
@@ -273,7 +271,7 @@ impl Exchange {
         let Ok((Ok(Some(outgoing)), ways)) = recovering.await else {
             return false;
         };
-        // Estimates before and after need not be alike: one may rest on reported usage.
+        // Bytes are compared, because one of the estimates may be based on reported usage.
         let sent = self
             .edited()
             .map_or(self.managed.work.body.len(), Bytes::len);
@@ -364,7 +362,7 @@ impl Exchange {
     }
 
     /// Gives the answer to the client.
-    async fn give(self, asked: Asked, answer: Response<Body>) -> Response<Body> {
+    pub(crate) async fn give(self, asked: Asked, answer: Response<Body>) -> Response<Body> {
         let serves = self.is_ours() && self.outgoing.offered.is_some();
         let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
         if serves && is_plain && answer.status() == StatusCode::OK {
@@ -382,77 +380,16 @@ impl Exchange {
         UsageWatch::new(managed.work.dialect).then(move |seen| {
             let teaches = is_ours && seen.usage.is_some();
             if teaches && let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                // Not here: the end of the answer has not left yet.
+                // In a task of its own: the end of the answer is not flushed yet.
                 runtime.spawn(learn_later(managed, window, seen));
             }
         })
     }
 }
 
-/// Takes in what was seen of an answer, off this thread. What it takes too long for is not
-/// learned.
-pub(crate) async fn learn_later(managed: Arc<Managed>, window: u64, seen: Seen) {
-    let limit = managed.work.settings.config.limits.plan_time();
-    let learning = deadline::within(limit, move || learn_from(&managed, window, &seen));
-    learning.await.unwrap_or(());
-}
-
 /// True for a status that says that the request itself is wrong.
 fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 413 | 422)
-}
-
-/// Takes in what was seen of the answer to a window of the session.
-fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
-    let Some(usage) = seen.usage else { return };
-    let mut learned = false;
-    let pending = managed.on_branch(|branch| {
-        // A client may be back with the next request before this is known.
-        if branch.session().windows() == window {
-            if learn_window(managed, branch, &usage, &mut learned) {
-                // Figures of another prompt than the one that was sent teach nothing.
-                return Ok(None);
-            }
-            branch.session().record(&usage)?;
-            let models = &managed.work.shared.models;
-            let calibration = branch.session().calibration();
-            learned |= models.keep_calibration(managed.whom(), calibration);
-        }
-        let moments: &[Moment] = if seen.called() {
-            &[Moment::AfterAnswer]
-        } else {
-            &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]
-        };
-        Ok(branch.check(moments)?.filter(|_| seen.whole))
-    });
-    if learned {
-        write_down(managed);
-    }
-    if let Ok(Some(pending)) = pending {
-        background_summary::in_background(managed, pending);
-    }
-}
-
-/// Keeps what was learned of the model over a restart.
-fn write_down(managed: &Managed) {
-    let shared = &managed.work.shared;
-    let store = managed.work.opened.store.as_ref();
-    shared.models.write(store, managed.whom());
-}
-
-/// Learns the window of a server that cut a prompt silently. False if it did not.
-fn learn_window(managed: &Managed, branch: &mut Branch, usage: &Usage, learned: &mut bool) -> bool {
-    let (models, whom) = (&managed.work.shared.models, managed.whom());
-    *learned |= models.read(whom, usage.prompt());
-    let Some(window) = branch.was_read(whom, usage.prompt()) else {
-        return false;
-    };
-    // A provider that was asked to leave something out did no more than that.
-    let asked_for = memchr::memmem::find(&managed.work.body, b"\"context_management\"").is_some();
-    if !asked_for {
-        *learned |= models.learn_cut(whom, window);
-    }
-    !asked_for
 }
 
 /// How long an answer there is room for, where that is all that is wrong.

@@ -1,8 +1,7 @@
 //! The keyed hash of a body, taken while it comes in.
 //!
-//! Whether a body begins like an earlier one is asked when all of it is there, at places that
-//! are only known then. So the hash is kept as it stood every so often, and is taken up again
-//! from the nearest of those places.
+//! Hashes of beginnings are needed once the body is complete, at places that are only known then.
+//! So the state of the hash is kept at regular places, and continued from the nearest of them.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -13,7 +12,7 @@ const APART: usize = 64 << 10;
 
 /// The hash of a body so far, as it stood at every multiple of [`APART`].
 pub(crate) struct Hashed {
-    /// In a box, because it is large and goes from hand to hand.
+    /// In a box, because it is large and is moved often.
     now: Box<Xxh3>,
     bytes: usize,
     kept: Vec<Xxh3>,

@@ -1,4 +1,5 @@
-//! A body that is watched while it passes, and noted down when it has passed.
+//! The body of an answer on its way to the client. It completes the record of its request when
+//! its last byte is sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -32,11 +33,12 @@ pub(crate) struct Noted {
     note: Note,
     watch: Option<Box<dyn Watch>>,
     ended: bool,
-    /// What was given and not yet watched: that is done when the client has it.
+    /// Frames that were given out and not observed yet. They are observed when the client has
+    /// them, so that observing delays nothing.
     unwatched: Vec<Bytes>,
-    /// True once the client has it, or will when this is asked again.
+    /// True once the frames were flushed to the client.
     given: bool,
-    /// An error that is about to be given: what came before it goes out first.
+    /// An error that is given at the next poll, after the frames before it were flushed.
     error: Option<BoxError>,
     /// The request is under way until this is dropped.
     _open: Option<(OpenRequest, Reservation)>,
@@ -66,7 +68,8 @@ impl Noted {
         noted
     }
 
-    /// Gives an error at the next turn: a server that is told of it drops what it has not sent.
+    /// Gives an error at the next poll. hyper drops frames that it has not flushed when it gets an
+    /// error, so it must be polled once more before.
     fn fail(&mut self, polled: Polled, context: &Context<'_>) -> Polled {
         let Poll::Ready(Some(Err(error))) = polled else {
             return polled;
@@ -88,10 +91,8 @@ impl Noted {
             watch.end(whole, &mut self.note.record);
         }
     }
-}
 
-impl Noted {
-    /// Watches what was given.
+    /// Observes the frames that were given out.
     fn watch_given(&mut self) {
         for data in self.unwatched.drain(..) {
             if let Some(watch) = &mut self.watch {
@@ -100,8 +101,8 @@ impl Noted {
         }
     }
 
-    /// Nothing comes now: time to watch what was given, once it is on its way. Whoever sends
-    /// it does so after this has said that there is no more.
+    /// The upstream is idle. hyper flushes after this returns `Pending`, so frames are observed at
+    /// the next poll.
     fn rest(&mut self, context: &Context<'_>) {
         if self.unwatched.is_empty() {
             return;

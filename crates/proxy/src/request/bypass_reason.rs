@@ -1,9 +1,9 @@
-//! Requests that are not a turn of their conversation: a client compacts its own history, or
-//! asks for a count. They pass untouched.
+//! Why requests pass as they came. Among others those do that are not a turn of their
+//! conversation: a client compacts its own history, or asks for a count.
 
 use http::HeaderMap;
 use trimtab_model::Role;
-use trimtab_wire::scan::{PartKind, Scan};
+use trimtab_wire::scan::{PartKind, Scan, Unscannable};
 
 /// What clients write when they ask for a summary of their own history: how the text begins,
 /// and what else is in it. Whoever only quotes such a text begins otherwise.
@@ -22,6 +22,48 @@ const CLOSING_INSTRUCTION: [&str; 2] = ["create a concise checkpoint", "summary"
 const CLOSING_BYTES: usize = 4 << 10;
 /// The item with which Codex asks the provider to compact.
 const TRIGGER: &[u8] = b"\"compaction_trigger\"";
+
+/// Why a request passes as it came.
+#[derive(Debug, Default)]
+pub(crate) struct Unmanaged {
+    /// The reason in one word, for the log.
+    pub(crate) reason: &'static str,
+    /// More about it, where something failed.
+    pub(crate) detail: String,
+    /// The model that the request asks for, where that is known.
+    pub(crate) model: Option<String>,
+}
+
+impl Unmanaged {
+    /// There is nothing to do, or nothing that may be done.
+    pub(crate) fn because(reason: &'static str) -> Self {
+        Self {
+            reason,
+            ..Self::default()
+        }
+    }
+
+    /// Planning did not come to an end.
+    pub(crate) fn failed(reason: &'static str) -> Self {
+        Self::because(reason).with_detail(format!("planning: {reason}"))
+    }
+
+    pub(crate) fn of_model(reason: &'static str, model: &str) -> Self {
+        Self {
+            model: Some(model.to_owned()),
+            ..Self::because(reason)
+        }
+    }
+
+    pub(crate) fn with_detail(mut self, detail: String) -> Self {
+        self.detail = detail;
+        self
+    }
+
+    pub(crate) fn not_understood(why: &Unscannable) -> Self {
+        Self::because("not-understood").with_detail(why.to_string())
+    }
+}
 
 /// Why a request passes untouched, if it is not a turn of its conversation.
 pub(crate) fn reason(path: &str, headers: &HeaderMap, scan: &Scan<'_>) -> Option<&'static str> {

@@ -11,14 +11,15 @@ use crate::access::{AccessRefusal, Tenant, UnknownTenant};
 use crate::answer::usage_watch::UsageWatch;
 use crate::records::observed_body::{Noted, Watch};
 use crate::records::record::{Action, Note};
+use crate::request::bypass_reason::Unmanaged;
 use crate::request::front_page;
-use crate::request::live_settings::Settings;
-use crate::request::shared::Shared;
+use crate::request::shared::{Settings, Shared};
 use crate::resources::memory_budget::Reservation;
 use crate::response_chains::AnswerTap;
+use crate::routing::own_endpoint::OwnEndpoint;
 use crate::routing::route::Route;
 use crate::routing::spoken_dialects::{NoRoute, Spoken};
-use crate::transport::body::{self, Body, Idle};
+use crate::transport::body::{self, Body};
 use crate::transport::client_body::BodyFault;
 use crate::transport::connections::OpenRequest;
 use crate::transport::headers;
@@ -42,8 +43,6 @@ pub(crate) struct Asked {
     pub(crate) body_fault: BodyFault,
     /// Its place on its connection, and what its buffers take, until it is answered.
     pub(crate) open: Option<(OpenRequest, Reservation)>,
-    /// The memory for planning that was reserved while its body came.
-    pub(crate) planning: Option<Reservation>,
     /// Reads the usage of an answer that passes.
     pub(crate) usage: Option<UsageWatch>,
     /// Remembers an answer that the provider keeps.
@@ -69,14 +68,43 @@ impl Asked {
         self.shared.memory.always_reserve(tenant, 0)
     }
 
-    /// Sends it on as it came, to the upstream that its path, dialect and model choose.
-    pub(crate) async fn pass(
-        self,
-        spoken: impl Into<Spoken>,
-        model: Option<&str>,
+    /// True if its path is one of our own endpoints.
+    pub(crate) fn is_for_us(&self) -> bool {
+        let path = self.path.split('?').next().unwrap_or_default();
+        OwnEndpoint::of_path(path).is_some()
+    }
+
+    /// Sends it on as it came, for the reason that is noted in its record.
+    pub(crate) async fn pass_because(
+        mut self,
+        reason: &'static str,
+        spoken: Spoken,
         body: Body,
     ) -> Response<Body> {
-        let (settings, spoken) = (Arc::clone(&self.settings), spoken.into());
+        self.note.because(reason);
+        self.pass(spoken, None, body).await
+    }
+
+    /// Sends on a call to a model that is not managed, and reads the usage from its answer.
+    pub(crate) async fn pass_call(
+        mut self,
+        dialect: Dialect,
+        why: Unmanaged,
+        body: Body,
+    ) -> Response<Body> {
+        self.note.because(why.reason);
+        self.note.record.detail = why.detail;
+        let model = why.model.as_deref();
+        model
+            .unwrap_or_default()
+            .clone_into(&mut self.note.record.model);
+        self.usage = Some(UsageWatch::new(dialect));
+        self.pass(dialect.into(), model, body).await
+    }
+
+    /// Sends it on as it came, to the upstream that its path, dialect and model choose.
+    async fn pass(self, spoken: Spoken, model: Option<&str>, body: Body) -> Response<Body> {
+        let settings = Arc::clone(&self.settings);
         let path = self.path.clone();
         match settings.routes.choose(&path, spoken, model, &self.headers) {
             Ok((route, rest)) => self.pass_to(&route, rest, body).await,
@@ -96,8 +124,9 @@ impl Asked {
         let Some(request) = self.to(route, rest, body) else {
             return self.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
         };
+        let idle = self.settings.config.limits.idle_time();
         let client = self.shared.client.clone();
-        match (client.send(request).await, front_page) {
+        match (client.send(request, idle).await, front_page) {
             (Ok(answer), Some(page)) if front_page::is_missing(answer.status()) => {
                 self.note.record.action = Action::Answered;
                 self.give(StatusCode::OK, "text/plain; charset=utf-8", page)
@@ -105,7 +134,7 @@ impl Asked {
             (Ok(answer), _) => {
                 let watch = self.usage.take().map(|usage| usage.of(answer.headers()));
                 let watch = watch.map(|watch| Box::new(watch) as Box<dyn Watch>);
-                self.hand_on(answer.map(body::passing), watch)
+                self.hand_on(answer, watch)
             }
             (Err(failed), _) => self.unreachable(&failed),
         }
@@ -129,8 +158,7 @@ impl Asked {
             Some(tap) if parts.status.is_success() => tap.on(&parts.headers, body),
             _ => body,
         };
-        let idle = Idle::new(body, self.settings.config.limits.idle_time()).boxed_unsync();
-        let body = Noted::new(idle, self.note, watch, self.open).boxed_unsync();
+        let body = Noted::new(body, self.note, watch, self.open).boxed_unsync();
         Response::from_parts(parts, body)
     }
 

@@ -1,26 +1,29 @@
 //! What all requests share.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use http::Method;
 use tokio::sync::Semaphore;
+use trimtab_engine::policy::{PRESETS, Policy};
 use trimtab_wire::catalogue::Catalogue;
 
-use crate::access::{AccessState, StoreUse};
+use crate::access::{AccessState, StoreUse, TokenTable};
+use crate::config::{ProxyConfig, policies};
 use crate::conversation::store_state::StoreState;
 use crate::models::{Models, learned};
 use crate::records::record::{Book, Note, Report};
-use crate::request::live_settings::Current;
 use crate::resources::deadline;
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::Notices;
 use crate::response_chains::Chains;
+use crate::routing::route::Routes;
 use crate::transport::connections::Connections;
 use crate::transport::upstream_client::Client;
 
 /// Bytes that caches give back beyond what is needed when memory runs short.
 const SPARE_ROOM: usize = 4 << 20;
-/// How many bodies are unpacked at the same time: it takes nothing but a processor.
+/// How many bodies are decompressed at the same time. That takes only processor time.
 const UNPACKED_AT_A_TIME: usize = 4;
 
 /// What all requests share.
@@ -102,18 +105,74 @@ impl Shared {
     }
 }
 
-/// Lets the caches give way when memory runs short: what is remembered of bodies first, as it
-/// is the easiest to have again.
+/// Lets the caches give memory back when it runs short: parsed bodies first, because they are the
+/// easiest to make again.
 fn caches_give_way(memory: &MemoryBudget, store_state: &Arc<StoreState>) {
     let store_state = Arc::downgrade(store_state);
     memory.when_short(move |missing| {
         let opened = store_state.upgrade().and_then(|state| state.readable());
         if let Some(opened) = opened {
             let freed = opened.memos.forget_all();
-            // A little more than is needed, so that this is not done for every request.
+            // A little more than is missing, so that this is not done for every request.
             opened
                 .families
                 .make_room((missing + SPARE_ROOM).saturating_sub(freed));
         }
     });
+}
+
+/// Settings with what is made from them once.
+pub(crate) struct Settings {
+    /// As they were given.
+    pub(crate) config: ProxyConfig,
+    /// Where requests go.
+    pub(crate) routes: Routes,
+    /// The tokens that let requests in.
+    pub(crate) tokens: TokenTable,
+    /// All policies by name.
+    policies: HashMap<String, Arc<Policy>>,
+}
+
+impl Settings {
+    /// Settings that were checked.
+    pub(crate) fn new(config: ProxyConfig) -> Self {
+        let routes = Routes::new(&config);
+        let names = PRESETS.iter().map(|preset| preset.name);
+        let names = names.chain(config.policies.keys().map(String::as_str));
+        let found = names.filter_map(|name| {
+            let policy = policies::find(name, &config.policies).ok()?;
+            Some((name.to_owned(), Arc::new(policy)))
+        });
+        let policies = found.collect();
+        let tokens = TokenTable::new(&config);
+        Self {
+            config,
+            routes,
+            tokens,
+            policies,
+        }
+    }
+
+    /// The policy of that name.
+    pub(crate) fn policy(&self, name: &str) -> Option<&Arc<Policy>> {
+        self.policies.get(name)
+    }
+}
+
+/// The settings that hold now. A request keeps those that held when it came.
+pub(crate) struct Current(RwLock<Arc<Settings>>);
+
+impl Current {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self(RwLock::new(Arc::new(settings)))
+    }
+
+    pub(crate) fn get(&self) -> Arc<Settings> {
+        // The settings are replaced as a whole, so they are good even if a writer panicked.
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set(&self, settings: Settings) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
 }

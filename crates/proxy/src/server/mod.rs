@@ -1,7 +1,8 @@
 //! Starting, running and stopping.
 
+mod arrival;
 mod dispatch;
-mod manage;
+mod model_call;
 mod retention;
 mod websocket;
 
@@ -29,8 +30,7 @@ use crate::config::{ConfigError, Limits, ProxyConfig};
 use crate::conversation::store_state::{OpenStore, Opening, StoreState};
 use crate::records::audit_log::AuditLog;
 use crate::records::record::{Book, Record, Report, Sink};
-use crate::request::live_settings::{Current, Settings};
-use crate::request::shared::Shared;
+use crate::request::shared::{Current, Settings, Shared};
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::{NoticeSink, Notices};
 use crate::transport::connections::{Connection, look_interval};

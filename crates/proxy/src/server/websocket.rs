@@ -30,7 +30,7 @@ const OVER_HTTP: &str = "conversations are managed over HTTP only\n\
     hint: send the same request with POST, or set mode to observe or bypass";
 
 /// The client's end of a tunnel: it counts as a connection until it ends.
-type Client = (OnUpgrade, Option<Arc<Connection>>);
+pub(crate) type Client = (OnUpgrade, Option<Arc<Connection>>);
 
 /// The connection of a request that asks for a WebSocket.
 pub(crate) fn asked_for(parts: &mut Parts) -> Option<OnUpgrade> {
@@ -83,7 +83,9 @@ async fn connect(mut asked: Asked, route: &Route, rest: &str, client: Client) ->
         Err(failed) => return asked.unreachable(&failed),
     };
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return asked.hand_on(answer.map(body::passing), None);
+        let idle = asked.settings.config.limits.idle_time();
+        let answer = answer.map(|body| body::from_upstream(body, idle));
+        return asked.hand_on(answer, None);
     }
     let (client, connection) = client;
     if let Some(connection) = connection {

@@ -34,6 +34,12 @@ pub(crate) fn passing(incoming: Incoming) -> Body {
     incoming.map_err(Into::into).boxed_unsync()
 }
 
+/// The body of an answer, which fails if nothing of it comes for as long as `idle`. No other
+/// timer watches an answer.
+pub(crate) fn from_upstream(incoming: Incoming, idle: Duration) -> Body {
+    Idle::of("upstream", passing(incoming), idle).boxed_unsync()
+}
+
 /// As much of a body as was asked for.
 pub(crate) enum Collected {
     /// All of it.
@@ -247,11 +253,6 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
-    /// Watches a body that an upstream sends.
-    pub(crate) fn new(inner: Body, limit: Duration) -> Self {
-        Self::of("upstream", inner, limit)
-    }
-
     /// Watches a body that `who` sends.
     pub(crate) fn of(who: &'static str, inner: Body, limit: Duration) -> Self {
         Self {
@@ -362,7 +363,8 @@ mod tests {
     #[tokio::test]
     async fn silence_is_an_error() {
         let never = StreamBody::new(Never).boxed_unsync();
-        let error = Idle::new(never, Duration::from_millis(5)).frame().await;
+        let error = Idle::of("upstream", never, Duration::from_millis(5));
+        let error = error.boxed_unsync().frame().await;
         assert!(error.unwrap().is_err());
     }
 

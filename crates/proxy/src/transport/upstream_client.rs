@@ -10,7 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use trimtab::network::{Connector, Outgoing, Versions};
 
 use crate::config::Limits;
-use crate::transport::body::{Body, BoxError};
+use crate::transport::body::{Body, BoxError, from_upstream};
 
 /// How much is read from a connection at a time, at most.
 const READ_BUFFER: usize = 64 << 10;
@@ -45,9 +45,15 @@ impl Client {
         }
     }
 
-    /// Sends a request and waits for the head of its answer.
-    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, Failed> {
-        self.send_by(&self.pool, request).await
+    /// Sends a request and waits for the head of its answer, whose body fails if nothing of it
+    /// comes for as long as `idle`.
+    pub(crate) async fn send(
+        &self,
+        request: Request<Body>,
+        idle: Duration,
+    ) -> Result<Response<Body>, Failed> {
+        let answer = self.send_by(&self.pool, request).await?;
+        Ok(answer.map(|body| from_upstream(body, idle)))
     }
 
     /// The same for a request whose connection is to become something else.

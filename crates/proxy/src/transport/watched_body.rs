@@ -1,6 +1,8 @@
 //! A body that passes unchanged while something looks at its frames.
 
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -52,5 +54,21 @@ where
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+/// The same body, whose bytes are added to `total`.
+pub(crate) fn counted(inner: Body, total: Arc<AtomicU64>) -> Body {
+    watched(inner, ByteCounter(total))
+}
+
+struct ByteCounter(Arc<AtomicU64>);
+
+impl FrameWatch for ByteCounter {
+    fn polled(&mut self, polled: &PolledFrame, _is_end: bool) {
+        if let Poll::Ready(Some(Ok(frame))) = polled {
+            let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 }

@@ -49,16 +49,30 @@ impl Assembler {
 
     /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
-        let Some(came) = self.bytes else { return };
-        work::step_bytes(bytes.len());
-        self.bytes = Some(came + bytes.len()).filter(|came| *came <= LONGEST_ANSWER);
+        if self.has_room(bytes.len()) {
+            let (parts, dialect) = (&mut self.parts, self.dialect);
+            self.frames.push(bytes, |frame| parts.take(dialect, &frame));
+        }
+    }
+
+    /// Takes the data of one event, which somebody else has framed already.
+    pub fn take(&mut self, data: &str) {
+        if self.has_room(data.len()) {
+            let frame = EventFrame::Data(data.as_bytes());
+            self.parts.take(self.dialect, &frame);
+        }
+    }
+
+    /// Counts so many bytes more. False if that is too much, and nothing is kept then.
+    fn has_room(&mut self, more: usize) -> bool {
+        work::step_bytes(more);
+        let bytes = self.bytes.map(|came| came + more);
+        self.bytes = bytes.filter(|came| *came <= LONGEST_ANSWER);
         if self.gave_up() {
             self.frames = EventFrames::new(LONGEST_ANSWER);
             self.parts = Parts::default();
-            return;
         }
-        let (parts, dialect) = (&mut self.parts, self.dialect);
-        self.frames.push(bytes, |frame| parts.take(dialect, &frame));
+        !self.gave_up()
     }
 
     /// The message, unless the answer is empty or too long.

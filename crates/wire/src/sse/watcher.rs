@@ -64,6 +64,12 @@ impl Watcher {
             .push(bytes, |frame| state.frame(&frame, &mut each));
     }
 
+    /// Takes the data of one event, which the caller has already framed.
+    pub fn take(&mut self, data: &str, mut each: impl FnMut(Event<'_>)) {
+        let frame = EventFrame::Data(data.as_bytes());
+        self.state.frame(&frame, &mut each);
+    }
+
     /// Ends the stream and reports the parts that were left open.
     pub fn finish(&mut self, mut each: impl FnMut(Event<'_>)) {
         let state = &mut self.state;

@@ -15,7 +15,7 @@ use trimtab_engine::observation::observed;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::{Memo, Scan};
 use trimtab_wire::splice::{Change, splice};
 use trimtab_wire::validate::{Fault, validate};
 
@@ -26,7 +26,7 @@ use crate::prefix_cache::prefix_hash::Prints;
 use crate::records::record::PromptSizes;
 
 /// A body that is ready to be sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Outgoing {
     /// The body; none if it is sent as it came.
     pub(crate) body: Option<Bytes>,
@@ -123,8 +123,8 @@ impl Refs {
 }
 
 impl Branch {
-    /// Makes the window fit and carries it out on the body. Where the prints of its beginnings
-    /// are given, what was sent before need not be made again.
+    /// Makes the window fit and splices it into the body. With `prints` of the body's beginnings,
+    /// the body is made from the one that was sent last, if it begins like it.
     pub(crate) fn compose(
         &mut self,
         scan: &Scan<'_>,
@@ -138,7 +138,7 @@ impl Branch {
         let shows_a_ref = offers.is_some() && self.shows_a_ref()?;
         let offered = offers.filter(|_| shows_a_ref);
         let ours = offered.map(|names| retrieval_tools::of(scan.dialect(), names));
-        // What cannot be made to fit is sent as small as it is: the provider has the last word.
+        // A window that cannot be made to fit is sent as small as it is. The provider decides.
         let tokens = match &ready {
             Ok(ready) => ready.tokens,
             Err(SessionError::Store(_) | SessionError::Entry { .. }) => {
@@ -149,7 +149,7 @@ impl Branch {
             Err(_) => self.estimate()?,
         };
         if offered.is_some() {
-            // Tools stand before everything that reasoning is bound to.
+            // Tools come before all messages, so signed reasoning is bound to them.
             self.session.front_changes()?;
         }
         let window = self.session.setup().limits.window;
@@ -207,8 +207,8 @@ impl Branch {
         kinds.into_iter().collect()
     }
 
-    /// Counts the tools of ours where they will be offered: beside refs, and what does not fit
-    /// will show some. Gives their names if they may be.
+    /// Adds the size of the retrieval tools to the budget if the window shows a ref, or will have
+    /// to because it does not fit. Gives their names if they may be offered.
     pub(crate) fn count_ours(
         &mut self,
         scan: &Scan<'_>,
@@ -223,8 +223,8 @@ impl Branch {
         Ok(offers)
     }
 
-    /// Tells the session what its first ref brings along, and what reads it, before anything is
-    /// let in.
+    /// Tells the session, before anything is admitted, how large the tools are that its first ref
+    /// brings along, and what they are called.
     pub(crate) fn count_first_ref(&mut self, scan: &Scan<'_>, ways: &Ways) {
         let offers = ways.names(scan);
         let tools = offers.map(|names| retrieval_tools::of(scan.dialect(), names).measure);
@@ -279,18 +279,19 @@ impl Branch {
             None => changes_to(log, entries, scan.dialect()),
         };
         changes.extend(whole.iter().cloned());
-        // Where only normalising changed something, the rules for bodies have the last word.
+        // If only normalising changed something, the body is changed only where it is not valid.
         let is_only_repaired = is_plain && whole.is_empty() && projection.is_unedited();
         if changes.is_empty() || (is_only_repaired && validate(scan).is_empty()) {
             return Ok(None);
         }
-        let Some(body) = spliced(scan, &changes)? else {
+        let Some((body, memo)) = spliced(scan, &changes)? else {
             return Ok(None);
         };
-        // A limit that follows the room there is will be another one next time.
+        // A limit on the answer depends on the room that is left, so it changes with every call.
         let lasts = |change: &Change| !matches!(change, Change::SetLimit { .. });
-        if let Some(mut prints) = prints.filter(|_| whole.iter().all(lasts)) {
-            let carried = Carried::of(scan, (log, entries), &body, (&changes, whole), &mut prints);
+        let prints = prints.filter(|_| whole.iter().all(lasts));
+        if let (Some(mut prints), Some(memo)) = (prints, memo) {
+            let carried = Carried::of(scan, (log, entries), (&body, memo), whole, &mut prints);
             self.carried = carried.map(Box::new);
         }
         Ok(Some(body))
@@ -338,8 +339,8 @@ fn shows_ref(output: &Output) -> bool {
     stored.is_some_and(|stored| output.text().contains(stored.id()))
 }
 
-/// The body after the changes, if a provider would accept it.
-fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Bytes>, Trouble> {
+/// The body after the changes, if a provider would accept it, and what is known of it then.
+fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<(Bytes, Option<Memo>)>, Trouble> {
     let mismatch = |why: String| Trouble::Mismatch(why);
     let spliced = splice(scan, changes).map_err(|refused| mismatch(refused.to_string()))?;
     let body = spliced.body;
@@ -349,7 +350,7 @@ fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Bytes>, Trouble
     let again = Scan::new(&body, scan.dialect()).map_err(|why| mismatch(why.to_string()))?;
     let faults = validate(&again);
     if !faults.is_empty() {
-        // What the client sent like this may pass: some servers are less strict.
+        // The client's own body may break the same rule: some servers are less strict.
         let came = validate(scan);
         let known: HashSet<_> = came.iter().map(|fault| discriminant(&fault.rule)).collect();
         let is_new = |fault: &&Fault| !known.contains(&discriminant(&fault.rule));
@@ -357,5 +358,6 @@ fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Bytes>, Trouble
             return Err(mismatch(format!("the new body is not valid: {fault}")));
         }
     }
-    Ok(Some(Bytes::from(body.into_owned())))
+    let memo = again.into_memo();
+    Ok(Some((Bytes::from(body.into_owned()), memo)))
 }

@@ -13,19 +13,15 @@ use trimtab_model::{Message, Output, Part, Role, work};
 use trimtab_store::{Error as StoreError, SessionId, Staged, Store, Stream};
 use trimtab_wire::scan::Scan;
 
-use crate::conversation::durability::{Due, ReadUntil, is_conflict};
+use crate::conversation::durability::{Due, is_conflict};
 use crate::conversation::hidden_rounds::{self, Mixed};
 use crate::conversation::message_map::{self, Ledger};
-use crate::conversation::pending_calls;
 use crate::models::silent_truncation::{self, Reading};
 use crate::prefix_cache::fingerprint::{Print, Trail, print_of};
 use crate::prefix_cache::last_sent::Carried;
 use compose::Refs;
 
 pub(crate) use compose::{LEAST_ANSWER, Outgoing, Ways};
-
-/// A window of so many tokens can always be thought about while a connection waits.
-const QUICK_WINDOW: u64 = 300_000;
 
 /// Bytes of memory that a conversation takes beside its messages, about.
 const BRANCH_BYTES: usize = 8 << 10;
@@ -73,7 +69,7 @@ pub(crate) struct Branch {
     staged: Arc<Staged>,
     due: Due,
     ledger: Ledger,
-    /// The size of the client's messages as they came.
+    /// The size of the client's messages before any edit.
     came: Measure,
     /// How far the window was searched for refs, and whether there is one.
     refs: Refs,
@@ -119,7 +115,7 @@ impl Branch {
         let Some(ledger) = Ledger::read(log) else {
             return Ok(None);
         };
-        let mixed = pending_calls::find(store.as_ref(), session.id(), log.len())?;
+        let mixed = hidden_rounds::find(store.as_ref(), session.id(), log.len())?;
         let measure = |place: &usize| session.projection().measure(*place).copied();
         let came = ledger.places().iter().filter_map(measure).sum();
         let thinks = log.messages().iter().any(|message| reasons(message));
@@ -152,14 +148,11 @@ impl Branch {
         &self.ledger.trail
     }
 
-    /// How far it was read: another process may have written to its session since.
-    pub(crate) fn read_until(&self, store: &Arc<dyn Store>) -> ReadUntil {
-        ReadUntil {
-            store: Arc::clone(store),
-            staged: Arc::clone(&self.staged),
-            session: self.session.id().clone(),
-            positions: self.session.positions(),
-        }
+    /// True if another process has written to its session since it was read.
+    pub(crate) fn is_outdated(&self, store: &dyn Store) -> Result<bool, StoreError> {
+        let (log, journal) = self.session.positions();
+        let position = |stream| store.position(self.id(), stream);
+        Ok(position(Stream::Log)? > log || position(Stream::Journal)? > journal)
     }
 
     /// Notes down that it holds nothing but the beginning of another branch.
@@ -194,12 +187,12 @@ impl Branch {
         &mut self.session
     }
 
-    /// Where what it writes waits. Nothing that rests on it may be sent before it is flushed.
+    /// Where what it writes waits. Nothing that depends on it may be sent before it is flushed.
     pub(crate) fn staged(&self) -> &Arc<Staged> {
         &self.staged
     }
 
-    /// Whether what it has written is about to be made durable.
+    /// Whether a later write is scheduled.
     pub(crate) fn due(&self) -> &Due {
         &self.due
     }
@@ -229,15 +222,15 @@ impl Branch {
         self.session.id()
     }
 
-    /// Tells the session how long it was left alone; after a restart nobody knows.
+    /// Tells the session how long it was idle. After a restart that is not known.
     pub(crate) fn wakes(&mut self) {
         if let Some(asked) = self.asked.replace(Instant::now()) {
             self.session.idle(asked.elapsed());
         }
     }
 
-    /// Lets `policy` decide from now on. What was sent stays as it is until it finds a reason to
-    /// change it. One that a request asked for is only followed by another such.
+    /// Uses `policy` from now on. What was sent stays as it is until the policy has a reason to
+    /// change it. A policy that a request asked for is replaced only if another request asks.
     pub(crate) fn follow(&mut self, policy: &Arc<Policy>, asked_for: bool) -> Result<(), Trouble> {
         self.chosen |= asked_for;
         let decides = &self.session.setup().policy;
@@ -271,7 +264,7 @@ impl Branch {
         BRANCH_BYTES + 2 * texts + messages * MESSAGE_BYTES + sent
     }
 
-    /// Lets in what the body has beyond the messages that are known.
+    /// Admits the messages of the body that are new.
     pub(crate) fn admit(&mut self, scan: &Scan<'_>, trail: &Trail) -> Result<(), Trouble> {
         self.body_bytes = scan.body().len();
         let known = self.ledger.trail.len();
@@ -339,27 +332,15 @@ impl Branch {
     /// Keeps calls of ours that are put back when the client comes with its outputs.
     pub(crate) fn keep_mixed(&mut self, mut mixed: Mixed) -> Result<(), Trouble> {
         mixed.at = self.session.projection().log().len();
-        let kept = pending_calls::keep(self.session.store().as_ref(), self.session.id(), &mixed);
+        let kept = hidden_rounds::keep(self.session.store().as_ref(), self.session.id(), &mixed);
         self.mixed = Some(mixed);
         Ok(kept.map_err(SessionError::from)?)
     }
 
-    /// True if no decision was made since the last request was composed, so that what is sent
-    /// now rests on nothing that is not durable.
+    /// True if no plan was made since the last send, so that no flush is needed before sending.
     pub(crate) fn rests_on_nothing(&mut self) -> bool {
         let decisions = self.decisions();
         std::mem::replace(&mut self.composed, decisions) == decisions
-    }
-
-    /// True if a decision about it takes no longer than a connection may wait: its window is
-    /// not large, or far from full. Calls of ours are put back in one go, or not at all.
-    pub(crate) fn is_quick(&self) -> bool {
-        if self.mixed.is_some() {
-            return false;
-        }
-        let window = self.session.setup().limits.window.unwrap_or(u64::MAX);
-        let total = self.session.projection().built().measures().total();
-        total.tokens() <= QUICK_WINDOW.max(window / 2)
     }
 
     /// How many decisions were made so far.
@@ -401,21 +382,13 @@ impl Branch {
     }
 
     /// Does what the policy wants done at these moments; gives what waits for a summary.
-    pub(crate) fn check(&mut self, moments: &[Moment]) -> Result<Option<Pending>, Trouble> {
+    pub(crate) fn check(&mut self, moments: &[Moment]) -> Option<Pending> {
         if self.summarising {
-            return Ok(None);
+            return None;
         }
-        for moment in moments {
-            match self.session.check(*moment) {
-                Ok(None) => {}
-                Ok(pending) => return Ok(pending),
-                Err(error @ SessionError::Store(StoreError::WouldWait)) => return Err(error.into()),
-                // What is wrong with a decision shows again, and better, when the window is
-                // asked for.
-                Err(_) => {}
-            }
-        }
-        Ok(None)
+        // An error of a decision shows again, and better, when the window is asked for.
+        let mut moments = moments.iter();
+        moments.find_map(|moment| self.session.check(*moment).ok().flatten())
     }
 }
 

@@ -5,13 +5,11 @@
 //! compaction of the client's own. Each is a branch with a session of its own; a new branch may
 //! redeem the refs of those before it.
 
-mod lasting;
+mod registry;
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Instant;
 
 use trimtab::session::{SessionError, Setup};
 use trimtab_model::Dialect;
@@ -19,22 +17,17 @@ use trimtab_store::{Error as StoreError, SessionId, Store, Stream};
 
 use crate::access::{SESSIONS, Tenant};
 use crate::conversation::branch::Branch;
-use crate::conversation::branch_name::branch_name;
-use crate::conversation::fork::{self, Beginning};
+use crate::conversation::fork::{self, Beginning, branch_name};
 use crate::conversation::token_renewal::Came;
 use crate::prefix_cache::fingerprint::Trail;
-use crate::resources::memory_budget::{MemoryBudget, Reservation};
+use crate::resources::memory_budget::Reservation;
+
+pub(crate) use registry::Families;
 
 /// The most branches of a family that are looked through; older ones are not found again.
 const BRANCHES: usize = 64;
-/// How many families are let go at once when there are too many.
-const LET_GO: usize = 16;
-/// After how many requests it is added up how much memory families take.
-const ADDED_UP: u64 = 16;
 /// Bytes of memory that a family takes beside its branches, about.
 const FAMILY_BYTES: usize = 1 << 10;
-/// The share of the memory budget that families may take, as a divisor.
-const SHARE: usize = 2;
 
 /// The conversations of one client session.
 pub(crate) struct Family {
@@ -61,7 +54,7 @@ impl Family {
     /// Its branches, for as long as a request is planned.
     pub(crate) fn branches(&self) -> MutexGuard<'_, Branches> {
         self.branches.lock().unwrap_or_else(|poisoned| {
-            // Whoever died here may have left half of a change: the store has the whole.
+            // A thread that panicked may have left half of a change. The store has the whole.
             self.branches.clear_poison();
             let mut branches = poisoned.into_inner();
             *branches = Branches::default();
@@ -69,23 +62,23 @@ impl Family {
         })
     }
 
-    /// The same, unless somebody is at work on them.
+    /// The same, unless another thread works on them.
     pub(crate) fn free_branches(&self) -> Option<MutexGuard<'_, Branches>> {
         self.branches.try_lock().ok()
     }
 
-    /// True if nobody is at work on it and all of it is written.
+    /// True if no thread works on it and all of it is written.
     fn is_idle(&self) -> bool {
         let is_idle = |(_, branch): &(usize, Branch)| branch.staged().is_idle();
         match self.branches.try_lock() {
             Ok(branches) => branches.loaded.iter().all(is_idle),
-            // Whoever died here left nothing that is worth keeping.
+            // A thread that panicked left nothing that is worth keeping.
             Err(TryLockError::Poisoned(_)) => true,
             Err(TryLockError::WouldBlock) => false,
         }
     }
 
-    /// Counts how much memory it takes now, about; unless somebody is at work on it.
+    /// Counts how much memory it takes now, about, unless another thread works on it.
     pub(crate) fn weigh(&self) {
         if let Some(branches) = self.free_branches() {
             let bytes = branches.memory_bytes();
@@ -127,7 +120,7 @@ impl Family {
         if let Some(number) = branches.find(trail) {
             return Ok(number);
         }
-        // What is copied and linked is read from the store.
+        // A fork copies from the store, so the store must be up to date.
         branches.flush()?;
         if let Some(number) = self.follow(branches, store, trail, setup)? {
             return Ok(number);
@@ -168,8 +161,8 @@ impl Family {
         Ok(number)
     }
 
-    /// The copy of a branch that the conversation goes along, brought to where they part. So a
-    /// client that goes back and comes the same way again needs one branch for all of it.
+    /// Extends the copy of a branch that the conversation follows to where they part. So a client
+    /// that goes back and sends the same messages again needs only one branch for it.
     fn follow(
         &self,
         branches: &mut Branches,
@@ -241,7 +234,7 @@ impl Family {
         let mut count = 0;
         loop {
             let id = self.id(count)?;
-            // One that was cut off while it began has a journal and no log: its name is used.
+            // A branch that was cut off while it began has a journal and no log. Its name is taken.
             let is_used = |stream: Stream| Ok::<_, SessionError>(store.position(&id, stream)? > 0);
             if !is_used(Stream::Log)? && !is_used(Stream::Journal)? {
                 return Ok(count);
@@ -319,11 +312,36 @@ impl Branches {
     /// Forgets a branch that failed: it is read from the store when it comes back.
     pub(crate) fn forget(&mut self, number: usize) {
         if let Some(branch) = self.get(number) {
-            // What it wrote before must be there by then; what cannot be written is lost.
+            // What it wrote must be in the store when it is read again. If writing fails, that is
+            // lost, and the client brings it again.
             branch.flush().unwrap_or(());
         }
         self.loaded.retain(|(known, _)| *known != number);
         self.count = None;
+    }
+
+    /// Forgets branches whose sessions or outputs are gone, if something was removed from the
+    /// store since the last time. The next request begins them anew.
+    fn forget_removed(&mut self, store: &dyn Store, removals: u64) {
+        if self.removals.replace(removals) == Some(removals) {
+            return;
+        }
+        let before = self.loaded.len();
+        self.loaded.retain_mut(|(_, branch)| {
+            if !branch.is_stored(store) {
+                return false;
+            }
+            let is_dead = branch.shows_dead_ref(store);
+            if is_dead {
+                // Its window cannot be made again. A session that is not removed now is found
+                // dead again later.
+                store.delete_session(branch.id()).unwrap_or(());
+            }
+            !is_dead
+        });
+        if self.loaded.len() < before {
+            self.count = None;
+        }
     }
 
     /// Forgets branches to which another process has added something: the store has it.
@@ -335,7 +353,7 @@ impl Branches {
         let mut outdated = Vec::new();
         for (number, branch) in &self.loaded {
             let is_shared = trail.common(branch.trail()) > 0;
-            if is_shared && branch.read_until(store).is_outdated()? {
+            if is_shared && branch.is_outdated(store.as_ref())? {
                 outdated.push(*number);
             }
         }
@@ -390,166 +408,5 @@ impl Branches {
             Some((*number, has))
         });
         copies.next()
-    }
-}
-
-type ByName = HashMap<String, Arc<Family>>;
-
-/// All families in memory. The oldest are let go; the store has them.
-pub(crate) struct Families {
-    by_name: Mutex<ByName>,
-    clock: AtomicU64,
-    started: Instant,
-    budget: MemoryBudget,
-}
-
-impl Families {
-    /// No family yet; all together may take a share of `budget`.
-    pub(crate) fn new(budget: MemoryBudget) -> Self {
-        Self {
-            by_name: Mutex::default(),
-            clock: AtomicU64::new(0),
-            started: Instant::now(),
-            budget,
-        }
-    }
-
-    fn by_name(&self) -> MutexGuard<'_, ByName> {
-        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The family of that name.
-    pub(crate) fn get(&self, name: &str, most: usize) -> Arc<Family> {
-        let now = self.clock.fetch_add(1, Ordering::Relaxed);
-        let mut families = self.by_name();
-        let family = families.entry(name.to_owned()).or_insert_with(|| {
-            Arc::new(Family {
-                name: name.to_owned(),
-                used: AtomicU64::new(now),
-                used_at: AtomicU64::new(0),
-                memory: Mutex::new(self.budget.always_reserve(None, FAMILY_BYTES)),
-                branches: Mutex::default(),
-            })
-        });
-        family.used.store(now, Ordering::Relaxed);
-        let seconds = self.started.elapsed().as_secs();
-        family.used_at.store(seconds, Ordering::Relaxed);
-        let family = Arc::clone(family);
-        let old = self.too_many(&mut families, most);
-        drop(families);
-        // What was let go is taken apart without the lock.
-        drop(old);
-        family
-    }
-
-    /// Makes durable what all of them have written.
-    pub(crate) fn flush(&self) {
-        for family in self.all() {
-            // Nobody is left to be told: what is lost the client brings again.
-            family.branches().flush().unwrap_or(());
-        }
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.by_name().len()
-    }
-
-    /// Lets go of families until so many bytes are free, if there are enough.
-    pub(crate) fn make_room(&self, bytes: usize) {
-        let mut families = self.by_name();
-        let old = let_go(&mut families, |_, freed| freed >= bytes);
-        drop(families);
-        drop(old);
-    }
-
-    /// Takes out the oldest families, if there are too many or they take too much memory.
-    fn too_many(&self, families: &mut ByName, most: usize) -> Vec<Arc<Family>> {
-        // Adding all up costs a little, so it is not done every time.
-        if families.len() <= most && !self.clock.load(Ordering::Relaxed).is_multiple_of(ADDED_UP) {
-            return Vec::new();
-        }
-        let share = self.budget.limit() / SHARE;
-        let total: usize = families.values().map(|family| family.memory_bytes()).sum();
-        if families.len() <= most && total <= share {
-            return Vec::new();
-        }
-        let count = families.len();
-        let_go(families, |gone, freed| {
-            gone >= LET_GO && count <= most + gone && total <= share + freed
-        })
-    }
-}
-
-/// Takes out the oldest families until it is `enough`: that is told how many were taken out,
-/// and their bytes.
-fn let_go(families: &mut ByName, enough: impl Fn(usize, usize) -> bool) -> Vec<Arc<Family>> {
-    let mut oldest: Vec<(u64, String)> = families
-        .values()
-        // One that is in use stays, and one that has something to write.
-        .filter(|family| Arc::strong_count(family) == 1 && family.is_idle())
-        .map(|family| (family.used.load(Ordering::Relaxed), family.name.clone()))
-        .collect();
-    oldest.sort_unstable();
-    let (mut taken, mut freed) = (Vec::new(), 0);
-    for (_, name) in oldest {
-        if enough(taken.len(), freed) {
-            break;
-        }
-        if let Some(family) = families.remove(&name) {
-            freed += family.memory_bytes();
-            taken.push(family);
-        }
-    }
-    taken
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Limits;
-
-    fn families(memory_bytes: usize) -> Families {
-        Families::new(MemoryBudget::new(&Limits {
-            memory_bytes,
-            ..Limits::default()
-        }))
-    }
-
-    #[test]
-    fn the_oldest_families_are_let_go() {
-        let many = families(1 << 30);
-        for at in 0..100 {
-            many.get(&format!("f{at}"), 50);
-        }
-        assert!(many.len() <= 50);
-        let small = families(40 * FAMILY_BYTES);
-        for at in 0..100 {
-            small.get(&format!("f{at}"), 5_000);
-        }
-        assert!(small.len() <= 20 + 16, "{}", small.len());
-    }
-
-    #[test]
-    fn families_make_room_for_requests() {
-        let families = families(1 << 20);
-        for at in 0..10 {
-            families.get(&format!("f{at}"), 50);
-        }
-        assert_eq!(families.budget.used(), 10 * FAMILY_BYTES);
-        families.make_room(3 * FAMILY_BYTES);
-        assert_eq!(families.len(), 7);
-        assert_eq!(families.budget.used(), 7 * FAMILY_BYTES);
-        assert!(families.by_name().contains_key("f9"));
-    }
-
-    #[test]
-    fn a_family_in_use_stays() {
-        let families = families(1 << 30);
-        let held = families.get("held", 1);
-        for at in 0..100 {
-            families.get(&format!("f{at}"), 1);
-        }
-        assert!(Arc::ptr_eq(&held, &families.get("held", 1)));
     }
 }

@@ -13,7 +13,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use trimtab_engine::view::tools::ToolNames;
-use trimtab_model::{Message, Part};
+use trimtab_model::{Dialect, Message, Part};
+use trimtab_wire::answer::{self, Assembler, LONGEST_ANSWER, WholeAnswer};
 use trimtab_wire::sse::{Event, Filter, Watcher};
 
 use self::rounds::{Failure, Outcome, Server};
@@ -21,9 +22,7 @@ use crate::answer::hide_calls;
 use crate::answer::usage_watch::usage_in;
 use crate::exchange::Exchange;
 use crate::request::context::Asked;
-use crate::transport::body::{self, Body, BoxError, Collected, Idle, collect_reserved, rejoined};
-use trimtab_wire::answer::LONGEST_ANSWER;
-use trimtab_wire::answer::{self, Assembler, WholeAnswer};
+use crate::transport::body::{self, Body, BoxError, Collected, collect_reserved, rejoined};
 
 /// How many pieces of a stream wait for a slow client.
 const QUEUE: usize = 16;
@@ -127,19 +126,57 @@ async fn end(filter: &mut Filter, server: &Server, failure: Failure, spoken: boo
     end
 }
 
+/// What is read from a stream while it passes.
+struct StreamReader {
+    assembler: Assembler,
+    watcher: Watcher,
+    /// True once a tool was called.
+    called: bool,
+    /// True once the client was shown a text.
+    spoken: bool,
+    /// True if the answer was said to have ended since that was last asked.
+    ended: bool,
+}
+
+impl StreamReader {
+    fn new(dialect: Dialect) -> Self {
+        Self {
+            assembler: Assembler::new(dialect),
+            watcher: Watcher::new(dialect),
+            called: false,
+            spoken: false,
+            ended: false,
+        }
+    }
+
+    /// Takes the data of the next event.
+    fn take(&mut self, data: &str) {
+        self.assembler.take(data);
+        let Self {
+            watcher,
+            called,
+            spoken,
+            ended,
+            ..
+        } = self;
+        watcher.take(data, |event| {
+            *called |= matches!(event, Event::Call(_));
+            *spoken |= matches!(&event, Event::Text(delta) if !delta.text().is_empty());
+            *ended |= matches!(event, Event::Stop(_) | Event::End);
+        });
+    }
+}
+
 /// Passes one stream, and gives what the model said in it, unless that was too long, and whether
 /// the client was shown a text. None if it broke, or the client went away.
 async fn pass(
     server: &mut Server,
-    body: Body,
+    mut body: Body,
     filter: &mut Filter,
     pieces: &Pieces,
 ) -> Option<(Option<Message>, bool)> {
-    let work = &server.exchange.managed.work;
-    let (dialect, limits) = (work.dialect, work.settings.config.limits);
-    let mut body = Idle::new(body, limits.idle_time());
-    let (mut assembler, mut watcher) = (Assembler::new(dialect), Watcher::new(dialect));
-    let (mut out, mut called, mut ended, mut spoken) = (Vec::new(), false, false, false);
+    let mut reader = StreamReader::new(server.exchange.managed.work.dialect);
+    let mut out = Vec::new();
     loop {
         let frame = tokio::select! {
             frame = body.frame() => frame,
@@ -151,18 +188,13 @@ async fn pass(
                 let Some(data) = frame.data_ref() else {
                     continue;
                 };
-                assembler.push(data);
-                watcher.push(data, |event| {
-                    called |= matches!(event, Event::Call(_));
-                    spoken |= matches!(&event, Event::Text(delta) if !delta.text().is_empty());
-                    ended |= matches!(event, Event::Stop(_) | Event::End);
-                });
-                filter.push(data, &mut out);
-                if std::mem::take(&mut ended) && filter.has_hidden() && !filter.is_waiting() {
+                filter.push_reading(data, &mut out, |event| reader.take(event));
+                let ended = std::mem::take(&mut reader.ended);
+                if ended && filter.has_hidden() && !filter.is_waiting() {
                     // The client may come back as soon as it has the end.
-                    server.keep_mixed(&assembler).await;
+                    server.keep_mixed(&reader.assembler).await;
                 }
-                if watcher.is_ended() && !filter.is_waiting() {
+                if reader.watcher.is_ended() && !filter.is_waiting() {
                     server.ends();
                 }
                 put(pieces, std::mem::take(&mut out)).await?;
@@ -175,21 +207,21 @@ async fn pass(
             }
         }
     }
-    filter.finish(&mut out);
+    filter.finish_reading(&mut out, |event| reader.take(event));
     if filter.has_hidden() && !filter.is_waiting() {
-        server.keep_mixed(&assembler).await;
+        server.keep_mixed(&reader.assembler).await;
     }
     put(pieces, out).await?;
-    let learning = server.learn(watcher.usage(), called);
+    let learning = server.learn(reader.watcher.usage(), reader.called);
     if filter.is_waiting() {
         // The figures are those of this call, not of the next one.
         learning.await.ok();
     }
-    let said = (!assembler.gave_up()).then(|| {
-        let said = assembler.finish();
+    let said = (!reader.assembler.gave_up()).then(|| {
+        let said = reader.assembler.finish();
         said.unwrap_or_else(|| Message::assistant(""))
     });
-    Some((said, spoken))
+    Some((said, reader.spoken))
 }
 
 /// Sends bytes to the client. None if it is gone.

@@ -1,8 +1,8 @@
-//! What was sent last of a conversation whose window is not what the client has.
+//! The body that was sent last for a conversation whose window is not what the client has.
 //!
-//! Between two edits a window only grows at its end, and so does the body that is sent: up to a
-//! cut it is that of the request before. So only what stands behind the cut is changed and
-//! read again; what stands before it was, and is proven to be the same.
+//! Between two plans a window only grows at its end, and so does the body that is sent: up to a
+//! cut it is the same as in the request before. So only what stands behind the cut is spliced,
+//! parsed and validated. A keyed hash proves that the client's bytes before the cut are the same.
 
 use std::sync::Arc;
 
@@ -74,32 +74,30 @@ fn place(entry: &Entry) -> Option<usize> {
 }
 
 impl Carried {
-    /// Remembers a body that is sent, if the next one may begin like it. `changes` are all that
-    /// were made to the client's.
+    /// Remembers a body that is sent, with what is known of it, if the next one may begin like it.
+    /// The changes in `whole` are not about messages.
     pub(crate) fn of(
         scan: &Scan<'_>,
         (log, entries): (&Log, &[Entry]),
-        body: &Bytes,
-        (changes, whole): (&[Change], Vec<Change>),
+        (body, memo): (&Bytes, Memo),
+        whole: Vec<Change>,
         prints: &mut Prints<'_>,
     ) -> Option<Self> {
         let cut = Cut::of(scan, entries)?;
-        // What the system is told goes into a field of its own there, wherever that stands next
+        // Messages has a field of its own for the system's text, which may stand elsewhere next
         // time.
         let says = |entry: &Entry| entry.message.role == Role::System && place(entry).is_none();
         if scan.dialect() == Dialect::Messages && entries.iter().any(says) {
             return None;
         }
-        let all = splice_tail(scan, changes, 0, cut.came).ok()??;
-        let sent = all.moved?;
-        // What becomes of the messages before the cut must not show behind it, as it does where
-        // a summary goes into a field that stands there.
+        // Edits before the cut must not change bytes behind it, as a summary does that is written
+        // to a field behind the messages.
         let behind = entries.get(cut.entries..)?;
         let tail = tail(scan, &cut, (log, behind), (&whole, cut.came))?;
+        let sent = body.len().checked_sub(tail.bytes.len())?;
         if body.get(sent..) != Some(tail.bytes.as_slice()) {
             return None;
         }
-        let memo = Scan::new(body, scan.dialect()).ok()?.into_memo()?;
         memo.entries_before(sent)?;
         Some(Self {
             entries: entries.get(..cut.entries)?.to_vec(),

@@ -66,7 +66,7 @@ fn sent(branch: &mut Branch, dialect: Dialect, body: &str) -> (Option<Bytes>, Op
     let scan = Scan::new(body.as_bytes(), dialect).unwrap();
     let hashed = Hashed::of(&KEY, body.as_bytes());
     branch.admit(&scan, &Trail::of(&scan, &KEY)).unwrap();
-    let pending = branch.check(&[Moment::BeforeCall]).unwrap();
+    let pending = branch.check(&[Moment::BeforeCall]);
     pending.map(|pending| branch.session().finish(pending).unwrap());
     let ways = Ways {
         offer: true,

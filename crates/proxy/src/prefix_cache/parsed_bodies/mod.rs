@@ -1,7 +1,7 @@
-//! What is remembered of bodies, so that the next one is read from where it is new.
+//! Parsed bodies, kept so that the next body of a conversation is parsed only where it is new.
 //!
-//! A body begins like the one before it. Which one that was is guessed by a sample of its
-//! bytes; that it truly begins like it is proven by a keyed hash of all of them.
+//! A body begins like the one before it. A sample of its bytes suggests which one that was. A
+//! keyed hash of all bytes of the beginning proves that it is the same.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -104,14 +104,6 @@ impl Memos {
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// True if all but the last few bytes of a body may be known.
-    pub(crate) fn may_know(&self, of: (&str, Dialect), body: &[u8], but: usize) -> bool {
-        let guessed = self.guess(of, body);
-        let first = guessed.first();
-        let mark = first.and_then(|(known, mark)| known.marks.get(*mark));
-        mark.is_some_and(|mark| mark.offset + but >= body.len())
     }
 
     /// Reads a body, from where it is new if it begins like one that is known.
@@ -261,7 +253,7 @@ fn proven(
     mut prints: Prints<'_>,
 ) -> Option<(Arc<Known>, usize)> {
     let mut is_same = |mark: &Mark| prints.of(mark.offset) == mark.print;
-    // Conversations that differ only in their beginning look alike until here.
+    // Up to here, conversations that differ only in their beginning look alike.
     let mut all = guessed.iter();
     let whole =
         all.position(|(known, deepest)| known.marks.get(*deepest).is_some_and(&mut is_same));
@@ -269,7 +261,7 @@ fn proven(
     if whole.is_some() {
         return Some((known, deepest));
     }
-    // Where one beginning is the same, all shorter ones are.
+    // If one beginning is the same, all shorter ones are.
     let marks = known.marks.get(..deepest)?;
     let last = marks.partition_point(is_same).checked_sub(1)?;
     Some((known, last))
@@ -317,7 +309,7 @@ fn add_apart(marks: &mut Vec<Mark>, mark: Mark, is_last: bool) {
 
 /// Samples of a body, the one that says most first.
 fn samples<'b>(of: (&'b str, Dialect), body: &'b [u8]) -> impl Iterator<Item = u64> + 'b {
-    // Near enough to the end that what conversations share is behind it.
+    // Places near the end come first: beginnings are the same in many conversations.
     let places = std::iter::successors(Some(SHORTEST), |place| Some(place + place / 8));
     let places: Vec<usize> = places.take_while(|place| *place <= body.len()).collect();
     places.into_iter().rev().filter_map(move |place| {

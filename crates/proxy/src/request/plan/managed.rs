@@ -6,18 +6,22 @@ use std::time::Duration;
 use trimtab::session::{Limits, Moment, Pending, SessionError, Setup};
 use trimtab_engine::policy::Policy;
 use trimtab_model::{Role, work};
+use trimtab_store::Staged;
 use trimtab_wire::catalogue::Cache;
 use trimtab_wire::scan::Scan;
 
-use super::{Decided, Work};
+use super::Work;
 use crate::config::{Compaction, Mode};
 use crate::conversation::branch::{Branch, Outgoing, Trouble, Ways};
-use crate::conversation::durability::{ReadUntil, Unwritten, Waits};
+use crate::conversation::durability::Unwritten;
 use crate::conversation::family::{Branches, Family};
 use crate::conversation::token_renewal::Came;
 use crate::models::{Known, Whom};
 use crate::prefix_cache::parsed_bodies::Read;
+use crate::request::bypass_reason::{self, Unmanaged};
+use crate::routing::own_endpoint;
 use crate::routing::route::Route;
+use crate::transport::headers;
 
 /// The largest share of a window that is kept free for an answer, as a divisor: clients ask
 /// for far more than answers take.
@@ -49,83 +53,188 @@ pub(crate) struct Managed {
     pub(crate) pending: Option<Pending>,
     /// What is to be made durable.
     pub(crate) unwritten: Option<Unwritten>,
-    /// How far the conversation was read, where nobody looked for more.
-    pub(super) unchecked: Option<ReadUntil>,
 }
 
 impl Managed {
-    /// Finds its conversation, lets in what is new and makes the first body.
-    pub(super) fn begin(mut self, read: &Read<'_>) -> Decided {
+    /// Chooses the upstream and the mode of a request, and finds the family of its conversation.
+    /// Nothing is done to the conversation yet.
+    pub(super) fn new(work: Work, read: &Read<'_>) -> Result<Self, Unmanaged> {
+        let (scan, settings) = (&read.scan, Arc::clone(&work.settings));
+        let named = scan.model().map(String::from);
+        if scan.is_partial() {
+            return Err(Unmanaged {
+                model: named,
+                ..Unmanaged::because("partial")
+            });
+        }
+        let model = named.unwrap_or_default();
+        let passes = |reason| Unmanaged::of_model(reason, &model);
+        let chosen = settings
+            .routes
+            .choose(&work.path, work.dialect, Some(&model), &work.headers);
+        let (route, rest) = chosen.map_err(|_| passes("no-upstream"))?;
+        let rest = rest.to_owned();
+        let mode = headers::mode(&work.headers)
+            .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, Some(&model)));
+        if mode == Mode::Bypass {
+            return Err(passes("bypass"));
+        }
+        let name = work.family_name(scan, &read.trail);
+        let (name, listed) = name.ok_or_else(|| passes("empty"))?;
+        if work.opened.keys.share(&name) < settings.config.holdout {
+            return Err(passes("holdout"));
+        }
+        if work.is_over_quota() {
+            return Err(passes("quota"));
+        }
+        let known = work.known(&route, &model);
+        let rules = known.model.as_ref().map(|model| &model.rules);
+        // Callers of this endpoint call the model themselves, so our tools are not offered.
+        let is_compress = work.path.starts_with(own_endpoint::COMPRESS);
+        let ways = Ways {
+            offer: settings.config.retrieval && mode == Mode::On && !is_compress,
+            lowered: None,
+            may_overrun: rules.is_some_and(|rules| rules.answer_may_overrun),
+        };
+        let families = &work.opened.families;
+        Ok(Self {
+            family: families.get(&name, settings.config.limits.sessions),
+            untouched: bypass_reason::reason(&work.path, &work.headers, scan),
+            ways,
+            work,
+            route,
+            rest,
+            model,
+            mode,
+            known,
+            listed,
+            branch: 0,
+            session: String::new(),
+            outgoing: Outgoing::default(),
+            pending: None,
+            unwritten: None,
+        })
+    }
+
+    /// Finds the conversation that the request continues, and lets `steps` work on it. Does so
+    /// again if another process wrote to the conversation meanwhile.
+    pub(super) fn on_conversation(
+        &mut self,
+        read: &Read<'_>,
+        steps: impl Fn(&mut Self, &mut Branch, &Setup) -> Result<(), Trouble>,
+    ) -> Result<(), Unmanaged> {
         let family = Arc::clone(&self.family);
         let mut branches = family.branches();
         if work::is_cancelled() {
-            // Too late, and nothing is half done yet.
-            return Decided::Pass {
-                reason: "slow",
-                detail: String::new(),
-                model: Some(self.model),
-            };
+            // It is too late, and nothing is half done yet.
+            return Err(Unmanaged::of_model("slow", &self.model));
         }
         let setup = self.setup(&read.scan);
-        let mut tries = 0;
+        let mut conflicts = 0;
         loop {
-            let trouble = match self.plan_on(&family, &mut branches, read, &setup) {
-                Ok(()) => return Decided::Manage(Box::new(self)),
-                Err(trouble) => trouble,
-            };
+            let found = self.find_branch(&family, &mut branches, read, &setup);
+            let done = found.and_then(|branch| steps(self, branch, &setup));
+            let Err(trouble) = done else { return Ok(()) };
             match &trouble {
-                // Which of them is outdated does not matter: all are read again.
+                // Any of them may be outdated, so all are read again.
                 trouble if trouble.is_conflict() => *branches = Branches::default(),
                 Trouble::Session(_) => branches.forget(self.branch),
                 Trouble::Mismatch(_) => {}
             }
-            tries += 1;
-            if tries > CONFLICTS || !trouble.is_conflict() {
+            conflicts += 1;
+            if conflicts > CONFLICTS || !trouble.is_conflict() {
                 drop(branches);
-                return self.passed(&trouble);
+                return Err(self.passes(&trouble));
             }
         }
     }
 
-    /// The request passes as it came, because of `trouble`.
-    fn passed(self, trouble: &Trouble) -> Decided {
+    /// Why the request passes as it came after `trouble`.
+    fn passes(&self, trouble: &Trouble) -> Unmanaged {
         let reason = match trouble {
             Trouble::Session(SessionError::Store(error)) => self.work.store_failed(error),
             _ => "failed",
         };
-        Decided::Pass {
-            reason,
-            detail: trouble.to_string(),
-            model: Some(self.model),
-        }
+        Unmanaged::of_model(reason, &self.model).with_detail(trouble.to_string())
     }
 
-    fn plan_on(
+    fn find_branch<'b>(
         &mut self,
         family: &Family,
-        branches: &mut Branches,
+        branches: &'b mut Branches,
+        read: &Read<'_>,
+        setup: &Setup,
+    ) -> Result<&'b mut Branch, Trouble> {
+        let (scan, trail) = (&read.scan, &read.trail);
+        let store = Arc::clone(&self.work.opened.store);
+        let listed = self.listed.as_deref();
+        let came = listed.map(|place| Came { place, scan, trail });
+        self.branch = family.branch(branches, &store, trail, setup, came.as_ref())?;
+        let gone = || Trouble::Mismatch("the branch is gone".to_owned());
+        branches.get(self.branch).ok_or_else(gone)
+    }
+
+    /// Lets the messages into the conversation that are new, and stores their outputs.
+    pub(super) fn admit_new(
+        &mut self,
+        branch: &mut Branch,
         read: &Read<'_>,
         setup: &Setup,
     ) -> Result<(), Trouble> {
-        let (scan, trail) = (&read.scan, &read.trail);
-        let store = Arc::clone(&self.work.opened.store);
-        let came = self
-            .listed
-            .as_deref()
-            .map(|place| Came { place, scan, trail });
-        let number = family.branch(branches, &store, trail, setup, came.as_ref())?;
-        self.branch = number;
-        let gone = || Trouble::Mismatch("the branch is gone".to_owned());
-        let branch = branches.get(number).ok_or_else(gone)?;
-        self.first(branch, read, setup)
+        let scan = &read.scan;
+        branch.follow(&setup.policy, self.work.asked_policy().is_some())?;
+        branch.session().set_limits(setup.limits);
+        branch.wakes();
+        let tools = scan.json(scan.request().tools);
+        branch.set_tools(tools, self.work.opened.keys.prints());
+        branch.id().as_str().clone_into(&mut self.session);
+        branch.count_first_ref(scan, &self.ways);
+        branch.admit(scan, &read.trail)
     }
 
-    /// What a model must not read the request before; the rest is seen to.
-    pub(crate) fn waits(&mut self) -> Option<Waits> {
-        let unchecked = self.unchecked.take();
-        let flush = self.unwritten.take().and_then(Unwritten::before);
-        // What is written where others wrote is refused: that is a check as well.
-        flush.map(Waits::Flush).or(unchecked.map(Waits::Check))
+    /// Lets the policy plan the window, if the request is not to be sent as it came.
+    pub(super) fn decide(&mut self, branch: &mut Branch, scan: &Scan<'_>) -> Result<(), Trouble> {
+        if !branch.fits_as_it_came() {
+            self.untouched = None;
+        }
+        if self.untouched.is_none() {
+            branch.count_ours(scan, &self.ways)?;
+            let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
+            let moments = [Moment::AfterOutputs, Moment::BeforeCall];
+            let moments = moments.get(usize::from(!after_outputs)..);
+            self.pending = branch.check(moments.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Makes the body that is sent, and notes what must be durable before a model reads it.
+    pub(super) fn splice(&mut self, branch: &mut Branch, read: &Read<'_>) -> Result<(), Trouble> {
+        let waits = self.work.settings.config.compaction == Compaction::Wait;
+        if waits && self.mode == Mode::On && self.pending.is_some() {
+            // The body is made when the summary has come.
+            return Ok(branch.flush()?);
+        }
+        let decided = branch.decisions();
+        self.outgoing = branch.compose(&read.scan, &self.ways, Some(read.prints()))?;
+        if branch.decisions() != decided {
+            // The window had to be made smaller at once, so the summary would come too late.
+            self.pending = None;
+        }
+        // Messages that are sent as they came need not be durable: the client has them. All
+        // else depends on a plan, and often shows a ref.
+        let staged = Arc::clone(branch.staged());
+        let as_it_came = self.mode != Mode::On || self.untouched.is_some();
+        self.unwritten = Some(if as_it_came || branch.rests_on_nothing() {
+            Unwritten::Behind(branch.due().later(&staged))
+        } else {
+            Unwritten::Before(staged)
+        });
+        Ok(())
+    }
+
+    /// What must be durable before a model reads the request. The rest is written later.
+    pub(crate) fn flush_first(&mut self) -> Option<Arc<Staged>> {
+        self.unwritten.take().and_then(Unwritten::before)
     }
 
     /// The same request, to be decided on anew: another process has written to its conversation.
@@ -142,85 +251,6 @@ impl Managed {
             is_pieced: self.work.is_pieced,
             hashed: None,
         }
-    }
-
-    /// The same where nothing has to be waited for: the conversation is in memory, nobody else
-    /// is at work on it, and its window is not too large to think about.
-    pub(super) fn begin_quickly(mut self, read: &Read<'_>) -> Decided {
-        let waits = self.work.settings.config.compaction == Compaction::Wait;
-        let family = Arc::clone(&self.family);
-        let setup = self.setup(&read.scan);
-        let begun = family.free_branches().is_some_and(|mut branches| {
-            let is_current = branches.are_current(self.work.opened.store.as_ref());
-            let found = branches.find(&read.trail);
-            let Some(number) = found.filter(|_| is_current && !waits) else {
-                return false;
-            };
-            self.branch = number;
-            let branch = branches.get(number).filter(|branch| branch.is_quick());
-            branch.is_some_and(|branch| {
-                // Nobody here may ask the store whether it is up to date: the request will.
-                self.unchecked = Some(branch.read_until(&self.work.opened.store));
-                branch.staged().hurry(true);
-                let begun = self.first(branch, read, &setup);
-                branch.staged().hurry(false);
-                begun.is_ok()
-            })
-        });
-        if begun {
-            Decided::Manage(Box::new(self))
-        } else {
-            Decided::Later(Box::new(self.work))
-        }
-    }
-
-    fn first(
-        &mut self,
-        branch: &mut Branch,
-        read: &Read<'_>,
-        setup: &Setup,
-    ) -> Result<(), Trouble> {
-        let scan = &read.scan;
-        branch.follow(&setup.policy, self.work.asked_policy().is_some())?;
-        branch.session().set_limits(setup.limits);
-        branch.wakes();
-        let tools = scan.json(scan.request().tools);
-        branch.set_tools(tools, self.work.opened.keys.prints());
-        branch.id().as_str().clone_into(&mut self.session);
-        branch.count_first_ref(scan, &self.ways);
-        branch.admit(scan, &read.trail)?;
-        if !branch.fits_as_it_came() {
-            self.untouched = None;
-        }
-        if self.untouched.is_none() {
-            branch.count_ours(scan, &self.ways)?;
-            let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
-            let moments = [Moment::AfterOutputs, Moment::BeforeCall];
-            let moments = moments
-                .get(usize::from(!after_outputs)..)
-                .unwrap_or_default();
-            self.pending = branch.check(moments)?;
-        }
-        let waits = self.work.settings.config.compaction == Compaction::Wait;
-        if waits && self.mode == Mode::On && self.pending.is_some() {
-            return Ok(branch.flush()?);
-        }
-        let decided = branch.decisions();
-        self.outgoing = branch.compose(scan, &self.ways, Some(read.prints()))?;
-        if branch.decisions() != decided {
-            // The window had to be made smaller at once: the summary would come too late.
-            self.pending = None;
-        }
-        // Messages that are sent as they came rest on nothing. Whatever else is sent rests on
-        // a decision, and often shows a ref.
-        let staged = Arc::clone(branch.staged());
-        let as_it_came = self.mode != Mode::On || self.untouched.is_some();
-        self.unwritten = Some(if as_it_came || branch.rests_on_nothing() {
-            Unwritten::Behind(branch.due().later(&staged))
-        } else {
-            Unwritten::Before(staged)
-        });
-        Ok(())
     }
 
     /// Works on the conversation again: after an overflow, after a hidden round, at the end.
@@ -279,7 +309,6 @@ impl Managed {
         }
     }
 
-    /// What a session of this conversation is opened with.
     /// The model that writes summaries at the client's cost.
     pub(crate) fn summary_model(&self) -> &str {
         let own = self.policy().map(|policy| policy.compaction.model.as_str());
@@ -291,6 +320,7 @@ impl Managed {
         self.work.settings.policy(name)
     }
 
+    /// What a session of this conversation is opened with.
     fn setup(&self, scan: &Scan<'_>) -> Setup {
         let policy = self.policy().cloned().unwrap_or_default();
         let model = self.known.model.as_ref();

@@ -108,15 +108,28 @@ impl Filter {
 
     /// Reads bytes of the provider and appends the bytes for the client to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        self.push_reading(bytes, out, |_| ());
+    }
+
+    /// The same, and shows the data of each event as the provider sent it, so that nobody else
+    /// has to frame the stream.
+    pub fn push_reading(&mut self, bytes: &[u8], out: &mut Vec<u8>, mut each: impl FnMut(&str)) {
         work::step_bytes(bytes.len());
         let rewriter = &mut self.rewriter;
-        self.cutter.push(bytes, |piece| rewriter.piece(&piece, out));
+        self.cutter
+            .push(bytes, |piece| rewriter.piece(&piece, out, &mut each));
     }
 
     /// Ends the provider's stream.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.finish_reading(out, |_| ());
+    }
+
+    /// The same, and shows the data of an event that had no blank line behind it.
+    pub fn finish_reading(&mut self, out: &mut Vec<u8>, mut each: impl FnMut(&str)) {
         let rewriter = &mut self.rewriter;
-        self.cutter.finish(|piece| rewriter.piece(&piece, out));
+        self.cutter
+            .finish(|piece| rewriter.piece(&piece, out, &mut each));
     }
 
     /// True once a call was hidden in this answer.
@@ -158,24 +171,29 @@ impl Filter {
 }
 
 impl Rewriter {
-    fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
+    fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>, each: &mut impl FnMut(&str)) {
         match piece {
             Piece::Passing(bytes) => {
                 self.hid_last = false;
                 out.extend_from_slice(bytes);
             }
-            Piece::Event(event) => self.event(event, out),
+            Piece::Event(event) => {
+                self.hid_last = false;
+                match Parsed::new(event) {
+                    Some(parsed) => {
+                        each(&parsed.json);
+                        self.event(event, &parsed, out);
+                    }
+                    None => self.put(event, out),
+                }
+            }
             Piece::Rest(_) if self.hid_last => {}
             Piece::Rest(bytes) => self.put(bytes, out),
         }
     }
 
-    fn event(&mut self, event: &[u8], out: &mut Vec<u8>) {
+    fn event(&mut self, event: &[u8], parsed: &Parsed, out: &mut Vec<u8>) {
         work::step(1);
-        self.hid_last = false;
-        let Some(parsed) = Parsed::new(event) else {
-            return self.put(event, out);
-        };
         let verdict = match self.dialect {
             // `[DONE]` is not JSON, but it is the end in Chat Completions.
             _ if parsed.json == "[DONE]" => Verdict::End,

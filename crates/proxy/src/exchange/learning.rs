@@ -1,0 +1,73 @@
+//! What answers teach: how a model counts, how large its window is, and that it is time for a
+//! summary.
+
+use std::sync::Arc;
+
+use trimtab::session::Moment;
+use trimtab_model::Usage;
+
+use super::background_summary;
+use crate::answer::usage_watch::Seen;
+use crate::conversation::branch::Branch;
+use crate::request::plan::Managed;
+use crate::resources::deadline;
+
+/// Learns from an answer on a thread that may wait. If that takes too long, nothing is learned.
+pub(crate) async fn learn_later(managed: Arc<Managed>, window: u64, seen: Seen) {
+    let limit = managed.work.settings.config.limits.plan_time();
+    let learning = deadline::within(limit, move || learn_from(&managed, window, &seen));
+    learning.await.unwrap_or(());
+}
+
+/// Learns from what was seen of the answer to a window of the session.
+fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
+    let Some(usage) = seen.usage else { return };
+    let mut learned = false;
+    let pending = managed.on_branch(|branch| {
+        // The client may have sent its next request before this was learned.
+        if branch.session().windows() == window {
+            if learn_window(managed, branch, &usage, &mut learned) {
+                // The figures are those of a truncated prompt, so they teach nothing.
+                return Ok(None);
+            }
+            branch.session().record(&usage)?;
+            let models = &managed.work.shared.models;
+            let calibration = branch.session().calibration();
+            learned |= models.keep_calibration(managed.whom(), calibration);
+        }
+        let moments: &[Moment] = if seen.called() {
+            &[Moment::AfterAnswer]
+        } else {
+            &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]
+        };
+        Ok(branch.check(moments).filter(|_| seen.whole))
+    });
+    if learned {
+        write_down(managed);
+    }
+    if let Ok(Some(pending)) = pending {
+        background_summary::in_background(managed, pending);
+    }
+}
+
+/// Writes what was learned of the model to the store.
+pub(super) fn write_down(managed: &Managed) {
+    let shared = &managed.work.shared;
+    let store = managed.work.opened.store.as_ref();
+    shared.models.write(store, managed.whom());
+}
+
+/// Learns the window of a server that truncated a prompt silently. False if it did not.
+fn learn_window(managed: &Managed, branch: &mut Branch, usage: &Usage, learned: &mut bool) -> bool {
+    let (models, whom) = (&managed.work.shared.models, managed.whom());
+    *learned |= models.read(whom, usage.prompt());
+    let Some(window) = branch.was_read(whom, usage.prompt()) else {
+        return false;
+    };
+    // The client may have asked the provider to leave something out.
+    let asked_for = memchr::memmem::find(&managed.work.body, b"\"context_management\"").is_some();
+    if !asked_for {
+        *learned |= models.learn_cut(whom, window);
+    }
+    !asked_for
+}

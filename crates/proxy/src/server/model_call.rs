@@ -1,0 +1,184 @@
+//! A request that calls a model: recognised, read and planned.
+
+use std::panic::catch_unwind;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use http::header::CONTENT_ENCODING;
+use tokio::task::spawn_blocking;
+use trimtab_model::Dialect;
+use trimtab_wire::scan::detect;
+
+use crate::config::Mode;
+use crate::conversation::store_state::OpenedStore;
+use crate::prefix_cache::prefix_hash::Hashed;
+use crate::request::bypass_reason::{self, Unmanaged};
+use crate::request::context::Asked;
+use crate::request::plan::{self, BYTES_PER_BYTE, Managed, Work, planning_bytes};
+use crate::resources::deadline;
+use crate::resources::memory_budget::Reservation;
+use crate::response_chains::AnswerTap;
+use crate::routing::spoken_dialects::Spoken;
+use crate::transport::body::{Body, Received, receive, rejoined};
+use crate::transport::decompress::{NotDecoded, decode};
+use crate::transport::headers;
+
+/// Compressed bodies up to this size are decompressed on the thread that serves the connection.
+const DECOMPRESSED_AT_ONCE: usize = 16 << 10;
+
+/// A request that calls a model, and whose window may be managed.
+pub(crate) struct ModelCall {
+    pub(crate) dialect: Dialect,
+    opened: Arc<OpenedStore>,
+}
+
+impl ModelCall {
+    /// Recognises a call by its method, path and headers. If it is none, gives why it passes
+    /// and what the client speaks.
+    pub(crate) fn recognise(asked: &Asked) -> Result<Self, (&'static str, Spoken)> {
+        let by_path = detect(b"", &asked.path).filter(|_| asked.method == Method::POST);
+        let Some(dialect) = by_path else {
+            return Err(("endpoint", Spoken::by_client(&asked.headers)));
+        };
+        let reason = if bypass_reason::is_count(&asked.path) {
+            "count"
+        } else if headers::mode(&asked.headers) == Some(Mode::Bypass) {
+            "bypass"
+        } else if let Some(opened) = asked.shared.store_state.usable() {
+            return Ok(Self { dialect, opened });
+        } else {
+            "store"
+        };
+        Err((reason, dialect.into()))
+    }
+}
+
+/// The body of a call.
+pub(crate) struct ReadBody {
+    /// As it came, compressed if it was.
+    pub(crate) came: Bytes,
+    /// Its hash, which was taken while it came.
+    hashed: Hashed,
+    /// What is reserved for planning.
+    memory: Option<Reservation>,
+}
+
+/// Reads the body of a call. If it is too long, gives why it passes and all of it; nothing if it
+/// broke off.
+pub(crate) async fn read_body(
+    asked: &mut Asked,
+    call: &ModelCall,
+    body: Body,
+) -> Result<ReadBody, Option<(&'static str, Body)>> {
+    let limit = asked.settings.config.limits.body_bytes;
+    let mut hashed = Hashed::new(call.opened.keys.prints());
+    let seen = |piece: &[u8]| hashed.add(piece);
+    let memory = (Some(asked.reservation()), BYTES_PER_BYTE);
+    match receive(body, limit, memory, seen).await {
+        Received::Whole(came, memory) => {
+            asked.note.record.dialect = Some(call.dialect);
+            Ok(ReadBody {
+                came,
+                hashed,
+                memory,
+            })
+        }
+        Received::Broken(..) => Err(None),
+        Received::TooLong(read, rest) => Err(Some(("body-too-long", rejoined(read, rest)))),
+        Received::NoMemory(read, rest) => Err(Some(("memory", rejoined(read, rest)))),
+    }
+}
+
+/// Plans what is sent for a call, within the limits of time, number and memory.
+pub(crate) async fn plan(
+    asked: &mut Asked,
+    call: &ModelCall,
+    read: ReadBody,
+) -> Result<Managed, Unmanaged> {
+    let planned = match decompressed(asked, &read.came).await {
+        Ok(body) => plan_body(asked, call, body, read).await,
+        Err(reason) => Err(Unmanaged::because(reason)),
+    };
+    asked.note.record.plan_ms = asked.note.elapsed_ms();
+    planned
+}
+
+async fn plan_body(
+    asked: &mut Asked,
+    call: &ModelCall,
+    body: Bytes,
+    read: ReadBody,
+) -> Result<Managed, Unmanaged> {
+    let is_compressed = asked.headers.contains_key(CONTENT_ENCODING);
+    let whole = whole_conversation(asked, call.dialect, &body);
+    let is_pieced = whole.is_some();
+    let body = whole.unwrap_or(body);
+    let (dialect, limits) = (call.dialect, asked.settings.config.limits);
+    // Small bodies have nothing to trim. They are read for their model's name only.
+    if body.len() < limits.session_bytes {
+        let small = catch_unwind(|| plan::small(dialect, &body));
+        return Err(small.unwrap_or_else(|_| Unmanaged::failed("panicked")));
+    }
+    let tenant = match &asked.tenant {
+        Ok(tenant) => tenant.clone(),
+        Err(unknown) => {
+            let detail = &unknown.detail;
+            let passes = catch_unwind(|| plan::without_tenant(dialect, &body, detail));
+            return Err(passes.unwrap_or_else(|_| Unmanaged::failed("panicked")));
+        }
+    };
+    let work = Work {
+        is_pieced,
+        hashed: Some(read.hashed).filter(|_| !is_pieced && !is_compressed),
+        ..Work::new(asked, Arc::clone(&call.opened), dialect, tenant, body)
+    };
+    let permit = Arc::clone(&asked.shared.plans).try_acquire_owned();
+    let permit = permit.map_err(|_| Unmanaged::failed("busy"))?;
+    let mut memory = read.memory.unwrap_or_else(|| asked.reservation());
+    if !memory.grow_to(planning_bytes(&work.body)) {
+        return Err(Unmanaged::failed("memory"));
+    }
+    let planning = deadline::in_turn(&asked.shared.turns, limits.plan_time(), move || {
+        let _held = (permit, memory);
+        plan::plan(work)
+    });
+    let planned = planning.await;
+    planned.unwrap_or_else(|unfinished| Err(Unmanaged::failed(unfinished.reason())))
+}
+
+/// The body of the whole conversation, if the client sent only a part of it and the rest was
+/// seen here.
+fn whole_conversation(asked: &mut Asked, dialect: Dialect, body: &Bytes) -> Option<Bytes> {
+    let tenant = asked.tenant.as_ref().ok()?;
+    if dialect != Dialect::Responses {
+        return None;
+    }
+    let read = asked.shared.chains.read(tenant.as_str(), body);
+    asked.tap = read
+        .next
+        .map(|next| AnswerTap::new(&asked.shared.chains, next));
+    read.whole
+}
+
+/// The body without its compression; or why it stays as it is.
+async fn decompressed(asked: &Asked, came: &Bytes) -> Result<Bytes, &'static str> {
+    if !asked.headers.contains_key(CONTENT_ENCODING) {
+        return Ok(came.clone());
+    }
+    let limits = asked.settings.config.limits;
+    let permit = asked.shared.unpacking.acquire();
+    let Ok(Ok(_permit)) = tokio::time::timeout(limits.plan_time(), permit).await else {
+        return Err("busy");
+    };
+    let memory = asked.reservation();
+    let body = if came.len() <= DECOMPRESSED_AT_ONCE {
+        decode(&asked.headers, came, &limits, memory)
+    } else {
+        let (headers, body) = (asked.headers.clone(), came.clone());
+        let decoding = spawn_blocking(move || decode(&headers, &body, &limits, memory));
+        decoding.await.map_err(|_| "panicked")?
+    };
+    let body = body.map_err(NotDecoded::reason)?;
+    Ok(body.unwrap_or_else(|| came.clone()))
+}
