@@ -9,7 +9,7 @@ use trimtab_testkit::upstream::{Outcome, Received};
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, failing, lines, outputs};
+use crate::scripted::{all_text, failing, lines, outputs, ref_in};
 use crate::talk::{TASK, log};
 
 const PREFIX: &str = "Another language model started this task and produced\na summary. Use this to build on existing work and avoid duplication:";
@@ -331,6 +331,26 @@ async fn overflow_is_recovered_from_by_removing_the_oldest_with_their_pairs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_an_overflow_removes_is_behind_a_ref() {
+    let mut talk = overflowing(&[], 4_000).await;
+    let seen = talk.send().await;
+    let text = all_text(&seen);
+    let (_, line) = text
+        .split_once("messages are left out here; all of them: ")
+        .unwrap();
+    let asks = json!({"ref_id": ref_in(line).unwrap(), "pattern": "worker_1 "});
+    talk.answers
+        .say(Reply::call("tool_output_cache_grep", asks));
+    talk.turn("yes?", "look for it");
+    let seen = talk.send().await;
+    assert!(
+        outputs(&seen).last().unwrap().contains("worker_1 "),
+        "{:?}",
+        outputs(&seen)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn overflow_is_retried_three_times_at_most() {
     let talk = overflowing(&[], 300).await;
     let (status, said) = talk.try_send().await;
@@ -365,4 +385,24 @@ fn chat_compacts_by_hand_and_tells_what_was_saved() {
     );
     assert!(place(PREFIX) < place("THIRD-QUESTION"), "{shown:#?}");
     assert!(all_text(&chatted.own_calls()[0]).contains("CONTEXT CHECKPOINT COMPACTION"));
+}
+
+#[test]
+fn every_compaction_goes_with_a_warning() {
+    let chatted = Chatted::new(None);
+    chatted.file("notes.txt", &log(300));
+    let read = || Reply::call("read_file", json!({"path": "notes.txt"}));
+    chatted.answers.say(read());
+    chatted.answers.say(Reply::text("first answer"));
+    chatted.answers.say(read());
+    let told = chatted.chat(
+        &["--preset", "checkpoint"],
+        "FIRST-QUESTION\n/compact\nSECOND-QUESTION\n/compact\n",
+    );
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let said = format!("{}{}", told.stdout, told.stderr);
+    for times in ["once", "2 times"] {
+        let warning = format!("this conversation was compacted {times}; details fade");
+        assert!(said.contains(&warning), "{said}");
+    }
 }

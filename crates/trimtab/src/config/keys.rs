@@ -172,7 +172,7 @@ pub const KEYS: &[Key] = &[
     open("compaction.audit.block_tokens", Kind::Number, "the most that a block of lost facts may take, in tokens; 0 for no block"),
     open("compaction.thrash.passes", Kind::Number, "automatic compaction stops after this many compactions in a row that gained too little; 0 for never"),
     open("compaction.thrash.gain_percent", Kind::Number, "a compaction gained too little if it removed less than this share of the window, in percent"),
-    open("compaction.thrash.warn_after", Kind::Number, "after so many compactions a warning goes with every further one; 0 for never"),
+    open("compaction.thrash.warn_after", Kind::Number, "from so many compactions on a warning goes with each; 0 for never"),
     open("compaction.bound_reasoning", Kind::Choice(&["strip", "keep"]), "what happens to signed reasoning behind a change"),
     open("recovery.ladder", Kind::Choices(RUNGS), "what to do when the provider says that the window was too large, in this order"),
     open("recovery.retries", Kind::Number, "how many further calls are made then"),
