@@ -18,10 +18,10 @@ pub(crate) struct Length {
 
 /// Some seconds: what plain test runs have time for.
 const SHORT: Length = Length {
-    rounds: 30,
+    rounds: 20,
     window: 24_000,
-    usual: (KB, 24 * KB),
-    large: &[(17, 300 * KB)],
+    usual: (KB, 16 * KB),
+    large: &[(13, 200 * KB)],
 };
 
 /// Some minutes for each preset.

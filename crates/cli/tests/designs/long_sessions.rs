@@ -35,9 +35,9 @@ const READS_PER_STEP: usize = 3;
 /// The same at the end of a chat; an agent ends a turn of 200 rounds.
 const MOST_CHAT_READS: usize = 100;
 /// Requests at the end, in which the model only reads.
-const MOST_READS: usize = 2_000;
+const MOST_READS: usize = 500;
 /// What is read of a text through the proxy: every further request sends the whole history.
-const PROXY_READS: usize = 64 << 10;
+const PROXY_READS: usize = 200 << 10;
 
 /// A debug build on a busy machine takes its time, and nothing may pass as it came.
 const LIMITS: [&str; 8] = [
@@ -83,9 +83,9 @@ struct Model {
 }
 
 impl Model {
-    fn shared(most: usize, files: usize) -> Arc<Mutex<Self>> {
+    fn shared(outputs: &[String], most: usize, files: usize) -> Arc<Mutex<Self>> {
         Arc::new(Mutex::new(Self {
-            reader: Reader::new(most),
+            reader: Reader::new(outputs, most),
             files,
             ..Self::default()
         }))
@@ -239,14 +239,14 @@ fn lost(outputs: &[String], window: &str, texts: &[&str]) -> Vec<usize> {
 }
 
 async fn proxied(preset: &str, dialect: Dialect, length: Length) {
-    let model = Model::shared(PROXY_READS, 0);
+    let outputs = length.outputs();
+    let model = Model::shared(&outputs, PROXY_READS, 0);
     let upstream = provider(&model, length.window).await;
     let (url, window) = (upstream.url(), length.window.to_string());
     let fixed = ["--upstream", &url, "--preset", preset, "--window", &window];
     let served = Served::start(&[&fixed, &LIMITS[..]].concat());
     let client = Http::default();
     let mut body = GrowingBody::begun(dialect);
-    let outputs = length.outputs();
     let told = format!("{preset} {dialect}");
     for (number, output) in outputs.iter().enumerate() {
         let output = [output.clone()];
@@ -300,13 +300,13 @@ async fn proxy_loses_nothing_in_a_long_session_under_every_preset() {
 
 fn chatted(preset: &str, dialect: Dialect, length: Length) {
     let outputs = length.outputs();
-    let model = Model::shared(usize::MAX, outputs.len());
+    let model = Model::shared(&outputs, usize::MAX, outputs.len());
     let chatted = Chatted::in_front_of(provider(&model, length.window));
     for (number, output) in outputs.iter().enumerate() {
         chatted.file(&file_name(number), output);
     }
     let window = length.window.to_string();
-    let turns = outputs.len() / ROUNDS_PER_TURN + MOST_READS / 50;
+    let turns = outputs.len() / ROUNDS_PER_TURN + MOST_CHAT_READS;
     let args = ["--preset", preset, "--window", &window];
     let told = chatted.chat_in(dialect, &args, &"go on\n".repeat(turns));
     let name = format!("{preset} {dialect} in chat");

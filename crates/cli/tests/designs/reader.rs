@@ -1,4 +1,5 @@
-//! A model that reads back everything behind the refs of its windows, page by page.
+//! A model that reads back what its window no longer has, by the refs that windows name, page by
+//! page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +39,15 @@ pub(crate) struct Book {
 #[derive(Default)]
 pub(crate) struct Reader {
     pub(crate) books: BTreeMap<String, Book>,
+    /// The refs in the order in which they were named.
+    order: Vec<String>,
+    /// What the tools printed, all of it.
+    outputs: Vec<String>,
+    /// The outputs that a window has shown, and those of them that the newest one shows whole or
+    /// that were read.
+    seen: BTreeSet<usize>,
+    whole: BTreeSet<usize>,
+    read: BTreeSet<usize>,
     /// Everything that the newest window says.
     pub(crate) window: String,
     /// What was answered in place of a page.
@@ -47,12 +57,21 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// A model that reads so many bytes of each text.
-    pub(crate) fn new(most: usize) -> Self {
+    /// A model that is shown these outputs, and reads so many bytes of each text.
+    pub(crate) fn new(outputs: &[String], most: usize) -> Self {
         Self {
+            outputs: outputs.to_vec(),
             most,
             ..Self::default()
         }
+    }
+
+    /// Notes down a ref.
+    fn name(&mut self, id: String) -> &mut Book {
+        if !self.books.contains_key(&id) {
+            self.order.push(id.clone());
+        }
+        self.books.entry(id).or_default()
     }
 
     /// Takes in a request: the pages at its end, and the refs that it names.
@@ -77,8 +96,11 @@ impl Reader {
             }
         }
         for id in refs_in(&window) {
-            self.books.entry(id).or_default().named_by_window = true;
+            self.name(id).named_by_window = true;
         }
+        let shown = numbers_in(&window);
+        self.whole = self.whole_in(&window, &shown);
+        self.seen.extend(shown);
         self.window = window;
     }
 
@@ -113,21 +135,42 @@ impl Reader {
             book.done = true;
         }
         book.done |= book.text.len() >= self.most;
-        if book.done && book.named_by_window {
-            for id in refs_in(&book.text) {
-                self.books.entry(id).or_default();
+        if !book.done {
+            return;
+        }
+        let (text, is_direct) = (book.text.clone(), book.named_by_window);
+        let whole = self.whole_in(&text, &numbers_in(&text));
+        self.read.extend(whole);
+        if is_direct {
+            for id in refs_in(&text) {
+                self.name(id);
             }
         }
     }
 
-    /// True if there is something to read.
+    /// Those of the outputs with these numbers that a text has whole.
+    fn whole_in(&self, text: &str, numbers: &BTreeSet<usize>) -> BTreeSet<usize> {
+        let is_whole = |number: &&usize| {
+            let output = self.outputs.get(**number).map(String::as_str);
+            // The end of the last line is not told by lines.
+            output.is_some_and(|output| text.contains(output.strip_suffix('\n').unwrap_or(output)))
+        };
+        numbers.iter().filter(is_whole).copied().collect()
+    }
+
+    /// True if there is something to read: an output that was shown is neither in the window nor
+    /// read yet. Of what is too long only the beginning is read.
     pub(crate) fn has_more(&self) -> bool {
-        self.books.values().any(|book| !book.done)
+        let is_short = |number: &usize| self.outputs[*number].len() < self.most / 2;
+        let gone = self.seen.difference(&self.whole);
+        let mut gone = gone.filter(|number| !self.read.contains(number));
+        gone.any(is_short) && self.books.values().any(|book| !book.done)
     }
 
     /// Asks for the next pages; none if there is nothing to read.
     pub(crate) fn next_pages(&self) -> Option<Reply> {
-        let open = self.books.iter().filter(|(_, book)| !book.done);
+        let books = self.order.iter().map(|id| (id, &self.books[id]));
+        let open = books.filter(|(_, book)| !book.done && self.has_more());
         let mut reply: Option<Reply> = None;
         for (id, book) in open.take(AT_ONCE) {
             let mut asks = json!({"ref_id": id, "offset": book.offset, "limit": LINES});
@@ -183,6 +226,13 @@ fn shown_part<'l>(line: &'l str, id: &str) -> Option<(&'l str, u64)> {
     let (ours, column) = call.split_once("\"column\":")?;
     let column = column.strip_suffix("})]")?;
     Some((shown, column.parse().ok()?)).filter(|_| ours.contains(id))
+}
+
+/// The numbers of the outputs whose first words are in a text.
+fn numbers_in(text: &str) -> BTreeSet<usize> {
+    let behind = text.split("OUTPUT-").skip(1);
+    let number = |rest: &str| rest.split_once(" begins")?.0.parse().ok();
+    behind.filter_map(number).collect()
 }
 
 /// The refs that a text names.
