@@ -1,4 +1,4 @@
-//! The agent.
+//! The agent: a session with its settings, and everything that may change between two turns.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,19 +39,19 @@ use crate::{AgentError, Event, Events, Interrupt, Settings};
 pub struct Agent {
     pub(crate) session: Session,
     pub(crate) settings: Settings,
-    /// The tools of the settings, and those for retrieval.
+    /// The tools of the settings, plus the retrieval tools.
     pub(crate) tools: Tools,
     /// How long answers of the retrieval tools may be.
     pub(crate) answer_room: AnswerRoom,
     pub(crate) teller: Teller,
     pub(crate) interrupt: Interrupt,
     pub(crate) background: Option<Background>,
-    /// When the model was asked last.
+    /// The time of the last model call. The prompt cache expires after it.
     pub(crate) asked: Option<Instant>,
 }
 
 impl Agent {
-    /// Opens a session, or begins it if it is new.
+    /// Opens a session, or creates it if it is new.
     pub fn open(
         store: Arc<dyn Store>,
         id: SessionId,
@@ -60,6 +60,7 @@ impl Agent {
         let answer_room = AnswerRoom::default();
         let (tools, names) = with_retrieval(&settings.tools, &store, &id, &answer_room);
         let mut session = Session::open(store, id, settings.setup(&tools, names))?;
+        // A resumed session already has its system message.
         if session.projection().log().is_empty() && !settings.system.is_empty() {
             session.admit(Message::system(&settings.system))?;
         }
@@ -82,54 +83,54 @@ impl Agent {
         &self.session
     }
 
-    /// The session, to be changed between two turns.
+    /// The session, for changes between two turns.
     pub fn session_mut(&mut self) -> &mut Session {
         &mut self.session
     }
 
-    /// What the agent is made of.
+    /// The settings of the agent.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// A handle that breaks the turn off which is going on.
+    /// A handle that interrupts the current turn.
     pub fn interrupt(&self) -> Interrupt {
         self.interrupt.clone()
     }
 
-    /// From now on another model answers. What the session decided stays.
+    /// Changes the model. Plans that the session made stay.
     pub fn set_model(&mut self, model: Model) -> Result<(), AgentError> {
         self.change(self.settings.clone().with_model(model))
     }
 
-    /// From now on another policy decides. What was decided stays.
+    /// Changes the policy. Plans that the session made stay.
     pub fn set_policy(&mut self, policy: Policy) -> Result<(), AgentError> {
         let settings = self.settings.clone();
         self.change(Settings { policy, ..settings })
     }
 
-    /// From now on the agent is made of other things. What the session decided stays, and a
-    /// summary that is being written is still wanted.
+    /// Changes the settings. Plans that the session made stay, and a summary in progress is still
+    /// used.
     pub fn change(&mut self, settings: Settings) -> Result<(), AgentError> {
         let (store, id) = (self.session.store(), self.session.id());
         let (tools, names) = with_retrieval(&settings.tools, store, id, &self.answer_room);
         let setup = settings.setup(&tools, names);
-        // Opened anew: another dialect has other rules for what is sent.
+        // Reopen the session, because another dialect has other rules for the window.
         self.session = Session::open(Arc::clone(store), id.clone(), setup)?;
         self.settings = settings;
         self.tools = tools;
         Ok(())
     }
 
-    /// Takes the last plan back; false if there is none. A summary that is being written comes
-    /// too late then, which is told when it comes.
+    /// Reverts the last plan; false if there is none. A summary in progress then comes too late,
+    /// which an event reports.
     pub fn undo(&mut self) -> Result<bool, AgentError> {
         let undone = self.session.undo()?;
         self.tell_session();
         Ok(undone)
     }
 
-    /// Hands on what the session did.
+    /// Forwards the events of the session.
     pub(crate) fn tell_session(&mut self) {
         for event in self.session.events() {
             self.teller.tell(Event::Session(event));
@@ -137,8 +138,8 @@ impl Agent {
     }
 }
 
-/// The tools with those for retrieval, and what these are called: tools of the settings keep their
-/// names.
+/// The tools with the retrieval tools, and the names of the latter. Tools of the settings keep
+/// their names.
 fn with_retrieval(
     tools: &Tools,
     store: &Arc<dyn Store>,

@@ -1,4 +1,5 @@
-//! Compaction points, and summaries that are written while the agent goes on.
+//! Moments at which the policy may compact, and summaries that are written while the agent
+//! continues.
 
 use tokio::task::JoinHandle;
 use trimtab::session::{Answered, ByHand, Moment, Pending};
@@ -6,15 +7,14 @@ use trimtab::session::{Answered, ByHand, Moment, Pending};
 use crate::summary::Summariser;
 use crate::{Agent, AgentError, Event};
 
-/// How many plans may follow each other at one moment: archiving, then compacting, and one to
-/// spare.
+/// The maximum number of consecutive plans at one moment: archiving, compacting, and one spare.
 const PLANS: usize = 3;
 
-/// A summary that is being written while the agent goes on. Dropping it breaks it off.
+/// A summary that is written while the agent continues. Dropping it aborts it.
 #[derive(Debug)]
 pub(crate) struct Background {
     writing: JoinHandle<Pending>,
-    /// What is wanted, in case the summariser breaks down.
+    /// The requested summary, in case the summariser fails.
     wanted: Pending,
 }
 
@@ -25,7 +25,7 @@ impl Background {
         Self { writing, wanted }
     }
 
-    /// The plan without a summary, because whoever wrote it broke down.
+    /// The plan without a summary, because the task that wrote it panicked.
     fn unwritten(&self) -> Pending {
         let mut pending = self.wanted.clone();
         pending.answer(Answered::Failed("it broke down".to_owned()));
@@ -40,7 +40,7 @@ impl Drop for Background {
 }
 
 impl Agent {
-    /// Passes a moment at which the policy may want something done, and does it.
+    /// Reports a moment to the policy and executes the resulting plans.
     pub(crate) async fn pass(&mut self, moment: Moment) -> Result<(), AgentError> {
         if self.has_late_summary() {
             self.take_background().await?;
@@ -50,7 +50,7 @@ impl Agent {
             self.tell_session();
             let Some(pending) = pending else { break };
             if self.background.is_some() {
-                // One is being written: where it must be now, it is waited for.
+                // One summary at a time. Only before a call must it be finished.
                 if moment != Moment::BeforeCall {
                     break;
                 }
@@ -59,6 +59,7 @@ impl Agent {
                 }
                 continue;
             }
+            // The user reads the answer now, so this is the time to write a summary unnoticed.
             if moment == Moment::AfterTurn && self.settings.policy.compaction.background {
                 self.tell_summarising(true)?;
                 self.background = Some(Background::start(pending, self.summariser()));
@@ -81,8 +82,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Has a summary written and carries out the plan that wants it. False if that came to
-    /// nothing.
+    /// Requests a summary and executes the plan that needs it. False if nothing changed.
     pub(crate) async fn summarise(&mut self, pending: Pending) -> Result<bool, AgentError> {
         self.tell_summarising(false)?;
         let summariser = self.summariser();
@@ -96,10 +96,11 @@ impl Agent {
         Ok(done)
     }
 
-    /// Compacts because somebody asked for it. False if there was nothing to do, or if it was
-    /// interrupted; the events tell what was saved, or why nothing was.
+    /// Compacts on request. False if there was nothing to do or it was interrupted; events report
+    /// the savings or the reason.
     pub async fn compact(&mut self, by_hand: &ByHand) -> Result<bool, AgentError> {
         self.interrupt.clear();
+        // A summary in the background may already do what the user wants.
         if !self.take_background().await? {
             return Ok(false);
         }
@@ -112,26 +113,26 @@ impl Agent {
         Ok(done)
     }
 
-    /// Waits for a summary that is being written in the background, if there is one.
+    /// Waits for a summary in the background, if there is one.
     pub async fn settle(&mut self) -> Result<(), AgentError> {
         self.interrupt.clear();
         self.take_background().await?;
         Ok(())
     }
 
-    /// True if a summary is being written in the background, or waits to be taken in.
+    /// True while a summary is in progress or waits to be used.
     pub fn is_summarising(&self) -> bool {
         self.background.is_some()
     }
 
-    /// True if the summary in the background is written.
+    /// True if the summary in the background is finished.
     fn has_late_summary(&self) -> bool {
         let background = self.background.as_ref();
         background.is_some_and(|background| background.writing.is_finished())
     }
 
-    /// Waits for the summary in the background and takes it in. An interrupt ends the waiting,
-    /// not the writing, and gives false.
+    /// Waits for the summary in the background and applies it. An interrupt ends the waiting but
+    /// not the summary, and returns false.
     async fn take_background(&mut self) -> Result<bool, AgentError> {
         let Some(mut background) = self.background.take() else {
             return Ok(true);

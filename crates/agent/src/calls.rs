@@ -1,4 +1,7 @@
-//! The calls of an answer, carried out.
+//! Executes the calls of an answer.
+//!
+//! It runs between two model calls of a turn: each output is admitted to the session, which stores
+//! it and decides how much of it the model sees.
 
 use std::sync::Arc;
 
@@ -11,9 +14,8 @@ use crate::tools::Outcome;
 use crate::{Agent, AgentError, Event};
 
 impl Agent {
-    /// Carries out calls and admits their outputs, in the order in which the model made them.
-    /// Neighbours that only read are carried out at the same time. False if the user broke it
-    /// off.
+    /// Executes calls and admits their outputs in the model's order. Adjacent calls that only read
+    /// run in parallel. False if the user interrupted.
     pub(crate) async fn carry_out(&mut self, calls: &[Call]) -> Result<bool, AgentError> {
         let reads = |call: &Call| {
             let tool = self.tools.get(&call.name);
@@ -29,6 +31,8 @@ impl Agent {
             let Some(outcomes) = self.outcomes(batch).await else {
                 return Ok(false);
             };
+            // Admit in the order of the calls, not of their completion: the window must be
+            // reproducible.
             for (call, outcome) in batch.iter().zip(outcomes) {
                 self.session.admit(output(call, outcome))?;
             }
@@ -38,16 +42,17 @@ impl Agent {
         Ok(true)
     }
 
-    /// The outcomes of some calls, in their order; none if the user broke them off.
+    /// The outcomes of some calls in their order; none if the user interrupted.
     async fn outcomes(&self, calls: &[Call]) -> Option<Vec<Outcome>> {
         let reads = calls.iter().filter(|call| is_retrieval(&call.name));
         let limits = self.session.retrieval_limits(reads.count());
         self.answer_room.set(limits);
-        // Dropping the set ends what is still running.
+        // Dropping the set ends the calls that are still running.
         let mut running = JoinSet::new();
         for (at, call) in calls.iter().cloned().enumerate() {
             let (tools, workspace) = (self.tools.clone(), self.settings.workspace.clone());
             let time = self.settings.tool_time;
+            // A task per call, so that a panic in a tool does not end the agent.
             running.spawn(async move {
                 let outcome = timeout(time, tools.call(&call, &workspace)).await;
                 (at, outcome.unwrap_or_else(|_| hung(&call, time.as_secs())))
@@ -58,7 +63,7 @@ impl Agent {
             let ended = tokio::select! {
                 biased;
                 () = self.interrupt.interrupted() => {
-                    // Nothing of them runs any more when the user is told.
+                    // Wait until nothing runs any more before the user is told.
                     running.shutdown().await;
                     return None;
                 }
@@ -70,7 +75,7 @@ impl Agent {
                         *place = Some(outcome);
                     }
                 }
-                // Its place stays empty: it broke down.
+                // The tool panicked. Its place stays empty.
                 Some(Err(_)) => {}
                 None => break,
             }
@@ -84,7 +89,7 @@ impl Agent {
         )
     }
 
-    /// Tells what the model will see of the outputs.
+    /// Reports the views of the outputs, as the model will see them.
     fn tell_outputs(&mut self, calls: &[Call]) -> Result<(), AgentError> {
         let window = self.session.window()?;
         let newest: Vec<Arc<Message>> = window
@@ -108,7 +113,7 @@ impl Agent {
 
 fn hung(call: &Call, seconds: u64) -> Outcome {
     Outcome::error(format!(
-        "error: `{}` did not end within {seconds} s and was broken off",
+        "error: `{}` did not end within {seconds} s and was stopped",
         call.name
     ))
 }

@@ -1,4 +1,4 @@
-//! Summaries, written by a model.
+//! Requests summaries from a model.
 
 use std::sync::Arc;
 
@@ -8,26 +8,25 @@ use trimtab_engine::compaction::answer::Ending as SummaryEnding;
 use crate::model::{Answer, Ending, Model, Request};
 use crate::tools::Definition;
 
-/// Who writes summaries.
+/// Requests summaries from a model.
 #[derive(Clone, Debug)]
 pub struct Summariser {
-    /// The model that is asked.
+    /// The model.
     pub model: Model,
-    /// The tools that the rounds call: some providers refuse calls of tools that are not
-    /// listed.
+    /// The tools of the summarised rounds, because some providers reject calls of unlisted tools.
     pub tools: Arc<[Definition]>,
 }
 
 impl Summariser {
-    /// Answers everything that a pending plan asks for. What cannot be had is noted as failed;
-    /// the plan has something to fall back on.
+    /// Answers all requests of a pending plan. A failure is recorded, and the plan uses its
+    /// fallback.
     pub async fn answer(&self, mut pending: Pending) -> Pending {
         while let Some(request) = pending.request() {
             let answered = self.ask(request).await;
             let failed = answered.is_failed();
             pending.answer(answered);
             if failed {
-                // It was tried often enough: whatever else is wanted would fail like it.
+                // The client has already retried, so further requests would fail too.
                 break;
             }
         }

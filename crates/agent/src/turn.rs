@@ -1,4 +1,7 @@
-//! One turn: the model is asked, its calls are carried out, until it has an answer.
+//! One turn: calls the model and executes its calls until it answers.
+//!
+//! This is the main loop of the agent. Before each model call the session makes the window fit. The
+//! loop then sends it, streams the reply, handles failures, and runs the tools that the model calls.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,14 +13,14 @@ use trimtab_model::{Kind, Message, Part, Usage};
 use crate::model::{Answer, Ending, ModelError, Piece, Request};
 use crate::{Agent, AgentError, Event};
 
-/// How often an answer that broke off is asked to go on, per call.
+/// How often a cut-off answer is continued, per call.
 const RESUMES: u32 = 3;
 
-/// Said to a model whose answer broke off.
+/// The note to a model whose answer was cut off.
 const GO_ON: &str = "[the connection broke off here: go on exactly where you stopped, without \
                      repeating anything]";
 
-/// Says that the user broke a turn off.
+/// The note that the user interrupted a turn.
 const ABORTED: &str = "<turn-aborted>\nThe user interrupted the previous turn. Calls that were \
                        running may have been carried out in part: check before you go \
                        on.\n</turn-aborted>";
@@ -27,63 +30,64 @@ const ABORTED: &str = "<turn-aborted>\nThe user interrupted the previous turn. C
 pub enum TurnEnd {
     /// The model answered.
     Answered,
-    /// Its answer was longer than it may be.
+    /// The answer reached the output limit.
     CutOff,
-    /// It was broken off.
+    /// The user interrupted.
     Interrupted,
-    /// It took as many rounds as it may.
+    /// The turn reached the maximum number of rounds.
     OutOfRounds,
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// How it ended.
     pub end: TurnEnd,
-    /// The answer; what there is of it, if it was broken off.
+    /// The answer, or the partial answer if it was interrupted.
     pub text: String,
-    /// How often the model was asked.
+    /// The number of model calls.
     pub rounds: u32,
-    /// What all of that used together.
+    /// The total usage.
     pub usage: Usage,
 }
 
-/// What became of one request.
+/// The result of one request.
 enum Heard {
     /// An answer.
     Answer(Box<Answer>),
-    /// The user broke it off; this was said until then.
+    /// The user interrupted; contains the partial answer.
     Interrupted(String),
     /// It failed.
     Failed(Failed),
 }
 
-/// A request that failed.
+/// A failed request.
 struct Failed {
     error: ModelError,
-    /// What was said until then.
+    /// The partial answer.
     said: String,
-    /// True if something came, be it a thought: the client does not ask again by itself then.
+    /// True if anything was received, even reasoning. The client then does not retry by itself.
     begun: bool,
 }
 
 impl Agent {
-    /// Takes what the user says and works until the model has an answer.
+    /// Admits a user's message and works until the model answers.
     ///
-    /// An error ends the turn and leaves the session as it is: valid, and ready for the next
-    /// turn. So does dropping the future.
+    /// An error ends the turn and leaves the session valid for the next turn. So does dropping the
+    /// future.
     pub async fn turn(&mut self, said: impl Into<String>) -> Result<Turn, AgentError> {
         self.turn_with(Message::user(said)).await
     }
 
-    /// The same with a message that may hold more than text.
+    /// Like [`turn`](Self::turn), with a message that may contain more than text.
     pub async fn turn_with(&mut self, message: Message) -> Result<Turn, AgentError> {
+        // Providers reject an open call before a user message.
         self.close_round("the session ended before this call was answered")?;
         self.session.admit(message)?;
         self.go_on().await
     }
 
-    /// Goes on with a turn that has not come to its end, after an error or a restart.
+    /// Continues an unfinished turn, after an error or a restart.
     pub async fn go_on(&mut self) -> Result<Turn, AgentError> {
         self.interrupt.clear();
         self.close_round("the session ended before this call was answered")?;
@@ -108,6 +112,8 @@ impl Agent {
             };
             let calls: Vec<_> = answer.message.calls().cloned().collect();
             turn.text = answer.message.text().into_owned();
+            // Admit the answer before its calls run, so that a crash cannot lose a call with
+            // effects.
             self.session.admit(answer.message)?;
             self.pass(Moment::AfterAnswer).await?;
             if calls.is_empty() {
@@ -126,10 +132,11 @@ impl Agent {
         self.pass(Moment::AfterTurn).await
     }
 
-    /// Asks the model until it answers. None if the user broke it off.
+    /// Calls the model until it answers. None if the user interrupted.
     async fn ask(&mut self, turn: &mut Turn) -> Result<Option<Answer>, AgentError> {
         let mut resumes = 0;
         loop {
+            // The session needs the idle time to know whether the prompt cache is still warm.
             if let Some(asked) = self.asked.replace(Instant::now()) {
                 self.session.idle(asked.elapsed());
             }
@@ -156,7 +163,7 @@ impl Agent {
         }
     }
 
-    /// Does something about a failure: true to ask again.
+    /// Handles a failure. True to call the model again.
     async fn mend(&mut self, failed: &Failed, resumes: &mut u32) -> Result<bool, AgentError> {
         self.keep_said(failed.said.clone())?;
         if let ModelError::Overflow { verdict, .. } = &failed.error {
@@ -171,6 +178,8 @@ impl Agent {
                 Recovered::GiveUp => Ok(false),
             };
         }
+        // The client has already retried failures before the first byte. Only a cut-off answer is
+        // continued.
         if !failed.error.is_passing() || !failed.begun || *resumes >= RESUMES {
             return Ok(false);
         }
@@ -184,12 +193,13 @@ impl Agent {
         Ok(true)
     }
 
-    /// Sends the window and listens to what comes back.
+    /// Sends the window and receives the reply.
     async fn hear(&mut self) -> Result<Heard, AgentError> {
         let request = self.request()?;
         let mut reply = self.settings.model.client.call(request);
         let (mut said, mut begun) = (String::new(), false);
         loop {
+            // Check for an interrupt first: a fast stream must not starve it.
             let piece = tokio::select! {
                 biased;
                 () = self.interrupt.interrupted() => return Ok(Heard::Interrupted(said)),
@@ -240,12 +250,12 @@ impl Agent {
             Piece::Retry { attempt, wait, why } => {
                 self.teller.tell(Event::Retry { attempt, wait, why });
             }
-            // A call is told when it is carried out, usage when it is final.
+            // Calls are reported when they run, and usage when it is final.
             Piece::Call(_) | Piece::Usage(_) | Piece::End(_) => {}
         }
     }
 
-    /// Learns from what the provider reported.
+    /// Records the reported usage.
     fn learn(&mut self, turn: &mut Turn, answer: &Answer) -> Result<(), AgentError> {
         let Some(usage) = answer.usage() else {
             return Ok(());
@@ -257,7 +267,7 @@ impl Agent {
         Ok(())
     }
 
-    /// What was said before an answer broke off stays in the log: the user has seen it.
+    /// Keeps a partial answer in the log, because the user has seen it.
     fn keep_said(&mut self, said: String) -> Result<(), AgentError> {
         if !said.trim().is_empty() {
             self.session.admit(Message::assistant(said))?;
@@ -265,7 +275,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Leaves a valid log behind a turn that the user broke off.
+    /// Leaves a valid log after an interrupted turn.
     fn abort(&mut self, turn: &mut Turn) -> Result<(), AgentError> {
         turn.end = TurnEnd::Interrupted;
         self.close_round("the user interrupted this call")?;
@@ -274,7 +284,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Answers the calls at the end of the log that have no output.
+    /// Answers the open calls at the end of the log.
     fn close_round(&mut self, why: &str) -> Result<(), AgentError> {
         let log = self.session.projection().log().messages();
         let Some(at) = log.iter().rposition(|message| message.has_calls()) else {
@@ -286,6 +296,8 @@ impl Agent {
             .flat_map(|message| message.outputs())
             .map(|output| output.call_id.as_str())
             .collect();
+        // If other messages follow, normalisation repairs the open calls: outputs must directly
+        // follow their calls.
         let later = behind
             .iter()
             .skip(1)
@@ -308,8 +320,8 @@ impl Agent {
     }
 }
 
-/// How long an answer to ask for. Where the window is all but full, the answer gives way to
-/// what may have been miscounted, by a hundredth of the window and half of itself at most.
+/// The output limit of a request. If the window is almost full, the limit shrinks to allow for
+/// estimation errors, by a hundredth of the window and half of itself at most.
 fn answer_limit(ready: &Ready, window: Option<u64>) -> Option<u64> {
     let asked = ready.max_output?;
     let Some(window) = window else {

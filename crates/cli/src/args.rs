@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line arguments: the verbs and their flags, as clap parses them.
 
 use clap::{Parser, Subcommand};
 
@@ -27,7 +27,7 @@ pub struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Show all of it, without a key: a recorded session through the proxy, against a small window
+    /// Demonstrate the proxy without a key, on a recorded session and a small window
     #[command(long_about = demo::ABOUT, after_help = demo::EXAMPLES)]
     Demo(demo::Args),
     /// Run the proxy: one base URL between your agents and their models
@@ -36,16 +36,16 @@ pub enum Verb {
     /// Run an agent through a private proxy
     #[command(long_about = wrap::ABOUT, after_help = wrap::EXAMPLES)]
     Wrap(wrap::Args),
-    /// Check settings, store, upstreams and keys, and say what to do
+    /// Check settings, store, upstreams and keys, and say how to fix problems
     #[command(long_about = doctor::ABOUT, after_help = doctor::EXAMPLES)]
     Doctor(doctor::Args),
-    /// Show what fills the window of a recorded conversation, and what is wrong with it
+    /// Show what fills the window of a recorded conversation, and its faults
     #[command(long_about = inspect::ABOUT, after_help = inspect::EXAMPLES)]
     Inspect(inspect::Args),
-    /// Talk to a model in the terminal, with tools and a window that takes care of itself
+    /// Talk to a model in the terminal, with tools and a managed window
     #[command(long_about = chat::ABOUT, after_help = chat::EXAMPLES)]
     Chat(chat::Args),
-    /// Compact a recorded conversation, in the form that it was written down in
+    /// Compact a recorded conversation and write it back in the same form
     #[command(long_about = compact::ABOUT, after_help = compact::EXAMPLES)]
     Compact(compact::Args),
     /// Show windows, prices and rules of models
@@ -54,7 +54,7 @@ pub enum Verb {
     /// Replay recorded sessions through a preset: tokens, cost, recall, faults
     #[command(long_about = replay::ABOUT, after_help = replay::EXAMPLES)]
     Replay(replay::Args),
-    /// Keep tool outputs in a store: put, list, read, search and remove them
+    /// Manage stored tool outputs: put, list, read, search and remove them
     #[command(long_about = output::ABOUT, after_help = output::EXAMPLES)]
     Output(output::Args),
     /// Check the store, and repair it if it is damaged

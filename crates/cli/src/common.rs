@@ -17,13 +17,13 @@ pub struct Common {
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
-    /// Settings file to use in place of the project's trimtab.toml
+    /// Settings file to use instead of the project's trimtab.toml
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Change one setting, as in `trimtab config show`; may be given several times
+    /// Change one setting, as listed by `trimtab config show`; can be repeated
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Where the store is.
+    /// The folder of the store.
     #[command(flatten)]
     pub store: StoreArgs,
 }
@@ -40,10 +40,10 @@ pub enum Color {
     Never,
 }
 
-/// Says where the store is.
+/// The folder of the store.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct StoreArgs {
-    /// Where the store is.
+    /// The folder of the store.
     #[arg(
         long,
         help = "Folder of the store [default: $XDG_DATA_HOME/trimtab or ~/.local/share/trimtab]",

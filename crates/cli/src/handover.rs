@@ -1,9 +1,9 @@
-//! Keys that commands cannot read.
+//! Hides API keys from the commands that a model runs.
 //!
-//! The environment that a process was started with can be read by its children, in
-//! `/proc/ID/environ`, for as long as it runs. A verb that lets a model run commands therefore
-//! starts itself again with an environment that has no keys in it, and gets them through a pipe
-//! that is read once. After that the process cannot be looked into by others of the same user.
+//! Children can read the initial environment of their parent in `/proc/ID/environ` for as long as
+//! it runs. A verb that lets a model run commands therefore re-executes itself without keys in its
+//! environment and receives them through a pipe that is read once. After that, other processes of
+//! the same user cannot inspect the process.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,18 +19,19 @@ use trimtab_agent::tools::CommandEnvironment;
 
 use crate::exit::Failure;
 
-/// Says in which open file the keys are, to the process that is started again.
+/// Names the file descriptor of the pipe for the re-executed process.
 const HANDOVER: &str = "TRIMTAB_HANDOVER";
-/// What the names of our own variables begin with.
+/// The prefix of our own variables.
 const OWN: &str = "TRIMTAB_";
-/// Where a process finds its open files.
+/// The folder that lists the open files of a process.
 const OPEN_FILES: &str = "/dev/fd";
-/// The keys that are handed over.
+/// The keys that are passed through the pipe.
 const KEYS: [&str; 2] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"];
-/// The most bytes of all keys: a pipe holds at least as many without a reader.
+/// The maximum size of all keys. A pipe buffers at least this much without a reader, so writing
+/// cannot block.
 const MOST_BYTES: usize = 4096;
 
-/// Variables that we need ourselves, besides those that commands need and our own.
+/// Variables that we need ourselves, in addition to `TRIMTAB_*` and the variables of commands.
 const NEEDED: [&str; 13] = [
     "ALL_PROXY",
     "ANTHROPIC_BASE_URL",
@@ -47,10 +48,10 @@ const NEEDED: [&str; 13] = [
     "TERM_PROGRAM",
 ];
 
-/// The keys that were handed over, by their variables.
+/// The keys that were received through the pipe, with their variables.
 static HELD: OnceLock<Vec<(String, String)>> = OnceLock::new();
 
-/// The key in the environment variable `name`, or the one that was handed over for it.
+/// The key in the environment variable `name`, or the key received for it.
 pub fn key(name: &str) -> Option<String> {
     let held = HELD.get().into_iter().flatten();
     let mut held = held.filter(|(known, _)| known == name);
@@ -59,20 +60,20 @@ pub fn key(name: &str) -> Option<String> {
     key.filter(|key| !key.trim().is_empty())
 }
 
-/// Puts the keys where commands, which are given `environment`, cannot read them. Must be called
-/// before anything is printed or read: the process may start again.
+/// Moves the keys out of reach of commands, which run with `environment`. Call this before printing
+/// or reading anything, because the process may re-execute itself.
 pub fn protect_keys(environment: &CommandEnvironment) -> Result<(), Failure> {
     match std::env::var(HANDOVER) {
         Ok(number) => {
             let held = receive(&number).map_err(|error| Failure::Stuck {
-                message: format!("the keys could not be handed over: {error}"),
-                hint: Some(format!("{HANDOVER} is for our own use: unset it")),
+                message: format!("cannot pass the keys to the new process: {error}"),
+                hint: Some(format!("{HANDOVER} is for internal use: unset it")),
             })?;
-            // Only this call sets it.
+            // Cannot fail: this is the only place that sets it.
             let _ = HELD.set(held);
         }
-        // Without a way to open the pipe again, the environment stays as it is; commands get a
-        // clean one all the same.
+        // Without `/dev/fd` the pipe cannot be reopened. The keys then stay in our environment, but
+        // commands still get a clean one.
         Err(_) if !Path::new(OPEN_FILES).exists() => {}
         Err(_) => start_again(environment)?,
     }
@@ -80,7 +81,7 @@ pub fn protect_keys(environment: &CommandEnvironment) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts this program again without keys in its environment; returns only if that failed.
+/// Re-executes this program without keys in its environment. Returns only on failure.
 fn start_again(environment: &CommandEnvironment) -> Result<(), Failure> {
     let keys: Vec<(&str, String)> = KEYS
         .into_iter()
@@ -89,8 +90,9 @@ fn start_again(environment: &CommandEnvironment) -> Result<(), Failure> {
     let keys = serde_json::to_vec(&keys).map_err(io::Error::other)?;
     if keys.len() > MOST_BYTES {
         return Err(Failure::input(
-            format!("{} are longer than any key is", KEYS.join(" and ")),
-            "set them to the keys that the providers gave you",
+            format!("the values of {} are too long for keys", KEYS.join(" and ")),
+            "set them to valid keys",
+            // The limit keeps the write below from blocking: nobody reads the pipe until `exec`.
         ));
     }
     let (reader, mut writer) = io::pipe()?;
@@ -101,8 +103,10 @@ fn start_again(environment: &CommandEnvironment) -> Result<(), Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     if let Some(name) = arguments.next() {
         command.arg0(name);
+        // Clear close-on-exec, so that the new process inherits the reading end.
     }
     let kept = std::env::vars_os().filter(|(name, value)| is_kept(name, value, environment));
+    // Keep `argv[0]`, which the user sees in `ps`.
     let kept: Vec<(OsString, OsString)> = kept.collect();
     let error = command
         .args(arguments)
@@ -111,12 +115,12 @@ fn start_again(environment: &CommandEnvironment) -> Result<(), Failure> {
         .env(HANDOVER, reader.as_raw_fd().to_string())
         .exec();
     Err(Failure::Stuck {
-        message: format!("cannot start again with a clean environment: {error}"),
-        hint: Some("the program must be a file that can be run".to_owned()),
+        message: format!("cannot restart with a clean environment: {error}"),
+        hint: Some("the program must be an executable file".to_owned()),
     })
 }
 
-/// True for variables that we need after the start, none of which is a key.
+/// True for variables to keep in our environment. None of them is a key.
 fn is_kept(name: &OsStr, value: &OsStr, environment: &CommandEnvironment) -> bool {
     let Some(text) = name.to_str() else {
         return false;
@@ -126,7 +130,7 @@ fn is_kept(name: &OsStr, value: &OsStr, environment: &CommandEnvironment) -> boo
     is_own || is_needed || environment.has(name, value)
 }
 
-/// The variables of ours that hold secrets: none of them is for a client that we start.
+/// Our own variables that hold secrets. Clients that we start must not inherit them.
 pub fn own_secrets() -> Vec<OsString> {
     let names = std::env::vars_os().map(|(name, _)| name);
     let is_own_secret = |name: &OsString| {
@@ -136,13 +140,13 @@ pub fn own_secrets() -> Vec<OsString> {
     names.filter(is_own_secret).collect()
 }
 
-/// True if the name of a variable says that its value is a secret.
+/// True if the name of a variable suggests a secret.
 fn has_secret(name: &str) -> bool {
     let words = ["KEY", "PASSWORD", "SECRET", "TOKEN"];
     words.iter().any(|word| name.contains(word))
 }
 
-/// Reads what was handed over. The pipe has nothing in it afterwards.
+/// Reads the keys from the pipe, which is empty afterwards.
 fn receive(number: &str) -> io::Result<Vec<(String, String)>> {
     let number: u32 = number.parse().map_err(io::Error::other)?;
     let pipe = File::open(Path::new(OPEN_FILES).join(number.to_string()))?;
@@ -151,15 +155,15 @@ fn receive(number: &str) -> io::Result<Vec<(String, String)>> {
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-/// Keeps other processes of the same user from looking into this one.
+/// Prevents other processes of the same user from inspecting this one.
 #[cfg(target_os = "linux")]
 fn seal() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
     use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
-    // Where this fails the keys are still not in the environment.
+    // If this fails, the keys are still not in the environment.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    // What root's commands would need to look into it all the same. Others do not have it.
+    // A command of root could use this capability to inspect us anyway. Other users do not have it.
     let _ = remove_capability_from_bounding_set(CapabilitySet::SYS_PTRACE);
 }
 

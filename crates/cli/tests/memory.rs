@@ -1,6 +1,6 @@
-//! Peak memory while a file of conversations is inspected, as the system saw it.
+//! Peak memory while a file of conversations is inspected, as the system reports it.
 //!
-//! Alone in its binary: the peak is one figure for the whole process.
+//! This test has its own binary, because the peak is one figure for the whole process.
 
 #![expect(
     clippy::unwrap_used,

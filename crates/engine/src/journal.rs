@@ -19,7 +19,7 @@ pub enum JournalEntry {
     Undo,
     /// What a compaction brought, by the usage of the next call.
     Judged {
-        /// True if it was enough.
+        /// True if the compaction freed enough.
         enough: bool,
         /// How long the log was then.
         at: usize,
@@ -53,7 +53,7 @@ pub struct Journal {
     holding: Vec<usize>,
     /// How many of those could be taken back.
     undoable: usize,
-    /// Those of them that compact.
+    /// The plans among them that compact.
     compactions: Vec<usize>,
     /// What [`Self::compactions_in_vain`] gives.
     in_vain: (u32, usize),

@@ -12,7 +12,6 @@ use trimtab_model::{Kind, Message, Output, Part, Role};
 use crate::log::Log;
 use crate::pattern::Pattern;
 use crate::plan::Edit;
-use crate::view::figures::first_bytes;
 
 /// How such messages begin. The first line of some names the tool: `[read_file for 'a.rs'] Result:`.
 static BEGINNING: Pattern = Pattern::new(
@@ -59,8 +58,9 @@ impl ObservationWatch {
             return false;
         };
         let many = self.replies >= REPLIES && self.large * 4 >= self.replies * 3;
-        let start = first_bytes(text.trim_start(), FIRST_BYTES);
-        BEGINNING.is_match(start) || (many && text.len() >= LARGE)
+        let start = text.trim_start();
+        let start = start.get(..start.floor_char_boundary(FIRST_BYTES));
+        start.is_some_and(|start| BEGINNING.is_match(start)) || (many && text.len() >= LARGE)
     }
 
     fn catch_up(&mut self, log: &Log) {
@@ -104,6 +104,14 @@ pub fn outputs_of(message: &Message) -> impl Iterator<Item = (usize, Cow<'_, Out
     let outputs = parts.filter_map(|(part, found)| Some((part, Cow::Borrowed(found.as_output()?))));
     let observed = observed(message).map(|(part, output)| (part, Cow::Owned(output)));
     outputs.chain(observed)
+}
+
+/// The text of an output that is nothing but text in one piece.
+pub(crate) fn plain_text(output: &Output) -> Option<&str> {
+    match output.content.as_slice() {
+        [Part::Text(text)] => Some(&text.text),
+        _ => None,
+    }
 }
 
 /// An output that is one piece of text, shown as another text. Further fields of it stay.

@@ -1,15 +1,15 @@
 //! Rounds: an assistant message with its calls, its reasoning and all their outputs.
 //!
-//! Call ids repeat across rounds in real logs, outputs arrive late, twice or not at all. An
-//! output answers the most recent call with its id; if that one is answered already, the
-//! output is a duplicate.
+//! Normalisation, the planner and compaction pair messages to keep rounds together. In real logs,
+//! call ids repeat across rounds, and outputs arrive late, twice or not at all. An output answers
+//! the most recent call with its id; if that call is already answered, the output is a duplicate.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 
-use crate::{Message, work};
+use crate::{Call, Message, work};
 
-/// Where a part stands: message index, then part index.
+/// The position of a part: message index, then part index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// Index of the message.
@@ -18,16 +18,16 @@ pub struct Place {
     pub part: usize,
 }
 
-/// One call of a round, and what answers it.
+/// One call of a round, with its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallPlace {
-    /// Where the call stands.
+    /// The position of the call.
     pub call: Place,
-    /// Where its output stands, if it has one.
+    /// The position of its output, if it has one.
     pub output: Option<Place>,
 }
 
-/// An assistant message with calls, and where their outputs are.
+/// An assistant message with calls, and the positions of their outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
     /// Index of the assistant message.
@@ -36,7 +36,7 @@ pub struct Round {
     pub calls: Vec<CallPlace>,
 }
 
-/// What an output turned out to be.
+/// The classification of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It answers call `call` of round `round`.
@@ -46,32 +46,47 @@ pub enum Answer {
         /// Index into the calls of that round.
         call: usize,
     },
-    /// The call that it would answer has its output already.
+    /// Its call already has an output.
     Duplicate,
-    /// It answers a call that stands before the messages that were looked at.
+    /// It answers a call before the paired messages.
     ReachesBack,
-    /// No call before it has its id.
+    /// No earlier call has its id.
     Orphan,
 }
 
-/// Which output answers which call.
+/// The pairing of outputs and calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairing {
     /// The rounds, in order.
     pub rounds: Vec<Round>,
-    /// Every output with what it turned out to be, in order.
+    /// Every output with its classification, in order.
     pub outputs: Vec<(Place, Answer)>,
 }
 
 impl Pairing {
-    /// For each output that answers a call, the first and the last message that go together for
-    /// it: a cut between the two splits their round.
+    /// The call that an output of `messages` turned out to answer.
+    pub fn call_of<'m, M: Borrow<Message>>(
+        &self,
+        messages: &'m [M],
+        answer: Answer,
+    ) -> Option<&'m Call> {
+        let Answer::Answers { round, call } = answer else {
+            return None;
+        };
+        let place = self.rounds.get(round)?.calls.get(call)?.call;
+        let message: &Message = messages.get(place.message)?.borrow();
+        message.parts.get(place.part)?.as_call()
+    }
+
+    /// The first and the last message of each answered call. A cut between the two would split
+    /// their round.
     pub fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
         self.outputs.iter().filter_map(|(place, answer)| {
             let Answer::Answers { round, .. } = answer else {
                 return None;
             };
             let start = self.rounds.get(*round)?.start;
+            // An early output comes before its call, so order both ends.
             Some((start.min(place.message), start.max(place.message)))
         })
     }
@@ -79,8 +94,8 @@ impl Pairing {
 
 /// Pairs the outputs of a log with its calls, by position and id.
 ///
-/// An output that was written down just before its call, with nothing but other outputs in
-/// between, answers it too.
+/// An output that was recorded just before its call, with only other outputs in between, answers it
+/// too.
 ///
 /// ```
 /// # use trimtab_model::{Call, Message, rounds};
@@ -98,10 +113,10 @@ pub fn pair<M: Borrow<Message>>(messages: &[M]) -> Pairing {
     pair_after(messages, |_| None)
 }
 
-/// Pairs the newest messages of a log, when the ones before them were paired already.
+/// Pairs the newest messages of a log whose earlier messages are already paired.
 ///
-/// `before` tells whether the newest earlier call with an id is answered; none if there is
-/// no such call.
+/// `before` tells whether the newest earlier call with an id is answered; none if there is no such
+/// call.
 pub fn pair_after<M: Borrow<Message>>(
     messages: &[M],
     before: impl Fn(&str) -> Option<bool>,
@@ -119,7 +134,7 @@ pub fn pair_after<M: Borrow<Message>>(
     pairer.pairing
 }
 
-/// The calls of one id in the newest round that has them, and how many are answered.
+/// The calls with one id in the newest round that has them, and how many are answered.
 struct Newest {
     round: usize,
     calls: Vec<usize>,
@@ -130,7 +145,7 @@ struct Pairer<'a, F> {
     before: F,
     pairing: Pairing,
     newest: HashMap<&'a str, Newest>,
-    /// Orphans directly before the current message: their call may be next.
+    /// Orphans directly before the current message, whose call may be next.
     early: Vec<usize>,
     /// The ids of those orphans.
     early_ids: Vec<&'a str>,
@@ -139,6 +154,7 @@ struct Pairer<'a, F> {
 impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
     fn message(&mut self, index: usize, message: &'a Message) {
         work::step(1 + message.parts.len());
+        // Early outputs survive only across messages that contain nothing but outputs.
         let early = std::mem::take(&mut self.early);
         let early_ids = std::mem::take(&mut self.early_ids);
         if message.has_calls() {
@@ -180,6 +196,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
                 },
                 output: None,
             });
+            // Ids repeat across rounds: only the newest round with this id can be answered.
             match self.newest.get_mut(call.id.as_str()) {
                 Some(newest) if newest.round == round => newest.calls.push(number),
                 _ => {
@@ -200,6 +217,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
 
     fn output(&mut self, place: Place, id: &'a str, may_be_early: bool) {
         let answer = self.claim(id, place);
+        // Some clients record an output just before its call.
         if answer == Answer::Orphan && may_be_early {
             self.early.push(self.pairing.outputs.len());
             self.early_ids.push(id);
@@ -217,8 +235,9 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
         }
     }
 
-    /// Gives the output at `place` to the next unanswered call of the newest round with `id`.
+    /// Assigns the output at `place` to the next unanswered call of the newest round with `id`.
     fn claim(&mut self, id: &str, place: Place) -> Answer {
+        // No call with this id among these messages. The caller knows the earlier ones.
         let Some(newest) = self.newest.get_mut(id) else {
             return match (self.before)(id) {
                 None => Answer::Orphan,
@@ -226,6 +245,8 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
                 Some(false) => Answer::ReachesBack,
             };
         };
+        // Calls with equal ids in one message are answered in order. Further outputs are
+        // duplicates.
         let Some(&call) = newest.calls.get(newest.answered) else {
             return Answer::Duplicate;
         };

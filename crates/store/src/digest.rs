@@ -1,15 +1,15 @@
-//! BLAKE3 digests of whole outputs, and of the pieces they are read in.
+//! BLAKE3 digests of outputs and of the frames in which they are read.
 //!
-//! BLAKE3 is a tree. The digest of a frame is the node of that tree which covers the frame, so
-//! a piece read on its own is proven to belong to the digest of the whole output, and that
-//! digest is the ordinary BLAKE3 of its bytes.
+//! BLAKE3 is a tree hash. The digest of a frame is the tree node that covers it, so a single frame
+//! can be verified against the digest of the whole output, which is the ordinary BLAKE3 of its
+//! bytes.
 
 use blake3::Hasher;
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
-/// The BLAKE3 digest of whole bytes.
+/// The BLAKE3 digest of a whole output.
 pub(crate) type Digest = [u8; 32];
-/// A node inside the tree.
+/// An inner node of the tree.
 pub(crate) type Node = [u8; 32];
 
 /// The digest of `bytes`.
@@ -26,8 +26,8 @@ pub(crate) fn node(bytes: &[u8], offset: u64) -> Node {
     hasher.update(bytes).finalize_non_root()
 }
 
-/// The node above `nodes`, each of which covers an equal power of two of bytes, except that the
-/// last may cover less. One node is its own parent.
+/// The parent of `nodes`, which all cover the same power of two of bytes, except that the last may
+/// cover less. One node is its own parent.
 pub(crate) fn join(nodes: &[Node]) -> Node {
     match halves(nodes) {
         Some((left, right)) => merge_subtrees_non_root(&join(left), &join(right), Mode::Hash),
@@ -35,7 +35,7 @@ pub(crate) fn join(nodes: &[Node]) -> Node {
     }
 }
 
-/// The digest of an output that is covered by `nodes`; there must be at least two.
+/// The digest of an output covered by `nodes`; there must be at least two.
 pub(crate) fn join_root(nodes: &[Node]) -> Digest {
     match halves(nodes) {
         Some((left, right)) => merge_subtrees_root(&join(left), &join(right), Mode::Hash).into(),
@@ -43,7 +43,8 @@ pub(crate) fn join_root(nodes: &[Node]) -> Digest {
     }
 }
 
-/// A left-complete tree: the left half holds the largest power of two that leaves some over.
+/// BLAKE3 trees are left-complete: the left half covers the largest power of two that leaves a
+/// rest.
 fn halves(nodes: &[Node]) -> Option<(&[Node], &[Node])> {
     if nodes.len() < 2 {
         return None;
@@ -51,7 +52,7 @@ fn halves(nodes: &[Node]) -> Option<(&[Node], &[Node])> {
     nodes.split_at_checked(nodes.len().next_power_of_two() / 2)
 }
 
-/// Eight bytes that tell whether a row changed: random damage, not an attack.
+/// Eight bytes that detect accidental damage to a row. They do not protect against an attacker.
 pub(crate) fn seal(fields: &[&[u8]]) -> [u8; 8] {
     let mut hasher = Hasher::new();
     for field in fields {
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seal_sees_where_fields_end() {
+    fn seal_depends_on_field_boundaries() {
         assert_ne!(seal(&[b"ab", b"c"]), seal(&[b"a", b"bc"]));
     }
 }

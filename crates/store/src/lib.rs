@@ -1,10 +1,10 @@
-//! Where outputs, logs and journals live. The only crate that opens files or databases.
+//! Stores outputs, logs and journals. The only crate that opens files or databases.
 //!
-//! [`Store`] is the one trait; [`MemoryStore`] and `FolderStore` implement it. An output is
-//! stored whole ([`Put`]) and had back by its ref: all of it, by lines ([`LineRange`]), or
-//! searched ([`Query`]). Reading streams: an output of any size is never held in memory.
-//! [`Staged`] lets the writes of a session wait, for who cannot. Without the feature `folder`, which is
-//! on by default, there is [`MemoryStore`] only, and nothing in C is compiled.
+//! [`Store`] is the trait; [`MemoryStore`] and `FolderStore` implement it. An output is stored in
+//! full ([`Put`]) and retrieved by its ref: completely, by lines ([`LineRange`]), or by search
+//! ([`Query`]). Reading streams, so an output of any size is never held in memory. [`Staged`]
+//! defers the writes of a session for callers that must not block. Without the feature `folder`,
+//! which is on by default, only [`MemoryStore`] exists, and no C code is compiled.
 
 #![cfg_attr(
     not(feature = "folder"),

@@ -1,4 +1,4 @@
-//! Reading what is stored, frame by frame.
+//! Reads stored outputs frame by frame.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -8,23 +8,24 @@ use crate::binary;
 use crate::frames::{FRAME, frame_count};
 use crate::{Error, Metadata, Result};
 
-/// The bytes of one output as a backend gives them: by frames of [`FRAME`] bytes, each checked
-/// before it is given out.
+/// The bytes of one output, as a backend provides them: frames of [`FRAME`] bytes, each verified
+/// before it is returned.
 pub trait Source: Send + Sync {
-    /// How many bytes there are.
+    /// The number of bytes.
     fn byte_size(&self) -> u64;
 
-    /// How many newlines there are.
+    /// The number of newlines.
     fn newlines(&self) -> u64;
 
-    /// Replaces `into` by frame `number`, or says that it is damaged.
+    /// Reads frame `number` into `into`, or reports damage.
     fn frame(&self, number: u64, into: &mut Vec<u8>) -> Result<()>;
 
-    /// The frame that holds newline `number`, counted from 0, and the newlines before that frame.
+    /// The frame with newline `number`, counted from 0, and the number of newlines before that
+    /// frame.
     fn frame_of_newline(&self, number: u64) -> Result<(u64, u64)>;
 }
 
-/// One stored output, open for reading.
+/// A stored output, open for reading.
 #[derive(Clone)]
 pub struct Stored {
     metadata: Metadata,
@@ -32,7 +33,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// For backends: what [`Store::open`](crate::Store::open) gives.
+    /// For backends: the result of [`Store::open`](crate::Store::open).
     pub fn new(metadata: Metadata, source: Arc<dyn Source>) -> Self {
         Self { metadata, source }
     }
@@ -42,18 +43,18 @@ impl Stored {
         &self.metadata
     }
 
-    /// Size of what is open: the output, or its text projection.
+    /// The size of the output or of its text projection, depending on the form.
     pub fn byte_size(&self) -> u64 {
         self.source.byte_size()
     }
 
-    /// Lines of what is open; text without a newline is one line.
+    /// The number of lines; text without a newline is one line.
     pub fn line_count(&self) -> u64 {
         self.source.newlines() + 1
     }
 
-    /// Lines as a person counts them: what follows the last newline is one only if there is
-    /// something.
+    /// The number of lines as users count them: text after the last newline counts only if it is
+    /// not empty.
     ///
     /// ```
     /// # use trimtab_store::{Form, MemoryStore, Put, SessionId, Store};
@@ -73,12 +74,12 @@ impl Stored {
         Ok(self.source.newlines() + u64::from(is_open))
     }
 
-    /// Streams all of it in memory of a frame. Damage comes as an error of the reader.
+    /// Streams all bytes, one frame at a time. Damage is an error of the reader.
     pub fn reader(&self) -> StoredReader {
         StoredReader::new(Arc::clone(&self.source))
     }
 
-    /// All of it at once.
+    /// All bytes.
     pub fn bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.byte_size()).unwrap_or(0));
         let mut reader = self.reader();
@@ -86,7 +87,7 @@ impl Stored {
         Ok(bytes)
     }
 
-    /// At most `len` bytes from `start`; fewer at the end. Costs the range.
+    /// At most `len` bytes from `start`; fewer at the end. Reads only the range.
     pub fn read_at(&self, start: u64, len: usize) -> Result<Vec<u8>> {
         let mut reader = self.reader();
         reader.seek(start);
@@ -96,7 +97,7 @@ impl Stored {
         Ok(bytes)
     }
 
-    /// True if what is open is not text, judged by its first 8 KiB.
+    /// True if the data is binary, based on its first 8 KiB.
     ///
     /// ```
     /// # use trimtab_store::{Form, MemoryStore, Put, SessionId, Store};
@@ -123,9 +124,9 @@ impl fmt::Debug for Stored {
 /// Streams a stored output.
 pub struct StoredReader {
     source: Arc<dyn Source>,
-    /// The next frame to be decoded.
+    /// The next frame to decode.
     next: u64,
-    /// The frame being read out, and how much of it has been.
+    /// The current frame, and the position in it.
     frame: Vec<u8>,
     at: usize,
 }
@@ -148,7 +149,7 @@ impl StoredReader {
 
     fn refill(&mut self) -> Result<()> {
         while self.at >= self.frame.len() && self.next < frame_count(self.source.byte_size()) {
-            // `at` lies behind an empty frame only right after a seek, and then counts.
+            // After a seek the frame is empty, and `at` is the position in the next one.
             let at = if self.frame.is_empty() { self.at } else { 0 };
             self.source.frame(self.next, &mut self.frame)?;
             self.next += 1;

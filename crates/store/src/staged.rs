@@ -1,4 +1,4 @@
-//! A store whose writes wait, and are then carried out together.
+//! A store that defers writes and executes them together.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,21 +14,21 @@ use crate::{
     StoreStatus, Stored, Stream,
 };
 
-/// Larger outputs do not wait: their bytes take a file of their own in most backends.
+/// Larger outputs are not deferred, because most backends store them in separate files.
 const LARGE: usize = 64 << 10;
-/// Bytes that wait at most.
+/// The maximum number of deferred bytes.
 const MOST: usize = 4 << 20;
 
-/// A store whose outputs and entries wait in memory until [`flush`](Self::flush), which
-/// carries them out together: one sync for all of them, off the path of who cannot wait.
+/// A store whose outputs and entries wait in memory until [`flush`](Self::flush), which executes
+/// them together with one sync, off the path of callers that must not block.
 ///
-/// Nothing that it gave is durable before that. **A ref must not leave the process, and
-/// nothing that rests on one, before `flush` has returned.** Everything but a put and an
-/// append flushes by itself, so what is read is always what was written. A flush that fails
-/// loses what waited: from then on everything fails with [`Error::Lost`].
+/// Nothing is durable before that. **A ref, and anything that depends on it, must not leave the
+/// process before `flush` has returned.** Everything except a put and an append flushes first, so
+/// reads always see earlier writes. A failed flush loses the deferred writes: from then on every
+/// operation fails with [`Error::Lost`].
 ///
-/// Who must not wait for a disk says so with [`hurry`](Self::hurry): whatever cannot be done
-/// in memory is then refused with [`Error::WouldWait`], and can be asked for again.
+/// A caller that must not block on the disk calls [`hurry`](Self::hurry): operations that cannot be
+/// done in memory then fail with [`Error::WouldWait`] and can be repeated.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,23 +45,23 @@ const MOST: usize = 4 << 20;
 pub struct Staged {
     inner: Arc<dyn Store>,
     state: Mutex<State>,
-    /// Held while writes are carried out, so that they keep their order.
+    /// Held while writes are executed, to keep their order.
     turn: Mutex<()>,
-    /// True while nobody may wait for the store behind.
+    /// True while callers must not block on the inner store.
     hurried: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
     namings: HashMap<SessionId, Naming>,
-    /// Writes in their order, those of one session together.
+    /// Deferred writes in order, grouped by session.
     waiting: Vec<(SessionId, Vec<Write>)>,
     bytes: usize,
     lost: bool,
 }
 
 impl Staged {
-    /// Writes to `inner`, later.
+    /// Defers writes to `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self {
             inner,
@@ -71,8 +71,10 @@ impl Staged {
         }
     }
 
-    /// Carries out what waits. Durable once it gives `Ok`, where the store is.
+    /// Executes the deferred writes. They are durable once it returns `Ok`, if the store is
+    /// durable.
     pub fn flush(&self) -> Result<()> {
+        // One flush at a time, so that writes reach the store in their order.
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.usable()?;
         if state.waiting.is_empty() {
@@ -80,6 +82,7 @@ impl Staged {
         }
         let waiting = std::mem::take(&mut state.waiting);
         state.bytes = 0;
+        // Release the state during the write, so that others can stage meanwhile.
         drop(state);
         let mut under_way = UnderWay {
             staged: self,
@@ -92,13 +95,13 @@ impl Staged {
         Ok(())
     }
 
-    /// Says whether who asks next cannot wait for the store behind. [`flush`](Self::flush)
-    /// always does.
+    /// Sets whether the next callers must not block on the inner store. [`flush`](Self::flush)
+    /// always blocks.
     pub fn hurry(&self, hurried: bool) {
         self.hurried.store(hurried, Ordering::Relaxed);
     }
 
-    /// The store behind, for who may wait for it.
+    /// The inner store, unless callers must not block.
     fn behind(&self) -> Result<&dyn Store> {
         if self.hurried.load(Ordering::Relaxed) {
             Err(Error::WouldWait)
@@ -107,7 +110,7 @@ impl Staged {
         }
     }
 
-    /// True if nothing waits and nothing is being written; says so without waiting.
+    /// True if nothing is deferred or being written; never blocks.
     pub fn is_idle(&self) -> bool {
         self.turn.try_lock().is_ok() && self.state().waiting.is_empty()
     }
@@ -125,11 +128,12 @@ impl Staged {
         }
     }
 
-    /// What names the outputs of a session, if that is known.
+    /// The ref generator of a session, if it is known.
     fn namer(&self, session: &SessionId) -> Result<Option<Naming>> {
         if let Some(naming) = self.state().namings.get(session) {
             return Ok(Some(naming.clone()));
         }
+        // Not cached yet: ask the store once per session.
         let naming = self.behind()?.naming(session)?;
         if let Some(naming) = &naming {
             let mut state = self.state();
@@ -142,16 +146,18 @@ impl Staged {
         let mut state = self.usable()?;
         state.bytes += write.weight();
         let mut sessions = state.waiting.iter_mut();
+        // Few sessions wait at a time, so a linear search is enough.
         match sessions.find(|(waiting, _)| waiting == session) {
             Some((_, writes)) => writes.push(write),
             None => state.waiting.push((session.clone(), vec![write])),
         }
+        // A hurried caller exceeds the limit rather than blocking.
         let full = state.bytes > MOST && !self.hurried.load(Ordering::Relaxed);
         drop(state);
         if full { self.flush() } else { Ok(()) }
     }
 
-    /// The store with everything in it.
+    /// The inner store after a flush.
     fn settled(&self) -> Result<&dyn Store> {
         let behind = self.behind()?;
         self.flush()?;
@@ -159,7 +165,7 @@ impl Staged {
     }
 }
 
-/// Writes that have left the list: they are lost unless they are done, also by a panic.
+/// Writes that left the queue. They count as lost unless they complete, even after a panic.
 struct UnderWay<'s> {
     staged: &'s Staged,
     done: bool,
@@ -175,13 +181,15 @@ impl Drop for UnderWay<'_> {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        // Nobody is left to be told; the log is read from the store when the session is opened.
+        // Nobody can handle an error here. The log is read from the store when the session is
+        // reopened.
         self.flush().unwrap_or(());
     }
 }
 
 impl Store for Staged {
     fn put(&self, session: &SessionId, put: Put<'_>) -> Result<Ref> {
+        // Only small outputs in memory can be named without writing them.
         let naming = match &put.bytes {
             Input::Slice(bytes) if bytes.len() <= LARGE => self.namer(session)?,
             _ => None,
@@ -200,7 +208,7 @@ impl Store for Staged {
         Ok(reference)
     }
 
-    /// Whether the stream is at `expected` shows when it is written.
+    /// A conflict with `expected` is detected when the entry is written.
     fn append(
         &self,
         session: &SessionId,
@@ -243,6 +251,7 @@ impl Store for Staged {
 
     fn delete_session(&self, session: &SessionId) -> Result<()> {
         let settled = self.settled()?;
+        // A new session of this name would have another secret.
         self.state().namings.remove(session);
         settled.delete_session(session)
     }
@@ -281,7 +290,7 @@ impl Store for Staged {
         self.behind()?.secret()
     }
 
-    /// Does not wait, so it may be asked for in a hurry.
+    /// Never blocks, so it is allowed while callers must not block.
     fn status(&self) -> Result<StoreStatus> {
         self.inner.status()
     }
@@ -292,7 +301,7 @@ impl Store for Staged {
 
     fn collect(&self, request: &Collect) -> Result<Collected> {
         let settled = self.settled()?;
-        // A session that is removed and comes back has other refs.
+        // A session that is removed and created again has other refs.
         self.state().namings.clear();
         settled.collect(request)
     }

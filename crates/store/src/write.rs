@@ -1,4 +1,4 @@
-//! Writes that are carried out together.
+//! Writes that are executed together.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use crate::put::Labels;
 use crate::refs::Secret;
 use crate::{Put, Result, SessionId, Store, Stream};
 
-/// Makes the refs of one session, so that an output can be named before it is written.
+/// Generates the refs of one session, so that an output can be named before it is written.
 ///
-/// Whoever has one must see to it that no ref leaves the process before its bytes are
-/// durable: [`Staged`](crate::Staged) does.
+/// The owner must ensure that no ref leaves the process before its bytes are durable, as
+/// [`Staged`](crate::Staged) does.
 #[derive(Clone)]
 pub struct Naming {
     secret: Secret,
@@ -23,7 +23,7 @@ impl Naming {
         Self { secret }
     }
 
-    /// The ref that a put of these bytes gives; `text` is what is kept beside them.
+    /// The ref that a put of these bytes would return. `text` is the text projection.
     pub(crate) fn name(&self, call: &str, bytes: &[u8], text: Option<&str>) -> Ref {
         let whole = frames::scan(bytes);
         let id = self.secret.ref_id(call, &whole.digest);
@@ -43,10 +43,10 @@ impl fmt::Debug for Naming {
 #[derive(Clone, Debug)]
 pub struct Write(pub(crate) Kind);
 
-/// What is written.
+/// The content of a write.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    /// An output, and the id that its ref must get.
+    /// An output, with the id that its ref must get.
     Put {
         id: String,
         labels: Labels,
@@ -62,7 +62,7 @@ pub(crate) enum Kind {
 }
 
 impl Write {
-    /// How many bytes it holds, about.
+    /// The approximate size in bytes.
     pub(crate) fn weight(&self) -> usize {
         match &self.0 {
             Kind::Put { bytes, text, .. } => bytes.len() + text.as_ref().map_or(0, String::len),
@@ -70,7 +70,7 @@ impl Write {
         }
     }
 
-    /// Carries it out by itself.
+    /// Executes the write on its own.
     pub(crate) fn carry_out<S: Store + ?Sized>(
         &self,
         store: &S,
@@ -103,7 +103,7 @@ impl Write {
     }
 }
 
-/// A session that was removed and began anew gives other refs.
+/// A session that was removed and created again generates other refs.
 pub(crate) fn check(expected: &str, id: &str) -> Result<()> {
     if expected == id {
         Ok(())

@@ -1,4 +1,4 @@
-//! Writes that wait: nothing is there before they are carried out, and everything after.
+//! Staged writes: invisible before the flush, complete after it.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ fn session(name: &str) -> SessionId {
 }
 
 #[test]
-fn nothing_is_written_before_its_time() {
+fn staged_writes_wait_for_flush() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
     staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
@@ -41,7 +41,7 @@ fn nothing_is_written_before_its_time() {
 }
 
 #[test]
-fn who_is_in_a_hurry_never_waits() {
+fn hurried_operations_never_block() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
     staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
@@ -70,7 +70,7 @@ fn who_is_in_a_hurry_never_waits() {
 }
 
 #[test]
-fn whoever_reads_sees_what_was_written() {
+fn reads_see_staged_writes() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (s, staged) = (session("s"), Staged::new(inner));
     staged.append(&s, Stream::Journal, 0, &[b"plan"]).unwrap();
@@ -80,7 +80,7 @@ fn whoever_reads_sees_what_was_written() {
 }
 
 #[test]
-fn what_is_let_go_is_written() {
+fn dropping_a_staged_store_flushes_it() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let s = session("s");
     let staged = Staged::new(Arc::clone(&inner));
@@ -90,7 +90,7 @@ fn what_is_let_go_is_written() {
 }
 
 #[test]
-fn a_write_that_fails_is_all_undone_and_stays_so() {
+fn failed_flush_is_rolled_back_and_permanent() {
     let folder = tempfile::tempdir().unwrap();
     let inner: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path().join("s")).unwrap());
     let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
@@ -113,7 +113,7 @@ fn a_write_that_fails_is_all_undone_and_stays_so() {
 }
 
 #[test]
-fn a_session_that_began_anew_gives_no_wrong_ref() {
+fn recreated_session_never_yields_a_wrong_ref() {
     let folder = tempfile::tempdir().unwrap();
     let inner: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path().join("s")).unwrap());
     let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
@@ -132,7 +132,7 @@ fn a_session_that_began_anew_gives_no_wrong_ref() {
 struct Panics(MemoryStore, AtomicBool);
 
 #[test]
-fn a_panic_while_writing_loses_what_waited_and_says_so() {
+fn panic_during_flush_loses_staged_writes_with_an_error() {
     let inner = Arc::new(Panics(MemoryStore::new(), AtomicBool::new(true)));
     let (s, staged) = (session("s"), Staged::new(inner.clone()));
     staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
@@ -261,7 +261,7 @@ proptest! {
 
     /// What is written in the end is what would have been written at once.
     #[test]
-    fn waiting_changes_nothing(steps in steps()) {
+    fn staging_does_not_change_results(steps in steps()) {
         let folder = tempfile::tempdir().unwrap();
         let inner: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path().join("s")).unwrap());
         let staged = Staged::new(Arc::clone(&inner));

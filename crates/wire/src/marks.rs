@@ -1,30 +1,30 @@
-//! Marks: how something was spelled, where the model has no place for it.
+//! Marks: how something was spelled, if the model has no field for it.
 //!
-//! A mark is an unknown field under a name of our own. Readers leave them so that writing
-//! gives back what was read; no writer sends one.
+//! A mark is an unknown field under our own name. Readers leave marks so that writing restores the
+//! original; no writer sends one.
 
 use trimtab_model::{Extra, RawJson};
 
-/// What the name of every mark starts with.
+/// The prefix of all marks.
 const PREFIX: &str = "trimtab:";
 
-/// On a part or message: the `type` that the dialect gave it.
+/// On a part or message: its `type` in the dialect.
 pub(crate) const TYPE: &str = "trimtab:type";
-/// On a thought, a message or a call: the field it stood in.
+/// On reasoning, a message or a call: the field that contained it.
 pub(crate) const FIELD: &str = "trimtab:field";
-/// On a message: it was written in one with the message before it.
+/// On a message: it was part of the previous message.
 pub(crate) const JOINED: &str = "trimtab:joined";
-/// On a message or output without text: what stood in its content field.
+/// On a message or output without text: the original content field.
 pub(crate) const CONTENT: &str = "trimtab:content";
-/// The value of [`CONTENT`] where there was no such field.
+/// The value of [`CONTENT`] if there was no such field.
 pub(crate) const ABSENT: &str = "absent";
 /// On an output: it names no call.
 pub(crate) const NAMELESS: &str = "trimtab:nameless";
 /// On an output: its content was a list although a string would do.
 pub(crate) const LIST: &str = "trimtab:list";
-/// On a call or output: the whole of it, because it is spelled in a way of its own.
+/// On a call or output: its original JSON, because it has an unusual form.
 pub(crate) const RAW: &str = "trimtab:raw";
-/// On the first text of an answer: the fields of the message that it stood in.
+/// On the first text of an answer: the fields of its message.
 pub(crate) const ITEM: &str = "trimtab:item";
 
 /// True if `name` is the name of a mark.
@@ -50,7 +50,7 @@ pub(crate) fn has(extra: &Extra, name: &str) -> bool {
     get(extra, name).is_some()
 }
 
-/// True if the content field was left out.
+/// True if the content field was missing.
 pub(crate) fn is_absent(extra: &Extra) -> bool {
     text(extra, CONTENT).as_deref() == Some(ABSENT)
 }

@@ -1,13 +1,13 @@
-//! Images from one dialect to another.
+//! Converts images between dialects.
 //!
-//! Media is carried as the client wrote it. Where a message is written in another dialect
-//! than it was read in, an image is spelled anew; anything else goes as it came.
+//! Media is kept as the client wrote it. If a message is written in another dialect than it was
+//! read in, images are converted; other media stays unchanged.
 
 use trimtab_model::RawJson;
 
 use crate::json::{Fields, Object};
 
-/// An image, whatever dialect it came in.
+/// An image, independent of its dialect.
 enum Image {
     Url(String),
     Data { media_type: String, data: String },

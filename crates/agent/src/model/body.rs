@@ -1,4 +1,7 @@
-//! Request bodies of the three dialects.
+//! Writes request bodies in the three dialects.
+//!
+//! The messages come from the session's window and are written by `trimtab-wire`; this module adds
+//! the other fields, cache markers, and leaves out what the model has rejected before (`quirks`).
 
 use trimtab::request;
 use trimtab_model::{Dialect, Message, Part, RawJson, Role};
@@ -11,21 +14,20 @@ use super::sent::Sent;
 use super::{Endpoint, Request, marks};
 use crate::tools::Definition;
 
-/// Length of an answer where nobody says it and the dialect demands it: what every model of
-/// the last years can give.
+/// The default output limit where the dialect requires one. Every recent model supports it.
 const ANSWER: u64 = 8192;
 
-/// Longest name of a conversation that the provider takes as a key of its cache.
+/// The longest conversation name that the provider accepts as a cache key.
 const LONGEST_KEY: usize = 64;
 
-/// What a body depends on beside its request.
+/// The context of a body, apart from its request.
 pub(super) struct Writer<'a> {
     pub(super) dialect: Dialect,
     pub(super) endpoint: &'a Endpoint,
     pub(super) sent: &'a Sent,
     pub(super) quirks: &'a Quirks,
     pub(super) stream: bool,
-    /// Fields of the caller's own.
+    /// Additional fields of the caller.
     pub(super) fields: &'a [(String, RawJson)],
 }
 
@@ -43,6 +45,8 @@ impl Writer<'_> {
         if self.stream {
             body.put("stream", &true);
         }
+        // Messages rejects thinking in a tool loop whose reasoning is missing, so disable it until
+        // the loop ends.
         let without_thinking = request.lost_thought && self.dialect == Dialect::Messages;
         if without_thinking {
             body.raw("thinking", r#"{"type":"disabled"}"#);
@@ -65,6 +69,7 @@ impl Writer<'_> {
         let conversation = request.conversation.as_deref();
         let entries = self.sent.entries(conversation, &request.messages, write);
         body.list("messages", &entries);
+        // Newer OpenAI models reject `max_tokens`, and most other servers know only that.
         let usual = if self.endpoint.is_openai() {
             "max_completion_tokens"
         } else {
@@ -93,6 +98,7 @@ impl Writer<'_> {
         if self.takes(request, "max_output_tokens") {
             body.maybe("max_output_tokens", request.max_output.as_ref());
         }
+        // The session keeps the conversation itself. Nothing needs to be stored at the provider.
         if self.takes(request, "store") {
             body.raw("store", "false");
         }
@@ -110,6 +116,7 @@ impl Writer<'_> {
         if request.tools.is_empty() {
             return;
         }
+        // The last tool carries a cache marker, which covers all tools before it.
         let last = request.tools.len() - 1;
         let entry = |(at, tool): (usize, &Definition)| {
             let mut tool = tool.in_dialect(self.dialect);
@@ -147,7 +154,7 @@ fn messages(request: &Request, body: &mut Body) {
     body.put("max_tokens", &request.max_output.unwrap_or(ANSWER));
 }
 
-/// How many system messages a window begins with.
+/// The number of leading system messages.
 fn leading_system<M: std::ops::Deref<Target = Message>>(messages: &[M]) -> usize {
     let system = messages.iter();
     system
@@ -155,22 +162,22 @@ fn leading_system<M: std::ops::Deref<Target = Message>>(messages: &[M]) -> usize
         .count()
 }
 
-/// Whether a model may reason: then it is asked for its sealed thoughts, without which the next
-/// request could not name them. One that nobody knows may, and says so if it does not.
+/// True if a model may reason. Then its encrypted reasoning is requested, because the next request
+/// must send it back. An unknown model is assumed to reason, and rejects the field if it does not.
 fn may_think(model: &str) -> bool {
     let found = Catalogue::embedded().find(model);
     found.map_or(true, |found| found.model.reasons)
 }
 
-/// The message as it can be sent: without what only we know of it, and without what only
-/// another dialect understands.
+/// The message as it can be sent: without our metadata and without parts that only another dialect
+/// understands.
 fn bare(message: &Message, dialect: Dialect) -> Message {
     let mut bare = request::bare(message, dialect);
     if came_in(message).is_some_and(|other| other != dialect) {
         forget_dialect(&mut bare, dialect);
     }
     if dialect == Dialect::Responses {
-        // What the provider does not store and did not seal cannot be given back.
+        // The provider rejects reasoning that it neither stores nor has encrypted.
         let unsealed =
             |part: &Part| matches!(part, Part::Reasoning(thought) if !thought.is_sealed());
         bare.parts.retain(|part| !unsealed(part));
@@ -178,8 +185,8 @@ fn bare(message: &Message, dialect: Dialect) -> Message {
     bare
 }
 
-/// Leaves out what only the dialect has in which an answer came: its unknown fields, and
-/// thoughts that its provider sealed.
+/// Removes everything that only the answer's original dialect has: unknown fields, and reasoning
+/// signed by its provider.
 fn forget_dialect(message: &mut Message, dialect: Dialect) {
     message.meta.extra.clear();
     if dialect != Dialect::Chat {
@@ -197,7 +204,7 @@ fn forget_dialect(message: &mut Message, dialect: Dialect) {
     }
 }
 
-/// A JSON object being written.
+/// A JSON object under construction.
 struct Body(String);
 
 impl Body {

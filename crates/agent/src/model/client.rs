@@ -1,4 +1,4 @@
-//! The one way to call any model.
+//! The model client that the agent uses, over any backend.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use trimtab_model::Dialect;
 
 use super::{Endpoint, Http, Reply, Request};
 
-/// Something that answers requests.
+/// A backend that answers requests.
 ///
-/// A backend of one's own makes its reply with [`Reply::spawn`].
+/// To write one, create its replies with [`Reply::spawn`].
 pub trait Backend: Send + Sync {
-    /// The dialect whose rules the window has to follow.
+    /// The dialect whose rules the window must follow.
     fn dialect(&self) -> Dialect;
 
-    /// Asks the model.
+    /// Calls the model.
     fn call(&self, request: Request) -> Reply;
 }
 
-/// A model client. Cloning gives another handle to the same one.
+/// A model client. Clones share the same backend.
 ///
 /// ```
 /// use trimtab_agent::model::{Client, Endpoint};
@@ -31,37 +31,37 @@ pub trait Backend: Send + Sync {
 pub struct Client(Arc<dyn Backend>);
 
 impl Client {
-    /// A client over a backend of one's own.
+    /// A client with a custom backend.
     pub fn new(backend: impl Backend + 'static) -> Self {
         Self(Arc::new(backend))
     }
 
-    /// A client that speaks `dialect` over HTTP.
+    /// A client for `dialect` over HTTP.
     pub fn http(dialect: Dialect, endpoint: Endpoint) -> Self {
         Self::new(Http::new(dialect, endpoint))
     }
 
-    /// A client that speaks Chat Completions.
+    /// A client for Chat Completions.
     pub fn chat(endpoint: Endpoint) -> Self {
         Self::http(Dialect::Chat, endpoint)
     }
 
-    /// A client that speaks Responses.
+    /// A client for Responses.
     pub fn responses(endpoint: Endpoint) -> Self {
         Self::http(Dialect::Responses, endpoint)
     }
 
-    /// A client that speaks Messages.
+    /// A client for Messages.
     pub fn messages(endpoint: Endpoint) -> Self {
         Self::http(Dialect::Messages, endpoint)
     }
 
-    /// The dialect whose rules the window has to follow.
+    /// The dialect whose rules the window must follow.
     pub fn dialect(&self) -> Dialect {
         self.0.dialect()
     }
 
-    /// Asks the model. Must be called within a tokio runtime.
+    /// Calls the model. Requires a tokio runtime.
     pub fn call(&self, request: Request) -> Reply {
         self.0.call(request)
     }

@@ -1,4 +1,4 @@
-//! From an answer that is none to an error that says what is wrong.
+//! Turns a failed response into an error that explains the problem.
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -8,10 +8,10 @@ use trimtab_wire::overflow::{self, Action, Certainty, Verdict, classify};
 use super::error::wants_another_window;
 use super::{Key, ModelError, Request};
 
-/// How much of a provider's words is shown.
+/// The longest excerpt of a provider's message.
 const LONGEST_MESSAGE: usize = 600;
 
-/// Where a request went.
+/// The destination of a request.
 pub(super) struct Place<'a> {
     pub(super) url: String,
     pub(super) dialect: Dialect,
@@ -20,13 +20,15 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// An error that came as an event of a stream.
+    /// The error for an error event in a stream.
     pub(super) fn reported(&self, verdict: Box<Verdict>, message: &str) -> ModelError {
         self.error(200, verdict, self.shown(message))
     }
 
     fn error(&self, status: u16, verdict: Box<Verdict>, message: String) -> ModelError {
         let url = self.url.clone();
+        // Only a stated overflow justifies rewriting the window. A guessed one could be a rate
+        // limit.
         if wants_another_window(&verdict) && verdict.certainty == Certainty::Stated {
             return ModelError::Overflow { verdict, message };
         }
@@ -60,7 +62,7 @@ impl Place<'_> {
         }
     }
 
-    /// The provider's words without the key, and not too many of them.
+    /// The provider's message, shortened and without the key.
     fn shown(&self, message: &str) -> String {
         let message = match self.key {
             Some(key) => key.redact(message),
@@ -74,7 +76,7 @@ impl Place<'_> {
     }
 }
 
-/// An answer that is none.
+/// A failed response.
 pub(super) struct Failed<'a> {
     status: u16,
     headers: Vec<(&'a str, &'a str)>,
@@ -93,11 +95,11 @@ impl<'a> Failed<'a> {
         }
     }
 
-    /// What it means for a request to `place`.
+    /// The error for a request to `place`.
     pub(super) fn at(&self, place: &Place<'_>) -> ModelError {
         let verdict = Box::new(self.verdict(place.request));
         let message = self.message();
-        // A gateway that fails does so with a page; it will be back.
+        // A failing gateway answers with a page. That is temporary, so it counts as an API error.
         let telling = verdict.action != Action::None && (!self.is_page() || self.status >= 500);
         if message.is_none() && !telling && !matches!(self.status, 401 | 403) {
             return ModelError::NotAnApi {
@@ -121,7 +123,7 @@ impl<'a> Failed<'a> {
         classify(&response)
     }
 
-    /// The provider's words, wherever they stand.
+    /// The provider's message, from any of the usual fields.
     fn message(&self) -> Option<String> {
         let value: Value = serde_json::from_slice(self.body).ok()?;
         let places = [
@@ -147,7 +149,7 @@ impl<'a> Failed<'a> {
         self.body.trim_ascii_start().first() == Some(&b'<')
     }
 
-    /// What came instead of an answer.
+    /// A description of what was received instead of an answer.
     fn instead(&self) -> String {
         let header = |wanted: &str| self.headers.iter().find(|(name, _)| *name == wanted);
         if let Some((_, to)) = header("location").filter(|_| self.status / 100 == 3) {
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_says_what_it_is() {
+    fn failures_map_to_specific_errors() {
         let cases: [(u16, &str, &str); 9] = [
             (
                 401,
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overflow_is_told_apart() {
+    fn overflow_is_distinguished_from_other_errors() {
         let said = error(
             400,
             r#"{"error":{"code":400,"message":"request (2031 tokens) exceeds the available context size (1024 tokens), try increasing it","type":"exceed_context_size_error"}}"#,

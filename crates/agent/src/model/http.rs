@@ -1,4 +1,8 @@
-//! A model over HTTP.
+//! Model calls over HTTP: sends requests, retries, and reads answers.
+//!
+//! `body` writes a request in its dialect, `stream` parses the answer, and `failure` turns an error
+//! into one that the turn can handle. A call that has delivered nothing is retried here; everything
+//! else is up to the turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,21 +29,21 @@ use super::stream::{self, Reader};
 use super::unpack::Unpacker;
 use super::{Answer, Backend, Endpoint, ModelError, Piece, Reply, Request, Retries, Wait};
 
-/// The most bytes of an answer that are read: far more than any model says.
+/// The maximum size of an answer, far above any real one.
 const MOST_BYTES: usize = 64 << 20;
 
-/// How long the rest of a connection is waited for once the answer is complete, so that the
-/// connection can be used again.
+/// How long to wait for the end of the body once the answer is complete, so that the connection can
+/// be reused.
 const REST: Duration = Duration::from_millis(50);
 
-/// How long to wait for what.
+/// Time limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection.
+    /// To establish a connection.
     pub connect: Duration,
-    /// For the first byte of an answer: a long prompt is read before it comes.
+    /// Until the first byte of an answer. The model reads a long prompt first.
     pub first_byte: Duration,
-    /// For more of an answer that has begun.
+    /// Between two pieces of an answer.
     pub idle: Duration,
 }
 
@@ -55,9 +59,9 @@ impl Default for Timeouts {
 
 /// A model over HTTP, in any of the three dialects.
 ///
-/// Unless [`network`](Self::network) says otherwise, the proxies of the environment are used:
-/// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and, for those that need none, `NO_PROXY`. This
-/// machine itself is always reached straight.
+/// By default it uses the proxies of the environment: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
+/// with the exceptions in `NO_PROXY`; [`network`](Self::network) changes this. The local machine is
+/// always connected directly.
 #[derive(Clone)]
 pub struct Http(Arc<Shared>);
 
@@ -76,7 +80,7 @@ struct Shared {
 }
 
 impl Http {
-    /// A model that speaks `dialect` at `endpoint`.
+    /// A model with `dialect` at `endpoint`.
     pub fn new(dialect: Dialect, endpoint: Endpoint) -> Self {
         let timeouts = Timeouts::default();
         let outgoing = Outgoing::default();
@@ -94,7 +98,7 @@ impl Http {
         }))
     }
 
-    /// The same with other time limits.
+    /// Sets the time limits.
     #[must_use]
     pub fn timeouts(self, timeouts: Timeouts) -> Self {
         self.with(|shared| {
@@ -103,7 +107,7 @@ impl Http {
         })
     }
 
-    /// The same with connections that `outgoing` makes.
+    /// Makes connections through `outgoing`.
     #[must_use]
     pub fn network(self, outgoing: Outgoing) -> Self {
         self.with(|shared| {
@@ -112,19 +116,19 @@ impl Http {
         })
     }
 
-    /// The same with another patience.
+    /// Sets the retry policy.
     #[must_use]
     pub fn retries(self, retries: Retries) -> Self {
         self.with(|shared| shared.retries = retries)
     }
 
-    /// The same, asking for answers in one piece instead of a stream.
+    /// Requests complete answers instead of streams.
     #[must_use]
     pub fn whole_answers(self) -> Self {
         self.with(|shared| shared.stream = false)
     }
 
-    /// The same with a further field in every request, such as a temperature.
+    /// Adds a field to every request, such as a temperature.
     #[must_use]
     pub fn field<T: serde::Serialize + ?Sized>(self, name: &str, value: &T) -> Self {
         let field = (name.to_owned(), RawJson::of(value));
@@ -173,7 +177,7 @@ impl Shared {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            // Each field is refused once: what was learned is left out from then on.
+            // Each field is rejected at most once: it is omitted from then on.
             if let Some(field) = call.refused
                 && self.quirks.learn(&request.model, field)
             {
@@ -181,7 +185,7 @@ impl Shared {
                 continue;
             }
             let wait = self.retries.wait(attempt, &error);
-            // What was delivered is not repeated: the caller has to go on from there.
+            // Never repeat text that was delivered. The caller continues from there.
             let Some(wait) = wait.filter(|_| !call.delivered) else {
                 return Err(error);
             };
@@ -250,9 +254,9 @@ struct Call<'a> {
     shared: &'a Shared,
     request: &'a Request,
     sink: &'a Sink,
-    /// True once the reader was given something of the answer.
+    /// True once the caller has received a part of the answer.
     delivered: bool,
-    /// The field that was refused, where the request can do without it.
+    /// The rejected field, if the request can do without it.
     refused: Option<&'static str>,
 }
 
@@ -278,7 +282,7 @@ impl Call<'_> {
         }
         let answer = self.whole(&bytes).await?;
         if answer.is_none() && is_cut(&bytes) {
-            let why = "it is not a whole JSON text".to_owned();
+            let why = "it is incomplete JSON".to_owned();
             return Err(ModelError::Cut { why });
         }
         answer.ok_or_else(|| Failed::new(200, &parts.headers, &bytes).at(&place))
@@ -287,7 +291,7 @@ impl Call<'_> {
     async fn send(&self, body: Bytes) -> Result<Response<Incoming>, ModelError> {
         let url = || self.shared.endpoint.url(self.shared.dialect);
         let request = self.shared.http_request(body);
-        // The text of this error names no header's value.
+        // This error does not contain header values.
         let request = request.map_err(|error| ModelError::Refused {
             url: url(),
             status: 0,
@@ -322,7 +326,7 @@ impl Call<'_> {
             let frame = frame.map_err(|error| ModelError::Cut {
                 why: innermost(&error),
             })?;
-            // Trailers are of no interest.
+            // Ignore trailers.
             if let Ok(bytes) = frame.into_data() {
                 let unpacked = body.unpacker.push(&bytes);
                 return unpacked.map(Some).map_err(|error| ModelError::Cut {
@@ -350,6 +354,8 @@ impl Call<'_> {
             size += bytes.len();
             self.deliver(reader.push(&bytes)).await?;
             if reader.is_ended() || size > MOST_BYTES {
+                // Read the end of the body so that the connection returns to the pool. A failure
+                // only costs the reuse.
                 let _ = timeout(REST, body.incoming.frame()).await;
                 break;
             }
@@ -364,7 +370,7 @@ impl Call<'_> {
         })
     }
 
-    /// An answer in one piece; a stream that does not call itself one is read all the same.
+    /// Reads a complete answer. Also accepts a stream with the wrong content type.
     async fn whole(&mut self, bytes: &[u8]) -> Result<Option<Answer>, ModelError> {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_start();
@@ -399,7 +405,7 @@ impl Call<'_> {
     }
 }
 
-/// True for JSON that ends too early.
+/// True for truncated JSON.
 fn is_cut(bytes: &[u8]) -> bool {
     let read: Result<serde_json::Value, _> = serde_json::from_slice(bytes);
     let begins = bytes.trim_ascii_start().first() == Some(&b'{');

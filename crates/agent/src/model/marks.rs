@@ -1,13 +1,13 @@
-//! Prompt-cache markers, where they help.
+//! Prompt-cache markers.
 //!
-//! Messages keeps in its cache only what a marker in the request ends, and takes at most four.
-//! They go to the system prompt and to the last tool, which hardly ever change, to the end of
-//! the window, so that the next call reads it, and to where the window of the last call ended,
-//! so that this one does. The other dialects need no markers.
+//! Messages caches only prefixes that end at a marker, and accepts at most four. We mark the system
+//! prompt and the last tool, which hardly ever change; the end of the window, so that the next call
+//! can read it; and the end of the previous window, so that this call can read that. The other
+//! dialects need no markers.
 
 use trimtab_model::{Extra, Message, Part, RawJson, Role};
 
-/// The field that marks what stands before it for the cache.
+/// The field that marks the end of a cached prefix.
 pub(super) const FIELD: &str = "cache_control";
 
 /// The value of the field.
@@ -15,7 +15,7 @@ pub(super) fn value() -> RawJson {
     RawJson::of(&serde_json::json!({ "type": "ephemeral" }))
 }
 
-/// Marks the system prompt and the ends of this window and the last.
+/// Marks the system prompt and the ends of this and the previous window.
 pub(super) fn mark(messages: &mut [Message]) {
     let leading = messages
         .iter()
@@ -32,7 +32,8 @@ pub(super) fn mark(messages: &mut [Message]) {
     }
 }
 
-/// The last message of the two newest runs of messages that are not the model's.
+/// The last messages of the two newest runs of user and tool messages. The second run ended the
+/// previous window.
 fn ends(messages: &[Message]) -> Vec<usize> {
     let users = |at: usize| {
         let message = messages.get(at);
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_window_has_one_end() {
+    fn first_window_has_one_end_marker() {
         let mut messages = vec![Message::user("hello")];
         mark(&mut messages);
         assert_eq!(marked(&messages), [0]);

@@ -1,14 +1,14 @@
-//! Fields that a server does not take, learned from its refusals.
+//! Optional fields that a server rejects, learned from its errors.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-/// The two names that Chat Completions has for the limit of an answer.
+/// The two names of the output limit in Chat Completions.
 const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// Fields without which the answer is as good, or good enough.
+/// Fields that a request can do without.
 const DISPENSABLE: [&str; 7] = [
     "include",
     "prompt_cache_key",
@@ -19,7 +19,7 @@ const DISPENSABLE: [&str; 7] = [
     "max_output_tokens",
 ];
 
-/// How a provider says that it does not take a field at all.
+/// Phrases with which providers reject a field.
 const NOT_TAKEN: [&str; 8] = [
     "unsupported",
     "not support",
@@ -31,12 +31,12 @@ const NOT_TAKEN: [&str; 8] = [
     "extra_forbidden",
 ];
 
-/// Which fields each model has refused.
+/// The rejected fields of each model.
 #[derive(Debug, Default)]
 pub(super) struct Quirks(Mutex<BTreeSet<(String, &'static str)>>);
 
 impl Quirks {
-    /// True if `model` has not refused `field`.
+    /// True if `model` has not rejected `field`.
     pub(super) fn takes(&self, model: &str, field: &str) -> bool {
         let refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         !refused
@@ -44,20 +44,21 @@ impl Quirks {
             .any(|(by, what)| by == model && *what == field)
     }
 
-    /// The name by which `model` takes the limit of an answer; `usual` is tried first.
+    /// The name of the output limit that `model` accepts; tries `usual` first.
     pub(super) fn limit(&self, model: &str, usual: &'static str) -> Option<&'static str> {
         let mut names = [usual].into_iter().chain(LIMITS);
         names.find(|name| self.takes(model, name))
     }
 
-    /// Remembers that `model` does not take `field`; false if that was known.
+    /// Records that `model` rejects `field`; false if that was known, so that a request is not
+    /// repeated forever.
     pub(super) fn learn(&self, model: &str, field: &'static str) -> bool {
         let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         refused.insert((model.to_owned(), field))
     }
 }
 
-/// The field that a refusal with this body is about, if the request can do without it.
+/// The rejected field, if the request can do without it.
 pub(super) fn refused_field(status: u16, body: &[u8]) -> Option<&'static str> {
     if !matches!(status, 400 | 422) {
         return None;
@@ -75,7 +76,7 @@ pub(super) fn refused_field(status: u16, body: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// The field that the body names in a place of its own.
+/// The field named in a dedicated part of the error.
 fn named(body: &Value) -> Option<String> {
     let param = body.pointer("/error/param").or(body.get("param"));
     let place = body.pointer("/detail/0/loc/1");
@@ -84,7 +85,7 @@ fn named(body: &Value) -> Option<String> {
     name.get(..end).map(str::to_owned)
 }
 
-/// True if `said` has `field` in quotes of some kind, or at the start of what it says.
+/// True if `said` contains `field` in quotes, or at the start of a message.
 fn is_quoted(said: &str, field: &str) -> bool {
     let quotes = ["'", "`", "\\\""];
     quotes
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_its_field() {
+    fn rejected_field_is_found_in_the_error() {
         for (status, body, expected) in [
             (
                 400,
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_remembered_by_model() {
+    fn rejected_fields_are_remembered_per_model() {
         let quirks = Quirks::default();
         assert_eq!(quirks.limit("m", "max_tokens"), Some("max_tokens"));
         assert!(quirks.learn("m", "max_tokens"));

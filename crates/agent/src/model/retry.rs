@@ -1,22 +1,22 @@
-//! How often and when a failed call is made again.
+//! The retry policy for failed calls.
 
 use std::time::Duration;
 
 use super::ModelError;
 
-/// A host that cannot be reached is tried less often: mostly its name is wrong.
+/// Fewer attempts for an unreachable host, because its name is usually wrong.
 const UNREACHABLE: u32 = 2;
 
-/// How often and when a failed call is made again.
+/// The retry policy for failed calls.
 ///
-/// Only calls of which nothing was delivered are: what a reader has seen is never repeated.
+/// A call is repeated only if nothing was delivered, so that the reader never sees text twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// The most further attempts.
+    /// The maximum number of further attempts.
     pub most: u32,
-    /// The wait before the first of them; it doubles each time.
+    /// The delay before the first of them; it doubles each time.
     pub first_wait: Duration,
-    /// The longest wait. A provider that asks for more is not waited for.
+    /// The longest delay. If a provider asks for more, the call fails.
     pub longest_wait: Duration,
 }
 
@@ -31,14 +31,14 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// No second attempt.
+    /// No retries.
     pub const NONE: Self = Self {
         most: 0,
         first_wait: Duration::ZERO,
         longest_wait: Duration::ZERO,
     };
 
-    /// How long to wait after `attempt` (from 1) failed with `error`; none to give up.
+    /// The delay after `attempt` (from 1) failed with `error`; none to give up.
     pub(super) fn wait(&self, attempt: u32, error: &ModelError) -> Option<Duration> {
         let most = match error {
             ModelError::Unreachable { .. } => self.most.min(UNREACHABLE),
@@ -58,7 +58,7 @@ impl Retries {
     }
 }
 
-/// Between 0.75 and 1.25, so that clients that failed together do not come back together.
+/// Jitter between 0.75 and 1.25, so that clients that failed together do not return together.
 fn spread() -> f64 {
     let nanos = trimtab_store::since_epoch().subsec_nanos();
     0.75 + f64::from(nanos % 1000) / 2000.0
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_asks_for_a_wait_gets_it_unless_it_is_too_long() {
+    fn retry_after_is_honoured_up_to_the_limit() {
         let retries = Retries::default();
         let asked = Some(Duration::from_secs(7));
         assert_eq!(retries.wait(1, &busy(asked)), asked);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_will_not_pass_is_not_tried_again() {
+    fn permanent_errors_are_not_retried() {
         let refused = ModelError::Refused {
             url: String::new(),
             status: 400,

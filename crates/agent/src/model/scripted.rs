@@ -1,4 +1,4 @@
-//! A model that answers from a script: for tests, and for trying things out without a key.
+//! A model that answers from a script, for tests and for trials without a key.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,15 +12,15 @@ use trimtab_wire::script::{Player, Reply as Line, Script, Stop};
 use super::reply::Sink;
 use super::{Answer, Backend, ModelError, Piece, Reply, Request};
 
-/// A model that answers from a script. The format is described in `docs/script.md`.
+/// A model that answers from a script, in the format of `docs/script.md`.
 ///
-/// Each request of a conversation takes the next reply. Summaries are not in the script: asked
-/// for one, it fails, and the session writes one without a model.
+/// Each request of a conversation consumes the next reply. A script contains no summaries: a
+/// request for one fails, and the session writes a summary without a model.
 #[derive(Clone, Debug)]
 pub struct Scripted {
     player: Arc<Mutex<Player>>,
     dialect: Dialect,
-    /// True if the script is for summaries, and not for a conversation.
+    /// True if the script answers summary requests instead of a conversation.
     summaries: bool,
 }
 
@@ -34,7 +34,7 @@ impl Scripted {
         }
     }
 
-    /// A model that answers from the script in a file.
+    /// A model that answers from a script file.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ModelError> {
         let path = path.as_ref();
         let failed = |why: String| ModelError::Script(format!("{}: {why}", path.display()));
@@ -43,23 +43,23 @@ impl Scripted {
         Ok(Self::new(script))
     }
 
-    /// The same with windows that follow the rules of another dialect.
+    /// Uses the rules of another dialect for windows.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// The script is for summaries. Otherwise it answers a conversation only, so that a
-    /// compaction in between does not take its replies.
+    /// Uses the script for summaries. Otherwise it answers only the conversation, so that a
+    /// compaction does not consume its replies.
     #[must_use]
     pub fn writes_summaries(mut self) -> Self {
         self.summaries = true;
         self
     }
 
-    /// Goes on at reply `position`, counted from 0: for a session that is resumed, the number
-    /// of answers in its log.
+    /// Continues at reply `position`, counted from 0. For a resumed session, pass the number of
+    /// answers in its log.
     #[must_use]
     pub fn from_position(self, position: usize) -> Self {
         self.player().seek(position);
@@ -77,6 +77,7 @@ impl Backend for Scripted {
     }
 
     fn call(&self, request: Request) -> Reply {
+        // Only requests of a conversation have a name; summary requests have none.
         let next = (request.conversation.is_some() != self.summaries).then(|| {
             let mut player = self.player();
             let position = player.position();
@@ -92,7 +93,7 @@ impl Backend for Scripted {
     }
 }
 
-/// Says a reply word by word.
+/// Streams a reply word by word.
 async fn play(reply: &Line, sink: &Sink) {
     let wait = reply.delay_ms.map(Duration::from_millis);
     let thoughts = words(&reply.reasoning).map(Piece::Reasoning);

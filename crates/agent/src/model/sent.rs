@@ -1,22 +1,22 @@
-//! What was written for the last request of a conversation, used again for the next.
+//! Reuses the JSON of the previous request of a conversation.
 //!
-//! A window grows at its end until a plan changes it. What it has in common with the last one
-//! is not written again; from the first message that differs on, everything is. So after a
-//! compaction nothing of the rounds that it replaced is ever sent.
+//! A window only grows at its end until a plan changes it. The common prefix is reused, and
+//! everything from the first different message on is written again, so nothing that a compaction
+//! replaced is ever sent.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use trimtab_model::{Message, RawJson};
 
-/// The most conversations that are remembered: an agent, its sub-agents, some to spare.
+/// The maximum number of remembered conversations: an agent, its sub-agents, and some spare.
 const MOST: usize = 32;
 
-/// What was written for the last request of each conversation.
+/// The written messages of the last request, per conversation.
 #[derive(Debug, Default)]
 pub(super) struct Sent(Mutex<HashMap<String, Vec<Written>>>);
 
-/// A message, and how it was written.
+/// A message with its JSON.
 #[derive(Clone, Debug)]
 struct Written {
     message: Arc<Message>,
@@ -24,7 +24,7 @@ struct Written {
 }
 
 impl Sent {
-    /// The entries of `messages`, those that `conversation` has sent before as they were.
+    /// The JSON of `messages`; reuses the common prefix with the last request of `conversation`.
     pub(super) fn entries(
         &self,
         conversation: Option<&str>,
@@ -57,6 +57,7 @@ impl Sent {
 
     fn put(&self, name: &str, written: Vec<Written>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Dropping everything is rare and only costs one full write per conversation.
         if all.len() >= MOST {
             all.clear();
         }
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_written_and_a_compaction_starts_over() {
+    fn only_new_messages_are_serialised() {
         let sent = Sent::default();
         let written = Cell::new(0);
         let write = |message: &Message| {

@@ -1,4 +1,4 @@
-//! From the bytes of an answer to its pieces.
+//! Parses the bytes of an answer into pieces.
 
 use trimtab_model::{Dialect, Message, Part, Usage};
 use trimtab_wire::answer::{Assembler, WholeAnswer};
@@ -7,7 +7,7 @@ use trimtab_wire::sse::{Event, StreamError, Watcher};
 
 use super::{Answer, Piece};
 
-/// Reads a streamed answer: its pieces as they come, and the message at the end.
+/// Reads a streamed answer: pieces as they arrive, and the message at the end.
 pub(super) struct Reader {
     dialect: Dialect,
     watcher: Watcher,
@@ -15,7 +15,7 @@ pub(super) struct Reader {
     said: StreamReport,
 }
 
-/// What a stream said about its answer.
+/// Usage, stop reason and end of a stream.
 #[derive(Default)]
 struct StreamReport {
     usage: Option<Usage>,
@@ -23,7 +23,7 @@ struct StreamReport {
     ended: bool,
 }
 
-/// An error that the provider reported in the stream.
+/// An error event of the provider.
 pub(super) struct Reported {
     pub(super) verdict: Box<Verdict>,
     pub(super) message: String,
@@ -39,7 +39,7 @@ impl Reader {
         }
     }
 
-    /// Takes the next bytes and gives the pieces in them.
+    /// Parses the next bytes and returns their pieces.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Piece>, Reported> {
         self.assembler.push(bytes);
         let said = &mut self.said;
@@ -56,13 +56,13 @@ impl Reader {
         taken.end()
     }
 
-    /// True once the provider has said that the answer is complete.
+    /// True once the provider has marked the answer as complete.
     pub(super) fn is_ended(&self) -> bool {
         self.said.ended
     }
 
-    /// The answer; none if the stream stopped before its end. Some servers say why the model
-    /// stopped and then nothing more.
+    /// The answer; none if the stream was cut off. A stop reason suffices, because some servers
+    /// send nothing after it.
     pub(super) fn answer(self) -> Option<Answer> {
         let StreamReport { usage, stop, ended } = self.said;
         let message = self.assembler.finish();
@@ -71,7 +71,7 @@ impl Reader {
     }
 }
 
-/// What was taken from some bytes.
+/// The pieces parsed from some bytes.
 #[derive(Default)]
 struct Taken {
     pieces: Vec<Piece>,
@@ -112,7 +112,7 @@ impl Taken {
     }
 }
 
-/// Reads an answer that came in one piece; none if it is none of this dialect.
+/// Parses a complete answer; none if it does not match the dialect.
 pub(super) fn whole(dialect: Dialect, body: &str) -> Option<Answer> {
     let answer = WholeAnswer::read(dialect, serde_json::from_str(body).ok()?)?;
     let WholeAnswer {
@@ -123,7 +123,7 @@ pub(super) fn whole(dialect: Dialect, body: &str) -> Option<Answer> {
     Some(Answer::received(message, dialect, usage, stop))
 }
 
-/// The pieces of an answer that came whole.
+/// The pieces of a complete answer.
 pub(super) fn pieces(answer: &Answer) -> Vec<Piece> {
     let said = answer.message.parts.iter().filter_map(|part| match part {
         Part::Text(text) => Some(Piece::Text(text.text.clone())),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn something_else_is_no_answer() {
+    fn foreign_json_is_not_an_answer() {
         for dialect in Dialect::ALL {
             for body in ["", "{}", "[]", "<html>", r#"{"choices":[]}"#] {
                 assert!(whole(dialect, body).is_none(), "{dialect} {body}");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_stops_before_its_end_is_no_answer() {
+    fn truncated_stream_is_not_an_answer() {
         let mut reader = Reader::new(Dialect::Chat);
         let event = b"data: {\"choices\":[{\"delta\":{\"content\":\"he\"}}]}\n\n";
         assert!(reader.push(event).is_ok_and(|pieces| pieces.len() == 1));

@@ -1,4 +1,4 @@
-//! Files of the workspace that a person names.
+//! Files of the workspace that a user names in a message.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,25 +10,25 @@ use super::text::has_nul;
 use super::walk::{FolderWalk, WalkEntry};
 use super::workspace::shown;
 
-/// The most bytes of a file that go into a message: more is better read by the model, whose
-/// outputs are shortened.
+/// The largest attachment. The model should read larger files itself, because outputs are
+/// shortened.
 const MOST_BYTES: u64 = 128 * 1024;
-/// The most names that are offered at once.
+/// The maximum number of completions.
 const MOST_NAMES: usize = 200;
 
-/// What came of looking for a file.
+/// The result of looking up a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedFile {
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
-    /// There is one that cannot be used, and why.
+    /// The file cannot be used, with the reason.
     Refused(String),
-    /// Its text.
+    /// The text of the file.
     Text(String),
 }
 
 impl Workspace {
-    /// Reads a text file that a person named, to be put into a message.
+    /// Reads a text file that a user named.
     pub fn named_file(&self, path: &str) -> NamedFile {
         let refused = |why: &str| NamedFile::Refused(format!("`{path}` {why}"));
         let file = match self.open_file(path) {
@@ -50,8 +50,8 @@ impl Workspace {
         }
     }
 
-    /// The files and folders whose paths begin with `typed`, without hidden and ignored ones;
-    /// folders end with `/`.
+    /// Completes `typed` to paths of files and folders, without hidden and ignored ones. Folders
+    /// end with `/`.
     pub fn paths_from(&self, typed: &str) -> Vec<String> {
         let (folder, begin) = match typed.rsplit_once('/') {
             Some((folder, begin)) => (folder, begin),

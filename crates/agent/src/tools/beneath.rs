@@ -1,8 +1,8 @@
-//! Finding and opening files below a folder, whatever happens to links meanwhile.
+//! Opens files below a folder safely, even if links change meanwhile.
 //!
-//! A path is followed name by name, each relative to the handle of the folder before it and
-//! never through a link. What a link says is read and followed in the same way, so that a link
-//! which is exchanged between two steps cannot lead anywhere else.
+//! A path is resolved name by name, each relative to the handle of its parent and never through a
+//! link. The target of a link is read and resolved in the same way, so a link that is swapped
+//! between two steps cannot lead anywhere else.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,21 +16,21 @@ use rustix::io::Errno;
 
 use super::workspace::{WorkspaceError, joined};
 
-/// How many links a path may lead through: as many as the system allows.
+/// The maximum number of links in a path, as in the kernel.
 const MOST_LINKS: u32 = 40;
 
-/// What a path names.
+/// The object that a path names.
 #[derive(Debug)]
 pub(super) enum Located {
-    /// A folder that is there.
+    /// An existing folder.
     Folder {
         folder: OwnedFd,
-        /// Where it really is, relative to the root.
+        /// Its resolved path, relative to the root.
         path: PathBuf,
     },
-    /// Something else that is there.
+    /// Another existing object.
     File {
-        /// The folder that it is in.
+        /// Its parent folder.
         folder: OwnedFd,
         name: OsString,
         kind: FileType,
@@ -38,15 +38,15 @@ pub(super) enum Located {
     },
     /// Nothing yet.
     Missing {
-        /// The last folder on the way that is there.
+        /// The last existing folder of the path.
         folder: OwnedFd,
-        /// The names that are missing; the last one may be that of a file.
+        /// The missing names; the last one may be that of a file.
         names: Vec<OsString>,
         path: PathBuf,
     },
 }
 
-/// Why something could not be opened.
+/// The reasons why opening fails.
 #[derive(Debug)]
 pub(super) enum OpenError {
     Escapes,
@@ -55,7 +55,7 @@ pub(super) enum OpenError {
 }
 
 impl OpenError {
-    /// The error for the model, who knows the thing by `path`.
+    /// The error for the model, which knows the object as `path`.
     pub(super) fn of_path(self, path: &str) -> WorkspaceError {
         let path = path.to_owned();
         match self {
@@ -86,23 +86,23 @@ fn kind_name(kind: FileType) -> &'static str {
     }
 }
 
-/// Opens the folder `name` in `folder`; fails if it is a link.
+/// Opens the folder `name` in `folder`; fails for a link.
 pub(super) fn open_folder(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(folder, name, flags, Mode::empty())
 }
 
-/// Opens the regular file `name` in `folder`, which was seen as a `kind` before.
+/// Opens the regular file `name` in `folder`, which had type `kind` before.
 pub(super) fn open_regular(
     folder: impl AsFd,
     name: &OsStr,
     kind: FileType,
 ) -> Result<File, OpenError> {
-    // Devices are not even opened: that alone can do something.
+    // Do not even open devices: opening alone can have effects.
     if kind != FileType::RegularFile {
         return Err(OpenError::NotRegular(kind));
     }
-    // It may have been exchanged since: a FIFO must not block.
+    // The file may have been replaced since. NONBLOCK keeps a FIFO from blocking.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = openat(folder, name, flags | OFlags::CLOEXEC, Mode::empty())?;
     match FileType::from_raw_mode(fstat(&file)?.st_mode) {
@@ -111,13 +111,13 @@ pub(super) fn open_regular(
     }
 }
 
-/// What `name` in `folder` is; a link is not followed.
+/// The type of `name` in `folder`, without following links.
 pub(super) fn kind_of(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<FileType> {
     let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(stat.st_mode))
 }
 
-/// Finds `path`, which is relative to `root`.
+/// Resolves `path` relative to `root`.
 pub(super) fn locate(root: &Path, path: &Path) -> Result<Located, OpenError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut finder = Finder {
@@ -131,13 +131,13 @@ pub(super) fn locate(root: &Path, path: &Path) -> Result<Located, OpenError> {
     finder.find()
 }
 
-/// A path on its way from the root to what it names.
+/// A path during resolution.
 struct Finder<'r> {
     root: &'r Path,
     root_folder: OwnedFd,
-    /// The folders below the root that were entered, with their names.
+    /// The folders entered below the root, with their names.
     folders: Vec<(OwnedFd, OsString)>,
-    /// The names that are still to be followed, the next one last.
+    /// The remaining names, in reverse order.
     ahead: Vec<Step>,
     links: u32,
 }
@@ -148,8 +148,9 @@ enum Step {
 }
 
 impl Finder<'_> {
-    /// Puts the names of `path` before those that are still to be followed.
+    /// Adds the names of `path` before the remaining ones.
     fn add(&mut self, path: &Path) -> Result<(), OpenError> {
+        // An absolute target is allowed only below the root, and resolution restarts there.
         let relative = if path.is_absolute() {
             self.folders.clear();
             path.strip_prefix(self.root)
@@ -171,6 +172,7 @@ impl Finder<'_> {
     fn find(mut self) -> Result<Located, OpenError> {
         while let Some(step) = self.ahead.pop() {
             let name = match step {
+                // `..` at the root would leave the workspace.
                 Step::Up => {
                     self.folders.pop().ok_or(OpenError::Escapes)?;
                     continue;
@@ -213,7 +215,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The rest of the path can be made if it has nothing but names.
+    /// The rest of the path can be created if it contains only names.
     fn missing(mut self, first: OsString) -> Result<Located, OpenError> {
         let mut names = vec![first];
         while let Some(step) = self.ahead.pop() {
@@ -239,7 +241,7 @@ impl Finder<'_> {
         last.map_or(self.root_folder, |(folder, _)| folder)
     }
 
-    /// Where the path has led so far, relative to the root.
+    /// The resolved path so far, relative to the root.
     fn path(&self) -> PathBuf {
         self.folders.iter().map(|(_, name)| name).collect()
     }

@@ -1,4 +1,4 @@
-//! Listing a folder.
+//! The tool `list`: lists a folder.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::walk::{FolderWalk, WalkEntry};
 use super::workspace::shown;
 use super::{Definition, Outcome, Tool, Work, Workspace, blocking};
 
-/// The most entries of a listing: a model has no use for more.
+/// The maximum number of entries. A model cannot use more.
 const MOST: usize = 20_000;
 
-/// How long a listing may take.
+/// The time limit.
 const TIME: Duration = Duration::from_secs(30);
 
 /// Lists a folder of the workspace.

@@ -1,8 +1,8 @@
-//! What the model can do, confined to a workspace.
+//! The tools of the model, confined to a workspace.
 //!
-//! A [`Tool`] has a [`Definition`] for the model and does its work in a [`Workspace`]. It never
-//! fails as far as the loop is concerned: what went wrong is an [`Outcome`] that the model can
-//! read and act on. Dropping its work breaks it off.
+//! A [`Tool`] has a [`Definition`] for the model and works in a [`Workspace`]. It never fails
+//! towards the agent: an error is an [`Outcome`] that the model can read and act on. Dropping its
+//! future aborts the work.
 
 mod arguments;
 mod attach;
@@ -45,10 +45,10 @@ use std::pin::Pin;
 
 use serde_json::Value;
 
-/// The work of a tool, which gives its outcome.
+/// The future of a tool call.
 pub type Work<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
-/// Something that the model can do.
+/// A tool of the model.
 ///
 /// ```
 /// use serde_json::{Value, json};
@@ -67,36 +67,35 @@ pub type Work<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 /// }
 /// ```
 pub trait Tool: Send + Sync {
-    /// What the model is told about it.
+    /// The definition that the model sees.
     fn definition(&self) -> Definition;
 
-    /// Does what the model asks for. `arguments` is a JSON object, but need not follow the
-    /// schema. May be dropped at any time, and must then leave nothing running.
+    /// Executes a call. `arguments` is a JSON object, but may not match the schema. The future may
+    /// be dropped at any time and must then leave nothing running.
     fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a>;
 
-    /// True if its outputs are shown whole, and no compaction may take its rounds out of the
-    /// window.
+    /// True if outputs are always shown in full and no compaction may remove its rounds.
     fn is_protected(&self) -> bool {
         false
     }
 
-    /// True if it changes nothing: such calls of one answer are carried out at the same time.
+    /// True if the tool changes nothing. Such calls of one answer run in parallel.
     fn only_reads(&self) -> bool {
         false
     }
 }
 
-/// What a tool gave.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The text for the model.
     pub text: String,
-    /// True if the tool could not do what it was asked for; the text then says why.
+    /// True if the tool failed; the text then says why.
     pub is_error: bool,
 }
 
 impl Outcome {
-    /// What the tool found or did.
+    /// A successful result.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -104,7 +103,7 @@ impl Outcome {
         }
     }
 
-    /// Why the tool could not do it.
+    /// A failure with its reason.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -122,7 +121,7 @@ impl<T: Into<String>, E: std::fmt::Display> From<Result<T, E>> for Outcome {
     }
 }
 
-/// Runs work that blocks, such as reading files, away from the loop.
+/// Runs blocking work, such as reading files, on another thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {

@@ -1,4 +1,4 @@
-//! Reading a file.
+//! The tool `read_file`.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,8 +10,7 @@ use super::arguments::typed;
 use super::text::readable;
 use super::{Definition, Outcome, Tool, Work, Workspace, WorkspaceError, blocking};
 
-/// The most bytes that are read at once. All of it is stored; how much of it the model sees is
-/// decided when it is admitted.
+/// The maximum size per call. All of it is stored, and admission decides how much the model sees.
 const MOST: u64 = 16 << 20;
 
 /// Reads a file of the workspace.
@@ -21,9 +20,9 @@ pub struct ReadFile;
 #[derive(Deserialize)]
 struct Asked {
     path: String,
-    /// First line, from 1.
+    /// The first line, from 1.
     offset: Option<usize>,
-    /// How many lines.
+    /// The number of lines.
     limit: Option<usize>,
 }
 
@@ -89,7 +88,7 @@ fn whole(file: File) -> io::Result<String> {
     ))
 }
 
-/// Reads the wanted lines in memory of those lines, however long the others are.
+/// Reads the requested lines. Memory is proportional to these lines, however long the others are.
 fn lines(file: File, offset: usize, limit: Option<usize>) -> io::Result<String> {
     let mut reader = BufReader::new(file);
     let wanted = offset..offset.saturating_add(limit.unwrap_or(usize::MAX));

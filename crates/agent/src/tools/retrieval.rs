@@ -1,4 +1,4 @@
-//! The two tools that give back what a view leaves out.
+//! The two retrieval tools, which return the parts of outputs that a view leaves out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

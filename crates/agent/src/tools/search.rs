@@ -1,4 +1,4 @@
-//! Searching the files of the workspace.
+//! The tool `search`: searches the files of the workspace.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,14 +19,13 @@ use super::walk::{FolderWalk, WalkEntry};
 use super::workspace::shown;
 use super::{Definition, Outcome, Tool, Work, Workspace, blocking};
 
-/// The most lines that are given: who needs more should ask more precisely.
+/// The maximum number of lines. For more, the model should search more precisely.
 const MOST: usize = 2_000;
 
-/// How long a search may take.
+/// The time limit.
 const TIME: Duration = Duration::from_secs(30);
 
-/// The longest line that is given whole, in bytes. Of a longer one the part around the match is
-/// given.
+/// The longest line that is returned in full, in bytes. Longer lines are cut around the match.
 const LONGEST_LINE: usize = 2_000;
 
 /// Searches the files of the workspace.
@@ -93,8 +92,8 @@ async fn search(arguments: &Value, workspace: &Workspace) -> Result<String, Stri
     .await
 }
 
-/// A search through files. Patterns, lines and memory are bounded as in the store's search,
-/// which carries it out.
+/// A search through files. The search of the store executes it, with the same bounds on patterns,
+/// lines and memory.
 struct FileSearch<'a> {
     asked: &'a Asked,
     glob: Option<GlobMatcher>,
@@ -104,7 +103,7 @@ struct FileSearch<'a> {
 
 impl FileSearch<'_> {
     fn run(mut self, workspace: &Workspace) -> Result<String, String> {
-        // A bad pattern is an error even where there is nothing to search.
+        // A bad pattern is an error even if there is nothing to search.
         let checked = self.query(&|| false).check();
         checked.map_err(|error| match error {
             Error::Pattern { why } => format!("bad pattern `{}`: {why}", self.asked.pattern),
@@ -125,10 +124,10 @@ impl FileSearch<'_> {
         Ok(self.report())
     }
 
-    /// Searches an entry if it is a file that is wanted; false if the search is over.
+    /// Searches an entry if it is a wanted file; false ends the search.
     fn visit(&mut self, entry: &WalkEntry<'_>) -> bool {
         if entry.kind == FileType::RegularFile && self.is_wanted(entry.path) {
-            // A file that cannot be read is as good as one without a match.
+            // An unreadable file counts as a file without matches.
             if let Ok(file) = open_regular(entry.folder, entry.name, entry.kind) {
                 self.file(entry.path, &file);
             }
@@ -186,7 +185,7 @@ impl FileSearch<'_> {
     }
 }
 
-/// True if the beginning of the file is not text.
+/// True if the start of the file is not text.
 fn is_binary(file: &File) -> bool {
     let mut head = [0; 8192];
     let read = file.read_at(&mut head, 0).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The tools that an agent has.
+//! The set of tools of an agent.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{
     Definition, List, Outcome, ReadFile, Search, Shell, Tool, Workspace, WriteFile, arguments,
 };
 
-/// The tools that an agent has, in the order in which the model is told of them.
+/// The set of tools of an agent, in the order in which the model sees them.
 #[derive(Clone, Default)]
 pub struct Tools(Vec<Arc<dyn Tool>>);
 
@@ -28,7 +28,7 @@ impl Tools {
             .with(Shell::default())
     }
 
-    /// The same with one more; it takes the place of one with the same name.
+    /// Adds a tool; it replaces one with the same name.
     #[must_use]
     pub fn with(mut self, tool: impl Tool + 'static) -> Self {
         let name = tool.definition().name;
@@ -42,18 +42,18 @@ impl Tools {
         self.0.iter().find(|tool| tool.definition().name == name)
     }
 
-    /// What the model is told.
+    /// The definitions that the model sees.
     pub fn definitions(&self) -> Arc<[Definition]> {
         self.0.iter().map(|tool| tool.definition()).collect()
     }
 
-    /// The names of the tools whose rounds no compaction may take out.
+    /// The names of the tools whose rounds no compaction may remove.
     pub fn protected(&self) -> Vec<String> {
         let protected = self.0.iter().filter(|tool| tool.is_protected());
         protected.map(|tool| tool.definition().name).collect()
     }
 
-    /// Carries out a call. Whatever goes wrong is in the outcome.
+    /// Executes a call. Errors are part of the outcome.
     pub async fn call(&self, call: &Call, workspace: &Workspace) -> Outcome {
         let Some(tool) = self.get(&call.name) else {
             let names: Vec<String> = self.0.iter().map(|tool| tool.definition().name).collect();

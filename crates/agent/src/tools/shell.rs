@@ -1,4 +1,7 @@
-//! Running a command.
+//! The tool `shell`: runs a command.
+//!
+//! The user must allow each command. It runs in its own process group with a clean environment, and
+//! `processes` ends everything that it leaves behind.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -18,17 +21,17 @@ use super::processes::{CommandProcesses, adopt_orphans};
 use super::text::readable;
 use super::{CommandEnvironment, Definition, Outcome, Tool, Work, Workspace};
 
-/// How long what a command has written is waited for after it ended.
+/// How long to wait for remaining output after a command has ended.
 const AFTER_END: Duration = Duration::from_secs(1);
 
-/// What a command may use.
+/// Limits of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShellLimits {
-    /// How long it may run unless the model says so.
+    /// The default time limit.
     pub time: Duration,
-    /// The longest that the model may ask for.
+    /// The longest time limit that the model may request.
     pub most_time: Duration,
-    /// The most bytes that it may write. One that writes more is ended.
+    /// The maximum output in bytes. A command that writes more is ended.
     pub bytes: usize,
 }
 
@@ -42,7 +45,7 @@ impl Default for ShellLimits {
     }
 }
 
-/// Runs a command in the workspace, once the user has allowed it.
+/// Runs a command in the workspace with the user's permission.
 #[derive(Clone, Debug, Default)]
 pub struct Shell {
     limits: ShellLimits,
@@ -59,16 +62,16 @@ impl Shell {
         }
     }
 
-    /// The same, whose commands are given these variables.
+    /// Sets the environment of commands.
     #[must_use]
     pub fn environment(mut self, environment: CommandEnvironment) -> Self {
         self.environment = environment;
         self
     }
 
-    /// The same for a process that starts no other children while a command runs: it adopts
-    /// what commands leave behind, and ends that too. Without it, processes that leave both
-    /// the group and the line of descent of their command can outlive it.
+    /// Also ends processes that have left both the group and the descendants of their command. Use
+    /// it only in a process that starts no other children while a command runs, because it adopts
+    /// all orphans.
     #[must_use]
     pub fn ends_orphans(mut self) -> Self {
         adopt_orphans();
@@ -135,12 +138,12 @@ impl Shell {
     }
 
     fn start(&self, command: &str, workspace: &Workspace) -> io::Result<Running> {
-        // One pipe for both, so that errors stand where they happened.
+        // One pipe for both streams, so that errors appear where they happened.
         let (reader, writer) = io::pipe()?;
         let mut shell = command_for(command, workspace, &self.environment);
         shell.stdout(writer.try_clone()?).stderr(writer);
         let child = shell.spawn()?;
-        // Our ends of the pipe for writing go with the command: its end must be seen.
+        // Drop our writing ends of the pipe, otherwise its end is never seen.
         drop(shell);
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let id = id.and_then(Pid::from_raw);
@@ -152,7 +155,7 @@ impl Shell {
     }
 }
 
-/// A command that runs, with all that it started. Dropping it ends them.
+/// A running command with its processes. Dropping it ends them.
 struct Running {
     child: Child,
     processes: Option<CommandProcesses>,
@@ -168,7 +171,7 @@ impl Running {
             loop {
                 tokio::select! {
                     read = self.output.read_buf(&mut written) => match read? {
-                        // Everybody who could write is gone; the command itself may go on.
+                        // All writers have closed the pipe, but the command itself may continue.
                         0 => return self.child.wait().await.map(End::Exited),
                         _ if written.len() > most => return Ok(End::TooMuch(most)),
                         _ => {}
@@ -180,9 +183,9 @@ impl Running {
         if let Ok(ended) = timeout_at(until, work).await {
             end = ended?;
         }
-        // Ends everything that the command started.
+        // Ends all processes of the command.
         drop(self.processes.take());
-        // What was written just before the end may still be in the pipe.
+        // Output written just before the end may still be in the pipe.
         let rest = async {
             while written.len() <= most && self.output.read_buf(&mut written).await? > 0 {}
             io::Result::Ok(())
@@ -199,6 +202,7 @@ fn command_for(command: &str, workspace: &Workspace, environment: &CommandEnviro
         .arg(command)
         .current_dir(workspace.root())
         .stdin(Stdio::null())
+        // Start from an empty environment: the parent's may contain keys.
         .env_clear()
         .envs(environment.variables())
         .env("TERM", "dumb")
@@ -216,7 +220,7 @@ enum End {
     TooMuch(usize),
 }
 
-/// What a command did.
+/// The result of a command.
 struct Ran {
     written: Vec<u8>,
     end: End,
@@ -230,10 +234,7 @@ impl Ran {
             End::Exited(status) => (true, Some(ended(status))),
             End::TimedOut(time) => (
                 true,
-                Some(format!(
-                    "ended after {} s, the time that it had",
-                    time.as_secs()
-                )),
+                Some(format!("ended after {} s, its time limit", time.as_secs())),
             ),
             End::TooMuch(most) => (
                 true,

@@ -54,7 +54,7 @@ async fn a_file_is_written_and_read() {
 }
 
 #[tokio::test]
-async fn nothing_outside_is_touched() {
+async fn tools_do_not_touch_files_outside_the_workspace() {
     let place = place();
     for (tool, arguments) in [
         ("read_file", json!({"path": "../x"})),
@@ -99,7 +99,7 @@ async fn folders_are_listed_and_searched() {
 }
 
 #[tokio::test]
-async fn bad_arguments_are_answered_in_words() {
+async fn bad_arguments_give_a_readable_error() {
     let place = place();
     for (name, arguments, expected) in [
         ("read_file", "{}", "missing field `path`"),
@@ -123,7 +123,7 @@ async fn bad_arguments_are_answered_in_words() {
 }
 
 #[tokio::test]
-async fn a_command_gives_all_that_it_prints() {
+async fn command_output_includes_both_streams() {
     let place = place();
     let outcome = place.shell("echo out; echo err >&2; echo out").await;
     assert_eq!(outcome, Outcome::text("out\nerr\nout\n"));
@@ -154,7 +154,7 @@ fn is_alive(pid: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_command_that_hangs_is_ended_with_its_children() {
+async fn hanging_command_is_ended_with_its_children() {
     let mut place = place();
     place.tools = Tools::none().with(Shell::new(ShellLimits {
         time: Duration::from_millis(300),
@@ -163,13 +163,13 @@ async fn a_command_that_hangs_is_ended_with_its_children() {
     let begun = Instant::now();
     let outcome = place.shell("sleep 60 & echo $!; wait").await;
     assert!(begun.elapsed() < Duration::from_secs(30));
-    assert!(outcome.is_error && outcome.text.contains("the time that it had"));
+    assert!(outcome.is_error && outcome.text.contains("its time limit"));
     let pid = outcome.text.lines().next().unwrap();
     assert!(!is_alive(pid), "{pid}");
 }
 
 #[tokio::test]
-async fn what_runs_on_in_the_background_does_not_hold_the_answer() {
+async fn background_processes_do_not_delay_the_output() {
     let place = place();
     let begun = Instant::now();
     let outcome = place.shell("sleep 60 & echo $!").await;
@@ -178,7 +178,7 @@ async fn what_runs_on_in_the_background_does_not_hold_the_answer() {
 }
 
 #[tokio::test]
-async fn a_command_that_prints_without_end_is_ended() {
+async fn endless_output_ends_the_command() {
     let mut place = place();
     place.tools = Tools::none().with(Shell::new(ShellLimits {
         bytes: 10_000,
@@ -193,7 +193,7 @@ async fn a_command_that_prints_without_end_is_ended() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_leaves_nothing_running() {
+async fn dropped_call_leaves_no_process() {
     let place = place();
     let file = place.folder.path().join("pid");
     let work = place.shell("echo $$ > pid; sleep 60");
@@ -261,7 +261,7 @@ async fn protected_files_are_asked_about() {
 }
 
 #[tokio::test]
-async fn a_change_is_asked_about_and_asked_again_if_the_file_changes_meanwhile() {
+async fn confirmation_is_repeated_if_the_file_changes() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.txt");
     fs::write(&file, "old").unwrap();
@@ -325,7 +325,7 @@ async fn written_file_keeps_its_permissions_and_leaves_its_links_alone() {
 }
 
 #[tokio::test]
-async fn rules_of_folders_above_and_below_are_minded() {
+async fn ignore_rules_of_all_folders_apply() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("repository/part");
     fs::create_dir_all(root.join("sub/deep")).unwrap();
@@ -363,7 +363,7 @@ async fn rules_of_folders_above_and_below_are_minded() {
 }
 
 #[tokio::test]
-async fn lines_behind_a_long_one_are_read() {
+async fn lines_after_a_long_line_are_read() {
     let place = place();
     let long = "x".repeat(20 << 20);
     fs::write(

@@ -1,4 +1,4 @@
-//! The folder that the tools work in.
+//! The workspace: the folder to which the tools are confined.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,57 +13,57 @@ use thiserror::Error;
 use super::Confirm;
 use super::beneath::{self, Located};
 
-/// The folder that the tools work in, and what they may do beyond it.
+/// The workspace of the tools, and their permissions.
 ///
-/// No path leads out of it, not by `..`, not by a symbolic link, and not by one that is put in
-/// place while a tool works: everything is opened relative to handles of folders. That keeps a
-/// model's mistakes in; a command that the user allows can still go anywhere.
+/// No path leads out of it, neither through `..` nor through a symbolic link, even if a link is
+/// created while a tool works: everything is opened relative to folder handles. This contains a
+/// model's mistakes; a command that the user allows can still go anywhere.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     root: PathBuf,
-    /// The root as it was named, which may lead through links.
+    /// The root as it was given, which may contain links.
     named: PathBuf,
     commands: Confirm,
     protected_files: Confirm,
     writes: Confirm,
 }
 
-/// A path that cannot be used. The text is for the model.
+/// An invalid path. The text is for the model.
 #[derive(Debug, Error)]
 pub enum WorkspaceError {
-    /// It leads out of the workspace.
+    /// The path leads out of the workspace.
     #[error("`{0}` is outside the workspace\nhint: give a path relative to the workspace")]
     Escapes(String),
-    /// It is not a file that can be read or written.
+    /// The path does not name a regular file.
     #[error("`{path}` is a {kind}, not a regular file")]
     NotRegular {
         /// The path as the model gave it.
         path: String,
-        /// What it is.
+        /// The type of the object.
         kind: &'static str,
     },
-    /// The system refuses it.
+    /// The system reports an error.
     #[error("`{path}`: {error}")]
     Unreadable {
         /// The path as the model gave it.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }
 
 impl WorkspaceError {
-    /// True if there is nothing at the path.
+    /// True if the path does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Unreadable { error, .. } if error.kind() == io::ErrorKind::NotFound)
     }
 }
 
 impl Workspace {
-    /// The workspace at `root`, which must be a folder. `confirm` decides about commands, and
-    /// about writes to [protected files](super::is_protected) if it asks somebody; otherwise
-    /// those are refused. Other files are written without a question, unless
-    /// [`confirm_writes`](Self::confirm_writes) says otherwise.
+    /// The workspace at `root`, which must be a folder. `confirm` decides about commands, and about
+    /// writes to [protected files](super::is_protected) if it asks somebody; otherwise those are
+    /// refused. Other files are written without asking, unless
+    /// [`confirm_writes`](Self::confirm_writes) is set.
     pub fn new(root: impl AsRef<Path>, confirm: Confirm) -> io::Result<Self> {
         let named = std::path::absolute(root.as_ref())?;
         let root = root.as_ref().canonicalize()?;
@@ -83,31 +83,31 @@ impl Workspace {
         })
     }
 
-    /// The same, with somebody else who decides about writes to protected files.
+    /// Sets who decides about writes to protected files.
     #[must_use]
     pub fn confirm_protected(mut self, confirm: Confirm) -> Self {
         self.protected_files = confirm;
         self
     }
 
-    /// The same, with somebody who decides about writes to all other files.
+    /// Sets who decides about writes to all other files.
     #[must_use]
     pub fn confirm_writes(mut self, confirm: Confirm) -> Self {
         self.writes = confirm;
         self
     }
 
-    /// The folder itself.
+    /// The folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Who decides about commands.
+    /// Decides about commands.
     pub fn confirm(&self) -> &Confirm {
         &self.commands
     }
 
-    /// Who decides about a write.
+    /// Decides about a write.
     pub(super) fn decides_write(&self, is_protected: bool) -> &Confirm {
         if is_protected {
             &self.protected_files
@@ -116,7 +116,7 @@ impl Workspace {
         }
     }
 
-    /// Finds what `path` names. All tools for files go through here.
+    /// Resolves `path`. All file tools use this.
     pub(super) fn locate(&self, path: &str) -> Result<Located, WorkspaceError> {
         let relative = self.relative(Path::new(path));
         let relative = relative.ok_or_else(|| WorkspaceError::Escapes(path.to_owned()))?;
@@ -135,7 +135,7 @@ impl Workspace {
         }
     }
 
-    /// Opens the folder at `path`, and says where it really is, relative to the root.
+    /// Opens the folder at `path` and returns its resolved path, relative to the root.
     pub(super) fn open_folder(&self, path: &str) -> Result<(OwnedFd, PathBuf), WorkspaceError> {
         match self.locate(path)? {
             Located::Folder { folder, path } => Ok((folder, path)),
@@ -167,7 +167,7 @@ fn not_regular(path: &str, kind: FileType) -> WorkspaceError {
     beneath::OpenError::NotRegular(kind).of_path(path)
 }
 
-/// How a path relative to the root is shown to the model, on one line.
+/// A path relative to the root as the model sees it, on one line.
 pub(super) fn shown(path: &Path) -> String {
     if path.as_os_str().is_empty() {
         return ".".to_owned();
@@ -183,7 +183,7 @@ pub(super) fn shown(path: &Path) -> String {
     shown.chars().map(escaped).collect()
 }
 
-/// The path of `name` in the folder at `path`.
+/// The path of `names` below `path`.
 pub(super) fn joined(path: &Path, names: &[OsString]) -> PathBuf {
     let mut path = path.to_owned();
     path.extend(names);

@@ -1,4 +1,4 @@
-//! Writing a file.
+//! The tool `write_file`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,11 +23,11 @@ use super::text::has_nul;
 use super::workspace::shown;
 use super::{Definition, Outcome, Tool, Work, Workspace, blocking, is_protected};
 
-/// How often one write may ask: a path that leads elsewhere each time is no mistake.
+/// The maximum number of questions per write. A path that leads elsewhere each time is an attack.
 const MOST_QUESTIONS: u32 = 3;
-/// Larger files are replaced without showing what changes.
+/// Larger files are replaced without showing the difference.
 const MOST_COMPARED: u64 = 1 << 20;
-/// Why a protected file is one.
+/// The reason why a file is protected.
 const STEERS: &str = ", which can run commands or steer agents";
 
 /// Writes a file of the workspace.
@@ -65,7 +65,7 @@ impl Tool for WriteFile {
 async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
     let asked: Arc<Asked> = Arc::new(typed(arguments)?);
     let mut allowed = None;
-    // Asked again if the path leads elsewhere, or the file is another, by the time of the answer.
+    // Ask again if, by the time of the answer, the path leads elsewhere or the file has changed.
     for _ in 0..MOST_QUESTIONS {
         let (inner, wanted) = (workspace.clone(), Arc::clone(&asked));
         let written = blocking(move || replace(&inner, &wanted, allowed.as_ref())).await?;
@@ -91,19 +91,19 @@ async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, Strin
     Err(format!("`{}` keeps changing", asked.path))
 }
 
-/// What came of a write.
+/// The result of an attempt to write.
 enum Written {
     Done(String),
-    /// Nothing was written: somebody has to be asked first.
+    /// Nothing was written: the user must be asked first.
     NeedsQuestion(UnaskedWrite),
 }
 
-/// A write that nobody was asked about.
+/// A write that needs a confirmation.
 #[derive(PartialEq, Eq)]
 struct UnaskedWrite {
     path: PathBuf,
     is_protected: bool,
-    /// The first bytes of the file as it is; none if it is not there.
+    /// The first bytes of the current file; none if it does not exist.
     before: Option<Vec<u8>>,
 }
 
@@ -146,7 +146,7 @@ fn text(bytes: &[u8]) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Writes the file, unless somebody has to be asked and it is not the one that was `allowed`.
+/// Writes the file, unless a confirmation is needed and `allowed` does not match.
 fn replace(
     workspace: &Workspace,
     asked: &Asked,
@@ -173,6 +173,7 @@ fn replace(
             (folder, vec![name], path)
         }
     };
+    // Check both names: the path may reach a protected file through a link, or be protected itself.
     let is_protected = is_protected(&path) || is_protected(Path::new(&asked.path));
     if !matches!(workspace.decides_write(is_protected), Confirm::Always) {
         let unasked = UnaskedWrite {
@@ -180,6 +181,7 @@ fn replace(
             path: path.clone(),
             is_protected,
         };
+        // The user allowed exactly this file with exactly this content.
         if allowed != Some(&unasked) {
             return Ok(Written::NeedsQuestion(unasked));
         }
@@ -190,7 +192,7 @@ fn replace(
     Ok(Written::Done(format!("wrote {size} bytes to {shown}")))
 }
 
-/// What is in a file now, as far as it is compared and one byte more; none if it cannot be read.
+/// The start of the current file, one byte more than is compared; none if it cannot be read.
 fn first_bytes(workspace: &Workspace, path: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = workspace.open_file(path).ok()?;
@@ -198,7 +200,7 @@ fn first_bytes(workspace: &Workspace, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What takes the place of a file must not get around its permissions.
+/// Replacing a file must not bypass its permissions.
 fn check_writable(folder: &OwnedFd, name: &OsStr, kind: FileType) -> Result<(), OpenError> {
     if kind != FileType::RegularFile {
         return Err(OpenError::NotRegular(kind));
@@ -206,7 +208,7 @@ fn check_writable(folder: &OwnedFd, name: &OsStr, kind: FileType) -> Result<(), 
     Ok(accessat(folder, name, Access::WRITE_OK, AtFlags::empty())?)
 }
 
-/// Makes the folders that are missing, and puts the file in place in one step.
+/// Creates missing folders and moves the file into place atomically.
 fn put(mut folder: OwnedFd, names: &[OsString], content: &[u8]) -> io::Result<()> {
     let (name, folders) = names.split_last().ok_or(io::ErrorKind::InvalidInput)?;
     for missing in folders {
@@ -215,6 +217,7 @@ fn put(mut folder: OwnedFd, names: &[OsString], content: &[u8]) -> io::Result<()
             Err(error) => return Err(error.into()),
         }
     }
+    // Write to a temporary name first, so that a crash never leaves half a file.
     let temporary = OsString::from(format!(".trimtab-{}", unique()));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
     let mode = Mode::from_raw_mode(0o666);
@@ -222,13 +225,13 @@ fn put(mut folder: OwnedFd, names: &[OsString], content: &[u8]) -> io::Result<()
     let written = fill(file, &folder, name, content)
         .and_then(|()| Ok(renameat(&folder, &temporary, &folder, name)?));
     if written.is_err() {
-        // The error that is told is the first one.
+        // Report the first error.
         let _ = unlinkat(&folder, &temporary, AtFlags::empty());
     }
     written
 }
 
-/// Writes the content, with the permissions of the file whose place it takes.
+/// Writes the content with the permissions of the file that it replaces.
 fn fill(file: OwnedFd, folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<()> {
     if let Ok(stat) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         fchmod(&file, Mode::from_raw_mode(stat.st_mode & 0o777))?;
@@ -236,7 +239,7 @@ fn fill(file: OwnedFd, folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Re
     File::from(file).write_all(content)
 }
 
-/// A name that no other write of this machine uses now.
+/// A temporary name that is unique on this machine.
 fn unique() -> String {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);

@@ -186,7 +186,7 @@ fn log(agent: &mut Agent) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn calls_are_carried_out_until_there_is_an_answer() {
+async fn turn_runs_calls_until_an_answer() {
     let calls = &[("meet", "{}"), ("meet", "{}"), ("nap", "{oops")];
     let mut set = set(vec![
         Does::Calls(calls),
@@ -226,7 +226,7 @@ async fn calls_are_carried_out_until_there_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_tool_that_hangs_is_broken_off() {
+async fn hanging_tool_is_stopped() {
     let mut set = set(vec![Does::Calls(&[("nap", "{\"ms\":60000}")])]);
     set.agent.settings.tool_time = Duration::from_millis(50);
     let turn = set.agent.turn("sleep").await.unwrap();
@@ -270,7 +270,7 @@ async fn an_interrupt_leaves_a_marker_and_a_valid_log() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_dropped_leaves_a_session_that_goes_on() {
+async fn dropped_turn_leaves_a_usable_session() {
     let mut set = set(vec![Does::Calls(&[
         ("nap", "{\"ms\":60000}"),
         ("nap", "{}"),
@@ -289,7 +289,7 @@ async fn a_turn_that_is_dropped_leaves_a_session_that_goes_on() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_goes_on_without_repeating() {
+async fn cut_off_answer_continues_without_repetition() {
     let mut set = set(vec![
         Does::BreaksOffAfter("one two "),
         Does::BreaksOffAfter("three "),
@@ -313,7 +313,7 @@ async fn an_answer_that_breaks_off_goes_on_without_repeating() {
 }
 
 #[tokio::test]
-async fn an_error_ends_the_turn_and_the_session_lives_on() {
+async fn error_ends_the_turn_but_not_the_session() {
     let refused = ModelError::Refused {
         url: "http://h".to_owned(),
         status: 400,
@@ -330,7 +330,7 @@ async fn an_error_ends_the_turn_and_the_session_lives_on() {
 }
 
 #[tokio::test]
-async fn a_model_that_runs_in_circles_is_stopped() {
+async fn endless_rounds_are_stopped() {
     let steps = (0..10).map(|_| Does::Calls(&[("nap", "{}")])).collect();
     let mut set = set(steps);
     set.agent.settings.max_rounds = 4;
@@ -341,7 +341,7 @@ async fn a_model_that_runs_in_circles_is_stopped() {
 }
 
 #[test]
-fn the_answer_gives_way_to_what_may_be_miscounted() {
+fn output_limit_shrinks_for_estimation_errors() {
     let limit = |tokens| {
         let ready = Ready {
             max_output: Some(1_000),

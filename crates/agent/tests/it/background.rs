@@ -1,5 +1,4 @@
-//! A summary that is written in the background and comes late: it is used or dropped with an
-//! event, and nothing that was said meanwhile is lost.
+//! A late summary in the background is used, or dropped with an event, and no message is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -127,7 +126,7 @@ async fn after_more_turns_it_is_used_and_they_stay() {
 }
 
 #[tokio::test]
-async fn after_a_plan_by_hand_it_is_dropped_with_an_event() {
+async fn background_summary_after_a_manual_plan_is_dropped_with_an_event() {
     let slow = Slow::new();
     let mut set = writing(&slow).await;
     say(&mut set.agent, 12).await;
@@ -144,7 +143,7 @@ async fn after_a_plan_by_hand_it_is_dropped_with_an_event() {
 }
 
 #[tokio::test]
-async fn a_compaction_by_hand_waits_for_it_and_an_interrupt_ends_only_the_waiting() {
+async fn manual_compaction_waits_for_the_background_summary() {
     let slow = Slow::new();
     let mut set = writing(&slow).await;
     let interrupt = set.agent.interrupt();
@@ -166,7 +165,7 @@ async fn a_compaction_by_hand_waits_for_it_and_an_interrupt_ends_only_the_waitin
 }
 
 #[tokio::test]
-async fn undo_makes_it_too_late() {
+async fn undo_discards_the_background_summary() {
     let slow = Slow::new();
     let mut set = writing(&slow).await;
     slow.may_write(true);
@@ -190,7 +189,7 @@ async fn undo_makes_it_too_late() {
 }
 
 #[tokio::test]
-async fn another_model_takes_it_over() {
+async fn background_summary_survives_a_model_change() {
     let slow = Slow::new();
     let mut set = writing(&slow).await;
     let other = Model::new(Client::new(slow.clone()), "gpt-4o");
@@ -201,7 +200,7 @@ async fn another_model_takes_it_over() {
 }
 
 #[tokio::test]
-async fn a_process_that_ends_before_it_loses_nothing_else() {
+async fn process_exit_loses_only_the_background_summary() {
     let slow = Slow::new();
     let mut set = writing(&slow).await;
     let before = window(&mut set.agent);

@@ -1,4 +1,4 @@
-//! Whatever is wrong is said plainly, and the session lives on.
+//! Every fault is reported clearly, and the session stays usable.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ async fn error_then_well(broken: Http, upstream: &Upstream) -> String {
 }
 
 #[tokio::test]
-async fn a_wrong_key() {
+async fn wrong_key_is_reported() {
     for dialect in Dialect::ALL {
         let upstream = upstream([]).await;
         let mut set = set(
@@ -72,7 +72,7 @@ async fn a_wrong_key() {
 }
 
 #[tokio::test]
-async fn an_unreachable_host() {
+async fn unreachable_host_is_reported() {
     let upstream = upstream([]).await;
     // Nobody listens on a port that was just given back.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -94,7 +94,7 @@ async fn an_unreachable_host() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls() {
+async fn server_without_tls_is_reported() {
     let upstream = upstream([]).await;
     let base = upstream.url().replace("http://", "https://");
     let error = error_then_well(client(Dialect::Messages, &base, "k"), &upstream).await;
@@ -105,7 +105,7 @@ async fn a_server_without_tls() {
 }
 
 #[tokio::test]
-async fn a_wrong_base() {
+async fn wrong_base_url_is_reported() {
     let good = upstream([]).await;
     let base = format!("{}/somewhere/else", good.url());
     let error = error_then_well(client(Dialect::Chat, &base, "right"), &good).await;
@@ -127,7 +127,7 @@ async fn a_wrong_base() {
 }
 
 #[tokio::test]
-async fn an_unknown_model() {
+async fn unknown_model_is_reported() {
     for dialect in Dialect::ALL {
         let fault = Fault::Status {
             code: 404,
@@ -161,7 +161,7 @@ impl Tool for Bad {
 }
 
 #[tokio::test]
-async fn tools_that_fail_hang_print_binary_or_get_nonsense() {
+async fn failing_tools_are_reported_to_the_model() {
     for dialect in Dialect::ALL {
         let replies = [
             Reply::call("bad", json!({"how": "fails"})).and_call("bad", json!({"how": "panics"})),
@@ -200,7 +200,7 @@ async fn tools_that_fail_hang_print_binary_or_get_nonsense() {
 }
 
 #[tokio::test]
-async fn answers_in_one_piece_work_as_well() {
+async fn whole_answers_work_like_streams() {
     for dialect in Dialect::ALL {
         let replies = [
             Reply::call("produce", json!({"n": 1})).thinking("hm"),

@@ -1,4 +1,4 @@
-//! An agent, a model that keeps it busy, and what must hold afterwards.
+//! Helpers: an agent, a model that keeps it busy, and the invariants to check afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -46,7 +46,7 @@ async fn ask(base: &str, proxy: &str) -> Result<String, ModelError> {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_asked_through_its_proxy() {
+async fn http_server_is_reached_through_the_egress_proxy() {
     let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n\
                   {\"choices\":[{\"message\":{\"role\":\"assistant\",\"content\":\"here\"},\
                   \"finish_reason\":\"stop\"}]}";
@@ -64,7 +64,7 @@ async fn a_server_without_tls_is_asked_through_its_proxy() {
 }
 
 #[tokio::test]
-async fn a_server_with_tls_is_reached_through_a_tunnel() {
+async fn https_server_is_reached_through_a_tunnel() {
     let refused = "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n";
     let (address, heard) = proxy(refused).await;
     let error = ask("https://model.invalid/v1", &address).await.unwrap_err();
@@ -84,7 +84,7 @@ async fn a_server_with_tls_is_reached_through_a_tunnel() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_a_greeting_is_not_waited_for() {
+async fn silent_egress_proxy_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let endpoint = Endpoint::new(&format!("https://{address}/v1")).unwrap();

@@ -1,4 +1,4 @@
-//! Connections that break, stall and lie.
+//! Connections that break, stall or send wrong data.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ fn passing() -> Vec<Fault> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_survives_a_bad_line() {
+async fn session_survives_connection_faults() {
     for (seed, dialect) in Dialect::ALL.into_iter().enumerate() {
         let rounds = 40;
         let (source, done) = busy(rounds, false);
@@ -93,7 +93,7 @@ async fn delivered(dialect: Dialect, fault: Fault) -> (String, Option<ModelError
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_delivered_is_never_repeated() {
+async fn delivered_text_is_never_repeated() {
     for dialect in Dialect::ALL {
         for fault in passing() {
             let (said, error) = delivered(dialect, fault).await;
@@ -116,7 +116,7 @@ async fn what_was_delivered_is_never_repeated() {
 }
 
 #[tokio::test]
-async fn a_provider_that_asks_for_a_wait_gets_it() {
+async fn retry_after_is_honoured() {
     let fault = Fault::Status {
         code: 429,
         retry_after: Some(1),
@@ -128,7 +128,7 @@ async fn a_provider_that_asks_for_a_wait_gets_it() {
 }
 
 #[tokio::test]
-async fn a_stall_is_a_timeout() {
+async fn stalled_answer_times_out() {
     for (fault, expected) in [
         (Fault::LateHeaders { ms: 5_000 }, "no answer within"),
         (
@@ -162,7 +162,7 @@ async fn a_stall_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_dropped_ends_the_connection() {
+async fn dropped_reply_closes_the_connection() {
     let mut reply = Reply::text(long_text());
     reply.delay_ms = Some(20);
     let upstream = Upstream::start(Options::new(Source::script(Script::new([reply]))))

@@ -1,4 +1,4 @@
-//! A process that is killed in the middle of its work: the session goes on from there.
+//! A killed process: the session continues from where it stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -78,7 +78,7 @@ fn start_child(store: &Path, base: &str, name: &str, dialect: Dialect) -> Child 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_session_goes_on_with_the_same_window() {
+async fn killed_session_reopens_with_the_same_window() {
     let kills = if is_long() { 40 } else { 6 };
     let presets = [
         "steady",

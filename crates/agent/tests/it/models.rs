@@ -1,4 +1,4 @@
-//! Models that differ: in what they take, and in what they speak.
+//! Models that differ in accepted fields and dialects.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ async fn upstream(unsupported: &[&str]) -> Upstream {
 }
 
 #[tokio::test]
-async fn a_field_that_a_model_does_not_take_is_left_out_from_then_on() {
+async fn rejected_optional_field_is_omitted_from_then_on() {
     let cases: [(Dialect, &[&str]); 5] = [
         (Dialect::Responses, &[]),
         (Dialect::Responses, &["include"]),
@@ -71,7 +71,7 @@ async fn a_field_that_a_model_does_not_take_is_left_out_from_then_on() {
 }
 
 #[tokio::test]
-async fn another_dialect_goes_on_where_one_stopped() {
+async fn session_continues_in_another_dialect() {
     for from in Dialect::ALL {
         for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
             let (one, other) = (upstream(&[]).await, upstream(&[]).await);

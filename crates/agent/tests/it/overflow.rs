@@ -1,4 +1,4 @@
-//! A provider that counts differently, or whose window nobody knew: overflow is recovered.
+//! Overflows of providers that count differently or have an unknown window are recovered.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -117,7 +117,7 @@ async fn every_preset_in_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_on_disk() {
+async fn session_works_with_a_folder_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = FolderStore::open(folder.path()).unwrap();
     session("steady", Dialect::Messages, Arc::new(store)).await;

@@ -1,4 +1,4 @@
-//! The agent with a real model, where one is served: see `run.sh` beside this file.
+//! The agent with a real model, if one is served: see `run.sh` in this folder.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Where requests go, told to whoever started the proxy.
+//! Tells the user where requests go, if that is not the provider's own address.
 
 use trimtab::provider::Provider;
 use trimtab::redact::redact_address;
@@ -7,10 +7,10 @@ use trimtab_proxy::Upstream;
 
 use super::settings::Resolved;
 
-/// Where Gemini's own interface is.
+/// The address of Gemini's API.
 pub const GEMINI: &str = "https://generativelanguage.googleapis.com";
 
-/// A line for every upstream that is not the own address of the provider it stands for.
+/// One line for each upstream that is not the own address of its provider.
 pub fn destinations(resolved: &Resolved) -> Vec<String> {
     let upstreams = resolved.proxy.upstreams();
     let others = upstreams.iter().filter(|upstream| !is_own(upstream));
@@ -28,7 +28,7 @@ pub fn destinations(resolved: &Resolved) -> Vec<String> {
     others.map(line).collect()
 }
 
-/// The dialects, for people.
+/// The names of the dialects.
 fn names(dialects: &[Dialect]) -> String {
     let names: Vec<String> = dialects.iter().map(ToString::to_string).collect();
     match names.as_slice() {
@@ -37,7 +37,7 @@ fn names(dialects: &[Dialect]) -> String {
     }
 }
 
-/// True for the own address of the provider whose dialects the upstream takes.
+/// True if the upstream is the own address of the provider whose dialects it takes.
 fn is_own(upstream: &Upstream) -> bool {
     if upstream.url == GEMINI {
         return true;
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_provider_with_its_own_dialect_is_its_own_address() {
+    fn provider_address_with_another_dialect_is_reported() {
         let at = |url: &str, dialects: &[Dialect]| {
             is_own(&Upstream::new("u", url).for_dialects(dialects.iter().copied()))
         };

@@ -1,4 +1,4 @@
-//! A small HTTP client: for asking upstreams how they are, and for the demo's agent.
+//! A small HTTP client for `doctor`, which checks upstreams, and for the agent of the demo.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use trimtab::network::{Connector, Outgoing, Versions, innermost};
 
-/// The largest answer that is read.
+/// The largest answer that is read, in bytes.
 const LARGEST: usize = 32 << 20;
 
-/// How long a connection may take.
+/// The time to establish a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A client that keeps its connections.
+/// A client with a connection pool.
 #[derive(Clone, Debug)]
 pub struct Http {
     client: Client<Connector, Full<Bytes>>,
     outgoing: Outgoing,
 }
 
-/// An answer, whole.
+/// A complete answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Its status.
@@ -35,7 +35,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The value of a header; empty if it is not there.
+    /// The value of a header, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value
@@ -51,7 +51,7 @@ impl Default for Http {
 }
 
 impl Http {
-    /// A client whose connections `outgoing` makes.
+    /// A client that connects through `outgoing`.
     pub fn new(outgoing: Outgoing) -> Self {
         let connector = outgoing.connector(CONNECT, Versions::First);
         Self {
@@ -60,7 +60,7 @@ impl Http {
         }
     }
 
-    /// Sends a request and reads the answer, within `time`. The error is for people.
+    /// Sends a request and reads the answer within `time`. The error is a text for users.
     pub async fn send(
         &self,
         method: Method,
@@ -77,7 +77,7 @@ impl Http {
         if let Some(credentials) = shown.and_then(|to| self.outgoing.credentials(to)) {
             request = request.header(PROXY_AUTHORIZATION, credentials);
         }
-        // A header that cannot be sent may be a key: it is not named.
+        // A header that cannot be sent may hold a key, so the error does not quote it.
         let request = request
             .body(Full::new(Bytes::from(body)))
             .map_err(|_| "the address or a header cannot be sent".to_owned())?;
@@ -92,7 +92,7 @@ impl Http {
         let answer = answer.map_err(|error| innermost(&error))?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, LARGEST).collect().await;
-        let body = body.map_err(|error| format!("the answer broke off: {error}"))?;
+        let body = body.map_err(|error| format!("the answer was cut off: {error}"))?;
         Ok(Answer {
             status: head.status,
             headers: head.headers,

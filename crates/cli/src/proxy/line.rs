@@ -1,4 +1,4 @@
-//! One request in one line, for somebody who watches a terminal.
+//! The log line of one request, for a terminal.
 
 use std::fmt::Write as _;
 
@@ -10,17 +10,18 @@ use crate::ui::number::{counted, short};
 use crate::ui::style::{self, TextStyle};
 use crate::ui::visible::visible;
 
-/// Columns of a line at most.
+/// The maximum width of a line.
 const WIDTH: usize = 100;
-/// Characters of a session and of a model.
+/// The widths of the session and the model.
 const SESSION: usize = 8;
 const MODEL: usize = 20;
 
-/// The time (UTC), the session, the model, the prompt as it came and as it was sent, what that
-/// saved, and what else there is to say. At most 100 columns.
+/// The line of a request: time (UTC), session, model, prompt tokens before and after, savings, and
+/// other events. At most 100 columns.
 pub fn request_line(record: &Record) -> String {
     let (dim, tone) = (style::DIM, tone(record));
     let time = time_of_day(record.time_ms);
+    // Session names of the proxy start with the tenant, which is the same on all lines.
     let session = record.session.rsplit('/').next().unwrap_or_default();
     let session = field(if session.is_empty() { "-" } else { session }, SESSION);
     let model = if record.model.is_empty() {
@@ -33,13 +34,15 @@ pub fn request_line(record: &Record) -> String {
     let room = WIDTH.saturating_sub(front.chars().count());
     let said = told(record);
     let said = visible(&said);
+    // Escape first, then clip: an escaped character is longer than the original.
     let said = clipped(&said, room);
     format!("{dim}{time}{dim:#} {session} {model} {tone}{said}{tone:#}")
 }
 
-/// What was done.
+/// Describes what was done.
 fn told(record: &Record) -> String {
     let mut told = String::new();
+    // Status 0 means that no answer was sent.
     if record.status >= 400 || record.status == 0 {
         // Writing into a String cannot fail.
         let _ = write!(told, "status {}, ", record.status);
@@ -58,7 +61,7 @@ fn told(record: &Record) -> String {
             let _ = write!(told, "{sent} for a summary");
         }
         _ if tokens.with > 0 => {
-            let _ = write!(told, "{sent}, as it came");
+            let _ = write!(told, "{sent}, unchanged");
         }
         other => told.push_str(other.as_str()),
     }
@@ -96,14 +99,14 @@ fn tone(record: &Record) -> TextStyle {
     }
 }
 
-/// Hours, minutes and seconds of a time since 1970.
+/// The time of day of a Unix time in milliseconds, as HH:MM:SS.
 fn time_of_day(milliseconds: u64) -> String {
     let seconds = milliseconds / 1_000;
     let (hour, minute) = (seconds / 3_600 % 24, seconds / 60 % 60);
     format!("{hour:02}:{minute:02}:{:02}Z", seconds % 60)
 }
 
-/// `text` in exactly so many columns.
+/// Pads or cuts `text` to exactly `width` columns.
 fn field(text: &str, width: usize) -> String {
     let text = visible(text);
     let text = clipped(&text, width);
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_told_in_one_line() {
+    fn request_fits_one_line() {
         assert_eq!(
             plain(&edited()),
             "12:34:56Z 4ee4a1b\u{2026} claude-sonnet-4-5    59k -> 32k, 27k tokens saved (46 %)"
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_has_more_than_a_hundred_columns() {
+    fn request_line_has_at_most_100_columns() {
         let long = Record {
             detail: "\u{1b}[2J the upstream said a lot\n".repeat(20),
             repairs: "a,b".repeat(40),
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_failed_says_its_status() {
+    fn failed_request_line_shows_the_status() {
         let failed = Record {
             status: 529,
             action: Action::Unchanged,

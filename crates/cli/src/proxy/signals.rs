@@ -1,17 +1,17 @@
-//! Orders from outside.
+//! Signals that stop the proxy or reload its settings.
 
 use std::io;
 
-/// What a signal asks for.
+/// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Let open streams end, and end.
+    /// Let open streams finish, then exit.
     Stop,
-    /// Read the settings again.
+    /// Reload the settings.
     Reload,
 }
 
-/// The signals that are orders.
+/// The signals that the proxy handles.
 #[cfg(unix)]
 pub struct Orders {
     terminate: tokio::signal::unix::Signal,
@@ -21,7 +21,7 @@ pub struct Orders {
 
 #[cfg(unix)]
 impl Orders {
-    /// Begins to listen for them.
+    /// Registers the signal handlers.
     pub fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -31,7 +31,7 @@ impl Orders {
         })
     }
 
-    /// The next order.
+    /// Waits for the next signal.
     pub async fn next(&mut self) -> Order {
         tokio::select! {
             _ = self.terminate.recv() => Order::Stop,
@@ -46,12 +46,12 @@ pub struct Orders;
 
 #[cfg(not(unix))]
 impl Orders {
-    /// Begins to listen for them.
+    /// Registers the signal handlers.
     pub fn new() -> io::Result<Self> {
         Ok(Self)
     }
 
-    /// The next order.
+    /// Waits for the next signal.
     pub async fn next(&mut self) -> Order {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
@@ -61,7 +61,7 @@ impl Orders {
 }
 
 impl Orders {
-    /// Waits for an order to stop.
+    /// Waits for a signal to stop.
     pub async fn stop(&mut self) {
         while self.next().await != Order::Stop {}
     }

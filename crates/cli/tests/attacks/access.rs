@@ -1,5 +1,5 @@
-//! What the tests of access share: a proxy with settings, and requests that are exactly as
-//! they are written.
+//! Helpers for the access tests: a proxy with settings, and requests that are sent exactly as
+//! written.
 
 use std::fs;
 use std::net::SocketAddr;

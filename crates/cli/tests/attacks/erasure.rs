@@ -1,4 +1,4 @@
-//! What is removed is gone: its space, and every copy of its text.
+//! Erased data is gone: its space, and every copy of its text.
 
 use std::fmt::Write as _;
 use std::io::Read;
@@ -122,7 +122,7 @@ async fn erased_tenant_leaves_no_text_while_the_proxy_runs() {
 }
 
 #[test]
-fn collected_text_is_gone_and_its_space_is_free() {
+fn collected_text_is_gone_and_its_space_is_freed() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let store = home.join("data/trimtab");
@@ -203,7 +203,7 @@ fn first_collection_on_a_full_disk_succeeds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_removes_what_is_too_old_and_says_so() {
+async fn serve_removes_old_sessions_and_reports_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().to_owned();
     let store = home.join("data/trimtab");

@@ -1,4 +1,4 @@
-//! A key reaches only the provider that it was meant for.
+//! A key reaches only its own provider.
 
 use http::Method;
 use serde_json::Value;
@@ -35,7 +35,7 @@ async fn send(served: &Served, method: Method, path: &str, header: (&str, &str))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dialect_goes_only_to_an_upstream_that_takes_it() {
+async fn request_goes_only_to_an_upstream_of_its_dialect() {
     for (only, _) in DIALECTS {
         let server = Recorder::start();
         let served = Served::start(&["--upstream", &format!("{only}={}", server.url)]);
@@ -70,7 +70,7 @@ async fn a_dialect_goes_only_to_an_upstream_that_takes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_path_without_a_dialect_goes_by_its_credential() {
+async fn path_without_a_dialect_is_routed_by_credential() {
     let (messages, others) = (Recorder::start(), Recorder::start());
     let served = Served::start(&[
         "--upstream",
@@ -95,7 +95,7 @@ async fn a_path_without_a_dialect_goes_by_its_credential() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_is_not_sent_the_key_of_another() {
+async fn key_is_not_sent_to_another_provider() {
     let served = Served::start(&[]);
     for (path, (name, key)) in [
         ("/v1/messages", credential("chat")),
@@ -105,13 +105,13 @@ async fn a_provider_is_not_sent_the_key_of_another() {
         let answer = send(&served, Method::POST, path, (name, &key)).await;
         assert_eq!(answer.status, 421, "{path}");
         let text = String::from_utf8_lossy(&answer.body);
-        assert!(text.contains("is not one for https://api."), "{text}");
+        assert!(text.contains("does not belong to https://api."), "{text}");
         assert!(!text.contains(&key), "{text}");
     }
 }
 
 #[test]
-fn the_proxy_says_where_requests_go_and_whom_it_serves() {
+fn proxy_prints_destinations_and_client_settings_at_startup() {
     let server = Recorder::start();
     let served = Served::start(&["--upstream", &format!("chat={}", server.url)]);
     let told = served.wait_for("go to ");
@@ -123,7 +123,7 @@ fn the_proxy_says_where_requests_go_and_whom_it_serves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_version_in_an_address_is_not_repeated() {
+async fn version_in_a_base_url_is_not_repeated() {
     let server = Recorder::start();
     let address = format!("{}/v1", server.url);
     let served = Served::start(&["--upstream", &address]);
@@ -153,7 +153,7 @@ done
 "#;
 
 #[test]
-fn a_wrapped_client_goes_through_the_proxy_to_where_it_went_before() {
+fn wrapped_client_keeps_its_destination() {
     for set in ["OPENAI_BASE_URL", "OPENAI_API_BASE"] {
         let server = Recorder::start();
         let clone = Repository::with("");

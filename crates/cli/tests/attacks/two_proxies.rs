@@ -1,4 +1,4 @@
-//! Two proxies on one store, asked about one conversation.
+//! Two proxies with one store and one conversation.
 
 use std::path::Path;
 

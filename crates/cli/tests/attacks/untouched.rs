@@ -1,4 +1,4 @@
-//! Requests that need nothing done to them, through the real command.
+//! Requests that need no change, through the real binary.
 
 use http::Method;
 use serde_json::json;
@@ -108,13 +108,13 @@ async fn accepted_requests_pass_byte_for_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn known_faults_are_repaired_and_said() {
+async fn known_faults_are_repaired_and_reported() {
     let upstream = upstream().await;
     let served = Served::start(&["--upstream", &upstream.url()]);
     let tool = json!({"role": "tool", "tool_call_id": "nobody", "content": "x"});
     let ask = json!({"role": "assistant", "content": null, "tool_calls": [
         {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]});
-    let faults = [(tool, "orphan-output-removed"), (ask, "output-added")];
+    let faults = [(tool, "orphan-output-told"), (ask, "output-added")];
     for (fault, repair) in faults {
         let user = json!({"role": "user", "content": words()});
         let last = json!({"role": "user", "content": "go on"});

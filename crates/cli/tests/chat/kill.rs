@@ -1,5 +1,4 @@
-//! The command is killed in the middle of its work (SIGKILL) and resumed: what it sends then
-//! is the same, byte for byte, whoever resumes it.
+//! The command is killed (SIGKILL) and resumed: it then sends the same bytes.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -184,7 +183,7 @@ fn messages(body: &[u8], dialect: &str) -> Vec<String> {
 }
 
 #[test]
-fn whoever_resumes_it_sends_the_same_bytes() {
+fn resumed_chat_sends_the_same_bytes() {
     let presets = [
         "steady",
         "refs",
@@ -214,7 +213,7 @@ fn whoever_resumes_it_sends_the_same_bytes() {
 }
 
 #[test]
-fn what_was_sent_before_the_kill_is_sent_again() {
+fn killed_chat_resumes_with_the_same_window() {
     for (dialect, at) in [
         ("chat", At::Request),
         ("responses", At::Tool),

@@ -1,4 +1,4 @@
-//! What went wrong in a run, and what of it the client does by itself.
+//! Finds the faults of a run, and separates those that the client has without the proxy.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! The scripted model: it runs the rounds of a scenario in whatever client asks it.
+//! The scripted model: plays the rounds of a scenario with any client.
 //!
-//! It knows only what it is sent. Which round comes next is told by the ids of its own calls in
-//! the request, so requests that come again get the same answer.
+//! It is stateless: the ids of its own calls in a request tell which round is next, so a repeated
+//! request gets the same answer.
 
 use std::sync::{Arc, Mutex};
 

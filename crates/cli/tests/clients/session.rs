@@ -1,4 +1,4 @@
-//! One run of a client: straight at the provider, or through the proxy.
+//! One run of a client: directly against the provider, or through the proxy.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

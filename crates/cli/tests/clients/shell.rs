@@ -1,4 +1,4 @@
-//! How a client is told to run a command, whatever its tool is called.
+//! Finds a client's tool for running commands, whatever its name.
 
 use serde_json::{Map, Value, json};
 use trimtab_engine::view::tools::is_retrieval;

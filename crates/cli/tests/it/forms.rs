@@ -1,4 +1,4 @@
-//! One session, written down in every form, is one session.
+//! The same session in every form gives the same report.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -49,7 +49,7 @@ fn said(conversation: &Conversation) -> Vec<String> {
 }
 
 #[test]
-fn every_form_says_the_same() {
+fn all_forms_of_a_conversation_give_the_same_report() {
     let expected = said(&read("chat.jsonl"));
     assert_eq!(expected.len(), 9);
     for (name, form) in FORMS {

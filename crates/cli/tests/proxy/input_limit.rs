@@ -1,4 +1,4 @@
-//! Models that take a shorter prompt than their window.
+//! Models with a prompt limit below their window.
 
 use serde_json::{Value, json};
 use trimtab_testkit::upstream::Outcome;

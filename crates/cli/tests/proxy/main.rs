@@ -17,6 +17,7 @@ mod installed;
 mod model;
 mod own_calls;
 mod recovered;
+mod replayed;
 mod resume;
 mod retained;
 mod run;

@@ -1,5 +1,5 @@
-//! A scripted model whose answers depend on a header of the client only: requests of the proxy
-//! itself take nothing away from the client.
+//! A scripted model whose answers depend only on a header of the client, so that requests of the
+//! proxy consume no replies.
 
 use serde_json::json;
 use trimtab_testkit::script::{Reply, ScriptedCall};

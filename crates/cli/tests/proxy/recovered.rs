@@ -1,4 +1,4 @@
-//! What is left of a session whose model turns out to have a smaller window than was known.
+//! A session whose model has a smaller window than expected: what survives the recovery.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,5 @@
-//! Logs of real clients, compacted, and loaded again by the clients themselves: what reaches
-//! the model then is the summary with its refs, and nothing without its counterpart.
+//! Compacted logs, loaded by the real clients: the model receives the summary with its refs, and
+//! complete pairs of calls and outputs.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Runs the command away from the settings of this machine.
+//! Runs the command independently of the settings of this machine.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

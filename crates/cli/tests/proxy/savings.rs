@@ -1,5 +1,5 @@
-//! What the proxy says that it saved, against what the upstream counted: the same session is
-//! played straight and through the proxy.
+//! Compares the savings that the proxy reports with the counts of the upstream: the same session
+//! runs directly and through the proxy.
 
 use std::time::Duration;
 
@@ -302,7 +302,7 @@ async fn claimed_savings_agree_with_many_tools() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_over_the_window_counts_as_a_full_window() {
+async fn call_over_the_window_counts_as_a_full_window() {
     let done = compared(Play::of(Dialect::Chat), Some(60_000), &["--window", "60k"]).await;
     done.agree("over the window", TOLERANCE);
     let over = done.straight.iter().filter(|usage| usage.prompt() > 60_000);
@@ -313,7 +313,7 @@ async fn a_call_over_the_window_counts_as_a_full_window() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hidden_round_counts_against_what_was_saved() {
+async fn hidden_rounds_reduce_the_savings() {
     for stream in [false, true] {
         let play = Play {
             stream,
@@ -331,7 +331,7 @@ async fn a_hidden_round_counts_against_what_was_saved() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retry_after_an_overflow_is_counted_once() {
+async fn retry_after_an_overflow_is_counted_once() {
     // The proxy believes in a larger window than the upstream has.
     let done = compared(Play::of(Dialect::Chat), Some(30_000), &["--window", "400k"]).await;
     assert!(done.number("recovered") > 0, "{}", done.status);
@@ -339,7 +339,7 @@ async fn a_retry_after_an_overflow_is_counted_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_sent_as_it_came_saves_nothing() {
+async fn unchanged_request_saves_nothing() {
     for dialect in Dialect::ALL {
         let play = Play {
             rounds: 6,
@@ -360,7 +360,7 @@ async fn what_was_sent_as_it_came_saves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_only_observed_saves_nothing() {
+async fn observed_request_saves_nothing() {
     let args = ["--window", "400k", "--observe"];
     let done = compared(Play::of(Dialect::Chat), None, &args).await;
     assert_eq!((done.saved(), done.number("tokens_saved")), (0, 0));

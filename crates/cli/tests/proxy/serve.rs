@@ -51,7 +51,7 @@ async fn three_dialects_are_managed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hang_up_reads_the_settings_again() {
+async fn sighup_reloads_the_settings() {
     let upstream = upstream(None).await;
     let folder = tempfile::tempdir().unwrap();
     let file = user_file(folder.path());
@@ -72,11 +72,11 @@ async fn a_hang_up_reads_the_settings_again() {
     assert_eq!(action(&served).await, "edited");
     write("observe");
     served.signal("HUP");
-    served.wait_for("settings read again");
+    served.wait_for("settings reloaded");
     assert_eq!(action(&served).await, "observed");
     write("sideways");
     served.signal("HUP");
-    let line = served.wait_for("the old settings stay");
+    let line = served.wait_for("keeping the old settings");
     assert!(line.contains("sideways"), "{line}");
     assert_eq!(action(&served).await, "observed");
 }
@@ -131,7 +131,7 @@ async fn after_both(dialect: Dialect, stream: bool, kill: bool) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kill_forgets_no_call() {
+async fn killed_proxy_loses_no_call() {
     for dialect in Dialect::ALL {
         for stream in [false, true] {
             let sent = after_both(dialect, stream, false).await;
@@ -143,7 +143,7 @@ async fn a_kill_forgets_no_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_stream_ends_before_the_proxy_does() {
+async fn sigterm_waits_for_open_streams() {
     let slow = Reply {
         delay_ms: Some(150),
         ..Reply::text("one two three four five six seven eight nine ten")
@@ -169,7 +169,7 @@ async fn an_open_stream_ends_before_the_proxy_does() {
 }
 
 #[test]
-fn settings_and_arguments_that_are_wrong_are_named() {
+fn invalid_settings_and_arguments_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let cases: [(&[&str], &str); 5] = [
         (&["serve", "--listen", "0.0.0.0:0"], "TRIMTAB_PROXY_TOKEN"),
@@ -190,7 +190,7 @@ fn settings_and_arguments_that_are_wrong_are_named() {
 }
 
 #[test]
-fn a_port_alone_and_localhost_are_addresses_of_this_machine() {
+fn port_alone_and_localhost_mean_loopback() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -221,7 +221,7 @@ fn a_port_alone_and_localhost_are_addresses_of_this_machine() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said() {
+fn taken_port_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -235,7 +235,7 @@ fn a_port_that_is_taken_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_environment_sets_what_the_file_does_not() {
+async fn environment_complements_the_settings_file() {
     let upstream = upstream(None).await;
     let folder = tempfile::tempdir().unwrap();
     let mut command = crate::run::trimtab(folder.path(), &["config", "show", "--json"]);
@@ -253,7 +253,7 @@ async fn the_environment_sets_what_the_file_does_not() {
 }
 
 #[test]
-fn a_setting_that_cannot_be_read_is_named() {
+fn unreadable_setting_is_named() {
     let cases = [
         ("listen = \"example.com\"", "proxy.listen = 'example.com'"),
         (
@@ -280,7 +280,7 @@ fn a_setting_that_cannot_be_read_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_cannot_be_made_lets_requests_pass_and_is_said() {
+async fn uncreatable_store_passes_requests_and_is_reported() {
     let upstream = upstream(None).await;
     let url = upstream.url();
     let args = ["--upstream", &url, "--store", "/proc/no-such-store"];
@@ -294,7 +294,7 @@ async fn a_store_that_cannot_be_made_lets_requests_pass_and_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_server_that_is_down_is_named() {
+async fn unreachable_upstream_is_named() {
     let gone = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

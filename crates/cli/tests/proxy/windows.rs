@@ -1,4 +1,4 @@
-//! What the strict upstream says of the windows that it was sent.
+//! The report of the strict upstream about the windows that it received.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Real clients under `trimtab wrap`, each with an address of its own in its own settings: the
-//! request must come through the proxy, and no file of the client may change.
+//! Real clients under `trimtab wrap`, each with an address in its own settings: the request must
+//! come through the proxy, and no file of the client may change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -215,7 +215,7 @@ fn settings(home: &Path, client: &Wrapped) -> BTreeMap<PathBuf, bool> {
 }
 
 #[test]
-fn the_clients_that_wrap_knows_are_listed() {
+fn wrap_list_shows_the_known_clients() {
     let folder = tempfile::tempdir().unwrap();
     let output = trimtab(folder.path(), &["wrap", "--list"])
         .output()
@@ -238,7 +238,7 @@ fn the_clients_that_wrap_knows_are_listed() {
 }
 
 #[test]
-fn a_client_that_cannot_be_wrapped_says_what_to_do() {
+fn unwrappable_client_error_has_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     for (client, expected) in [
         ("copilot", "COPILOT_PROVIDER_BASE_URL"),

@@ -14,10 +14,10 @@ mod repeats;
 use std::borrow::Cow;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Output, Part, Ref};
+use trimtab_model::{Output, Ref};
 
 use crate::budget::percent;
-use crate::observation::shown_as;
+use crate::observation::{plain_text, shown_as};
 use crate::planner::Conditions;
 use crate::policy::Policy;
 use crate::view::placeholder::read_call;
@@ -126,7 +126,7 @@ impl OutputRoom {
 
 /// True if an output of `tool` is to go to a file of its own before it is shown.
 pub fn spills(views: &Views, tool: &str, output: &Output) -> bool {
-    match (views.shape(tool), only_text(output)) {
+    match (views.shape(tool), plain_text(output)) {
         (Shape::Limits(limits), Some(text)) => limits.spills(text),
         _ => false,
     }
@@ -140,7 +140,7 @@ pub fn shown(
     room: &OutputRoom,
     weigh: &dyn Fn(&Measure) -> u64,
 ) -> Option<Output> {
-    let text = only_text(arriving.output)?;
+    let text = plain_text(arriving.output)?;
     if views.protects(arriving.tool) {
         return None;
     }
@@ -156,14 +156,6 @@ pub fn shown(
     Some(shown_as(arriving.output, shown))
 }
 
-/// The text of an output that is nothing but text in one piece.
-fn only_text(output: &Output) -> Option<&str> {
-    match output.content.as_slice() {
-        [Part::Text(text)] => Some(&text.text),
-        _ => None,
-    }
-}
-
 /// An output cut to its shape.
 fn cut(
     views: &Views,
@@ -172,7 +164,7 @@ fn cut(
     measure: &dyn Fn(&str) -> u64,
     pays: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
-    let text = only_text(arriving.output)?;
+    let text = plain_text(arriving.output)?;
     let given = Given {
         stored: arriving.output.stored.as_ref(),
         spill: arriving.spill,

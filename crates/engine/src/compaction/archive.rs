@@ -11,7 +11,7 @@ use trimtab_model::{Kind, Message, Output};
 
 use super::chunks::SummaryRequest;
 use super::request::escaped;
-use super::text::{head_and_tail, one_line};
+use super::text::{head_and_tail, one_line, said_by};
 use crate::plan::Edit;
 use crate::view::{WindowOutputs, placeholder};
 
@@ -33,7 +33,7 @@ pub enum ToolSummaries {
     Llm,
     /// An excerpt.
     Heuristic,
-    /// Nobody: nothing is archived.
+    /// Nobody; no output is archived.
     Off,
 }
 
@@ -114,11 +114,7 @@ Write plain text, at most 1,200 characters, and nothing else.";
 pub fn summary_request(output: &Output, max_output: u64) -> SummaryRequest {
     let status = if output.is_error { "error" } else { "ok" };
     let tool = escaped(tool_name(output));
-    let text = output.text();
-    let text = match text.trim() {
-        "" => "(empty output)".to_owned(),
-        text => head_and_tail(text, SUMMARY_INPUT),
-    };
+    let text = head_and_tail(said_by(&output.text()), SUMMARY_INPUT);
     let asked = format!(
         "{SUMMARY_PROMPT}\n\nTool: {tool}\nStatus: {status}\n<output>\n{}\n</output>",
         escaped(&text)
@@ -131,13 +127,7 @@ pub fn summary_request(output: &Output, max_output: u64) -> SummaryRequest {
 }
 
 fn excerpt(output: &Output, tool: &str, status: &str) -> String {
-    let text = output.text();
-    let text = if text.trim().is_empty() {
-        "(empty output)"
-    } else {
-        text.trim()
-    };
-    let shown = head_and_tail(text, EXCERPT_LIMIT);
+    let shown = head_and_tail(said_by(&output.text()), EXCERPT_LIMIT);
     format!("Tool \"{tool}\" finished with status {status}. Output excerpt:\n{shown}")
 }
 
@@ -147,10 +137,7 @@ pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>, way_back: bool) -> 
     let mut text = "[Compaction tool digest]".to_owned();
     for output in outputs {
         let status = if output.is_error { "error" } else { "ok" };
-        let mut line = one_line(&output.text(), DIGEST_LIMIT);
-        if line.is_empty() {
-            "(empty output)".clone_into(&mut line);
-        }
+        let line = one_line(said_by(&output.text()), DIGEST_LIMIT);
         // Writing into a String cannot fail.
         let _ = write!(text, "\n- {} ({status}): {line}", tool_name(output));
         text.push_str(&way_back_line(output, "  ", way_back));

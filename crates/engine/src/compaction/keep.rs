@@ -243,11 +243,6 @@ fn is_turn_aborted(message: &Message) -> bool {
     message.role == Role::User && TURN_ABORTED.iter().any(|mark| text.contains(mark))
 }
 
-/// True if `text` begins as the summaries of other tools do.
-pub(crate) fn begins_like_a_summary(text: &str, prefixes: &[&str]) -> bool {
-    prefixes.iter().any(|prefix| text.starts_with(prefix))
-}
-
 fn protected_rounds<M: Borrow<Message>>(messages: &[M], tools: &[String]) -> Vec<usize> {
     // A policy with a glob that cannot be read is refused.
     let protected = ToolGlobs::new(tools).unwrap_or_default();

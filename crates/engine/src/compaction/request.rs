@@ -3,10 +3,24 @@
 use std::borrow::{Borrow, Cow};
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
 use trimtab_model::{Kind, Message, Part, Role};
 
 use super::text::head_and_tail;
 use crate::view::{Given, Shape, Structure, view};
+
+/// How the summariser is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// The messages themselves, with the instructions at the end.
+    #[default]
+    Messages,
+    /// The conversation as text in one message.
+    Text,
+    /// What was said in whole turns, in one batch or two that are merged (design `turns`).
+    Turns,
+}
 
 /// Characters of an output that a summariser is given.
 pub const OUTPUT_LIMIT: usize = 1_800;

@@ -20,6 +20,14 @@ pub(crate) fn head_and_tail(text: &str, max: usize) -> String {
     cut
 }
 
+/// What the text of an output says, without white space around it.
+pub(super) fn said_by(text: &str) -> &str {
+    match text.trim() {
+        "" => "(empty output)",
+        text => text,
+    }
+}
+
 /// `text` on one line, at most `max` characters of it.
 pub(super) fn one_line(text: &str, max: usize) -> String {
     let line = text.trim().replace("\r\n", " ").replace(['\n', '\r'], " ");

@@ -16,9 +16,9 @@ static COMMAND: Pattern = Pattern::new(
 );
 /// Parts of the names of tools whose arguments may be a bare command.
 const TOOLS: [&str; 6] = ["bash", "shell", "exec", "terminal", "command", "run"];
-/// Lines of one command that are taken.
+/// The most lines of one command that are kept.
 const MOST_LINES: usize = 8;
-/// Bytes of a line that are taken.
+/// The most bytes of a line that are kept.
 const LONGEST: usize = 200;
 
 /// Finds the command lines in the arguments of a call of `tool`.

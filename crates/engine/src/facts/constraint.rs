@@ -12,7 +12,7 @@ static CONSTRAINT: Pattern = Pattern::new(
     | avoid | without | exactly | required? | shouldn['’]t | cannot | can['’]t | unchanged | forbidden
     | mandatory | untouched | (?:do|should)\W+not | make\W+sure | at\W+most )(?-u:\b)",
 );
-/// Bytes of a sentence that are taken.
+/// The most bytes of a sentence that are kept.
 const LONGEST: usize = 300;
 
 /// Finds the sentences of `text` that say what must, must not, always or never be.

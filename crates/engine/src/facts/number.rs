@@ -15,7 +15,7 @@ static LABELS: WordList =
     WordList::new("port line lines code status pid exit version limit timeout issue level");
 /// A bare number of so many digits is an id.
 const ID_DIGITS: usize = 6;
-/// More digits are data.
+/// A number with more digits is data, not an id.
 const MOST_DIGITS: usize = 20;
 
 /// What a word with digits in it is and where it ends, if it is a number or one that a word beside
@@ -37,7 +37,7 @@ pub(super) fn number(
     is_number.then_some((FactKind::Number, end))
 }
 
-/// Nothing but digits.
+/// The fact in a word of digits alone.
 fn whole(text: &str, start: usize, word: &str) -> Option<(FactKind, usize)> {
     let end = start + word.len();
     if let Some(unit) = unit_behind(text, end) {
@@ -50,7 +50,7 @@ fn whole(text: &str, start: usize, word: &str) -> Option<(FactKind, usize)> {
     is_id.then_some((FactKind::Id, end))
 }
 
-/// Digits and marks, without letters.
+/// The fact in a word of digits and marks, without letters.
 fn signed(text: &str, word: &str, end: usize, classes: Class) -> Option<(FactKind, usize)> {
     if let Some(figure) = word.strip_suffix('%').or(word.strip_prefix('$')) {
         return only(figure, DIGIT | DOT).then_some((FactKind::Number, end));

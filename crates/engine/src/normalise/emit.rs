@@ -14,7 +14,7 @@ use super::rules::{
 use super::system::Before;
 use super::{
     Entry, HEAD, Habit, Normalised, Options, Reach, Repair, RepairKind, Settled, Slot, Source,
-    Touch,
+    Touch, WITHOUT_CALL,
 };
 
 pub(super) struct Emitter<'a> {
@@ -167,7 +167,12 @@ impl<'a> Emitter<'a> {
                         continue;
                     }
                     let answer = answers.next().unwrap_or(Answer::Orphan);
-                    self.output_taken_out(slot.source, answer);
+                    if answer == Answer::Orphan && self.options.habit == Habit::Tell {
+                        rest.push(Part::text(format!("{WITHOUT_CALL}{}", output.text())));
+                        self.repair(slot.source, RepairKind::OrphanTold);
+                    } else {
+                        self.output_taken_out(slot.source, answer);
+                    }
                 }
                 part if kept(part) => rest.push(part.clone()),
                 _ => self.repair(slot.source, RepairKind::PartStripped),

@@ -30,13 +30,19 @@ pub(crate) const ARCHIVED: &str = "[tool output archived]";
 /// The user message that is put first where the dialect insists on one.
 pub const HEAD: &str = "[The conversation starts here.]";
 
-/// What to do with a call that has no output.
+/// What a text begins with that tells an output whose call is not in the window.
+pub(crate) const WITHOUT_CALL: &str = "[output of a call that is not in this conversation]\n";
+
+/// What to do with a call that has no output. An output that has no call is taken out, but for
+/// `tell`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Habit {
     /// Put in an output that says `aborted`.
     #[default]
     Synthesise,
+    /// The same; and an output that has no call is told as a text of the user.
+    Tell,
     /// Take the call out; a message with nothing left goes too.
     Strip,
     /// Take the whole round out, with the outputs it has.
@@ -126,7 +132,7 @@ pub enum Touch {
     Untouched,
     /// It was moved or lost a part.
     Changed,
-    /// It was made.
+    /// A repair made it.
     Made,
 }
 
@@ -135,7 +141,7 @@ pub enum Touch {
 pub struct Repair {
     /// What was repaired.
     pub source: Source,
-    /// How.
+    /// How it was repaired.
     pub kind: RepairKind,
 }
 
@@ -150,6 +156,8 @@ pub enum RepairKind {
     RoundDropped,
     /// An output without a call was taken out.
     OrphanDropped,
+    /// An output without a call became a text of the user.
+    OrphanTold,
     /// A second output for one call was taken out.
     DuplicateDropped,
     /// An output was moved to its place directly behind the call.
@@ -176,6 +184,7 @@ impl RepairKind {
             Self::CallStripped => "call-removed",
             Self::RoundDropped => "round-removed",
             Self::OrphanDropped => "orphan-output-removed",
+            Self::OrphanTold => "orphan-output-told",
             Self::DuplicateDropped => "duplicate-output-removed",
             Self::OutputMoved => "output-moved",
             Self::IdChanged => "call-id-changed",
@@ -259,9 +268,9 @@ pub(crate) struct After {
 /// Whether the slots reach to the end of the window.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// They do.
+    /// They reach to the end.
     End,
-    /// More follows.
+    /// More slots follow them.
     Middle,
 }
 

@@ -17,7 +17,7 @@ enum Reply {
     Moved(Place),
     /// By an output that the model must not see.
     Hidden,
-    /// Not at all.
+    /// It has no output.
     Missing,
 }
 

@@ -13,8 +13,10 @@ use super::{RepairKind, Slot, Source, Touch};
 /// What the place of a system message depends on, of everything before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Before {
-    /// How many system messages the log begins with. They are not in the conversation.
+    /// How many system messages the window begins with. They are not in the conversation.
     pub(super) leading: usize,
+    /// True once another slot came, so that no later system message counts as leading.
+    pub(super) leading_ended: bool,
     /// Where the last slot comes from.
     pub(super) slot: Option<Source>,
     /// Who spoke last, the system aside.
@@ -22,14 +24,15 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// The same with the system messages counted that the log goes on with in `slots`.
+    /// The same with the system messages counted that the window goes on with in `slots`.
     pub(super) fn with_leading(mut self, slots: &[Slot]) -> Self {
         for slot in slots {
+            let is_system = slot.message.role == Role::System;
             match slot.source {
-                _ if slot.message.role != Role::System => break,
-                Source::Inserted(_) => {}
-                Source::Log(at) if at == self.leading => self.leading += 1,
-                Source::Log(_) => break,
+                _ if self.leading_ended => break,
+                Source::Inserted(_) if is_system => {}
+                Source::Log(at) if is_system && at == self.leading => self.leading += 1,
+                _ => self.leading_ended = true,
             }
         }
         self

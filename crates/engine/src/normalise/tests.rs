@@ -180,6 +180,19 @@ fn the_three_habits_differ_on_an_open_call() {
 }
 
 #[test]
+fn output_without_a_call_is_taken_out_or_told_as_text() {
+    let log = [
+        Message::output("gone", "42"),
+        Message::user("q"),
+        Message::assistant("a"),
+    ];
+    let with = |habit| sketch(&log, Options { habit, ..chat() });
+    assert_eq!(with(Habit::Synthesise), ["user q", "assistant a"]);
+    let told = format!("user {WITHOUT_CALL}42");
+    assert_eq!(with(Habit::Tell), [told.as_str(), "user q", "assistant a"]);
+}
+
+#[test]
 fn only_messages_gets_a_user_in_front_of_an_assistant() {
     let log = [Message::system("s"), Message::assistant("hello")];
     let expected = [

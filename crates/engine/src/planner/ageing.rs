@@ -11,7 +11,7 @@ use crate::observation::show;
 use crate::plan::{Edit, Plan, Reason};
 use crate::policy::{Moment, Policy};
 use crate::view::policy::Views;
-use crate::view::retention::{Retention, retain_in};
+use crate::view::retention::{note, retain_in};
 use crate::view::{Change, Prefix};
 
 /// How long the summary of one output may be, in tokens: 1,200 characters and some air.
@@ -141,16 +141,14 @@ fn prefixes(
     if !prefix.enabled {
         return None;
     }
-    let retention = Retention {
-        input_budget: Some(prefix.input_budget),
-        keep: Prefix {
-            chars: prefix.chars,
-        },
+    let (used, budget) = (conditions.usage?.0.prompt(), prefix.input_budget);
+    let keep = Prefix {
+        chars: prefix.chars,
     };
-    let (usage, _) = conditions.usage?;
     let outputs = conversation.projection.outputs();
-    let retained = retain_in(&outputs, &retention, usage.prompt(), conditions.way_back);
-    shortened(conversation, policy, retained.changes, retained.note)
+    let changes = retain_in(&outputs, keep, (used, budget), conditions.way_back);
+    let note = note(changes.len(), used, budget);
+    shortened(conversation, policy, changes, Some(note))
 }
 
 fn archived(conversation: &Conversation<'_>, policy: &Policy, way_back: bool) -> Option<Step> {

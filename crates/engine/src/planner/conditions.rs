@@ -11,6 +11,7 @@ use crate::policy::{EstimateBy, Policy};
 use crate::trigger::Situation;
 use crate::window::{Projection, Window};
 
+use super::floor::floor;
 use super::rewrite::{Cliff, Rates};
 
 /// The least that an answer gets when its reserve is lowered.
@@ -167,7 +168,7 @@ impl Conditions<'_> {
     fn floor(&self, conversation: &Conversation<'_>) -> Floor {
         let tokens = |measure: &Measure| self.weigh(measure);
         let fixed = (self.tools, self.least_answer());
-        Floor::of(conversation.window, conversation.opening, fixed, tokens)
+        floor(conversation.window, conversation.opening, fixed, tokens)
     }
 
     /// What the triggers of `policy` are judged on.

@@ -73,7 +73,7 @@ pub struct Draft {
     rewritten: Option<Rewritten>,
 }
 
-/// What a compaction comes to.
+/// The result of a compaction.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// The plan.

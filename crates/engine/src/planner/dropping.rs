@@ -32,7 +32,7 @@ pub struct Dropping {
     way_back: bool,
 }
 
-/// How messages go.
+/// How messages are dropped.
 #[derive(Clone, Debug)]
 enum Way {
     /// The oldest half of the turns, with a note in the summary; this stays.
@@ -80,7 +80,7 @@ impl Dropping {
         })
     }
 
-    /// What goes.
+    /// The messages that are dropped.
     pub fn messages(&self) -> impl Iterator<Item = &Arc<Message>> {
         let gone = self.gone.iter().filter_map(|at| self.slots.get(*at));
         gone.map(|slot| &slot.message)

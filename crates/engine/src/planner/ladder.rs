@@ -11,8 +11,8 @@ use crate::compaction::recovery::Rung;
 use crate::plan::Reason;
 use crate::policy::{EstimateBy, Policy};
 
-/// How many steps are taken at most: each makes the window smaller, so this is never reached
-/// but by a mistake of ours.
+/// The most steps that are taken. Each step makes the window smaller, so only a bug in this code
+/// can reach the limit.
 const STEPS: usize = 64;
 
 /// What comes next on the ladder.
@@ -22,9 +22,9 @@ pub enum Next {
     Step(Step),
     /// The same, and there is time to ask a model for the summary of the draft.
     Summarise(Step),
-    /// Nothing: the goal is reached.
+    /// Nothing more to do: the goal is reached.
     Done,
-    /// Nothing: no way is left, and this is why the window does not fit.
+    /// No way is left, and this is why the window does not fit.
     Stuck(Misfit),
 }
 
@@ -37,7 +37,7 @@ pub enum Misfit {
     OverBudget {
         /// What the window and its answer take.
         tokens: u64,
-        /// What there is.
+        /// The model's window.
         window: u64,
     },
 }

@@ -26,7 +26,7 @@ pub(super) fn media_to_shed(
     if over == 0 {
         return Vec::new();
     }
-    // Of the task the words stay.
+    // The words of the task stay, its media may go.
     let must = must_stay(conversation.slots, 0);
     let mut places = Vec::new();
     for (at, slot) in conversation.slots.iter().enumerate() {

@@ -16,6 +16,7 @@ mod briefing;
 mod conditions;
 mod draft;
 mod dropping;
+mod floor;
 mod ladder;
 mod media;
 mod output_digest;

@@ -12,7 +12,7 @@ use super::{Conditions, Conversation, Step, plan};
 use crate::budget::level;
 use crate::compaction::recovery::Rung;
 use crate::normalise::Slot;
-use crate::observation::{outputs_of, show, shown_as};
+use crate::observation::{outputs_of, plain_text, show, shown_as};
 use crate::plan::{Edit, Reason};
 use crate::policy::Policy;
 use crate::view::policy::Views;
@@ -83,7 +83,9 @@ fn shorten_new(
     let reads: HashSet<&str> = reads.map(|call| call.id.as_str()).collect();
     let mut found: Vec<(&Slot, usize, Cow<'_, Output>, usize)> = Vec::new();
     for slot in new() {
-        for (part, output) in outputs_of(&slot.message).filter(|(_, output)| is_plain(output)) {
+        for (part, output) in
+            outputs_of(&slot.message).filter(|(_, output)| plain_text(output).is_some())
+        {
             let bytes = output.text().len();
             // A server of a client's does not know the window, and may answer at any length.
             let fits = bytes as u64 <= conditions.messages_room();
@@ -108,10 +110,6 @@ fn shorten_new(
     edits
 }
 
-fn is_plain(output: &Output) -> bool {
-    matches!(output.content.as_slice(), [part] if part.as_text().is_some())
-}
-
 /// The view of an output within `bytes`, cut from all of it.
 fn shorter(
     conversation: &Conversation<'_>,
@@ -122,7 +120,7 @@ fn shorter(
 ) -> Output {
     let came = conversation.log.get(at).map(|message| outputs_of(message));
     let mut came = came.into_iter().flatten();
-    let whole = came.find(|(place, came)| *place == part && is_plain(came));
+    let whole = came.find(|(place, came)| *place == part && plain_text(came).is_some());
     let text = whole.as_ref().map_or(shown, |(_, came)| came);
     let text = text.text().into_owned();
     let shape = Shape::Structure(Structure {

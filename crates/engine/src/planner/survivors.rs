@@ -8,7 +8,7 @@ use trimtab_model::{Kind, Message, Part, Role};
 
 use super::draft::{Asked, summary_tokens};
 use super::{Conditions, Conversation, is_ours, is_summary};
-use crate::compaction::keep::{self, Keep, Kept, kept};
+use crate::compaction::keep::{Keep, Kept, kept};
 use crate::normalise::{Slot, Source};
 use crate::policy::{Compaction, Policy, Strategy};
 use crate::removal::{Cuts, with_counterparts};
@@ -60,11 +60,7 @@ pub(super) fn survivors(
     keep_task(&slots, conversation.opening, &mut chosen);
     chosen.system_stays = conversation.system_stays();
     let replaced = replaced(&slots, &chosen);
-    let summaries_only = replaced
-        .iter()
-        .filter_map(|at| slots.get(*at))
-        .all(|slot| is_summary(&slot.message));
-    (!summaries_only).then_some(Survivors {
+    (!are_summaries(&slots, &replaced)).then_some(Survivors {
         slots,
         kept: chosen,
         replaced,
@@ -74,12 +70,14 @@ pub(super) fn survivors(
 
 /// The slots with what begins like a summary of another tool marked as one.
 fn marked(slots: &[Slot], prefixes: &[String]) -> Vec<Slot> {
-    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+    let begins_like_one = |message: &Message| {
+        let text = message.text();
+        prefixes.iter().any(|prefix| text.starts_with(prefix))
+    };
     let mark = |slot: &Slot| {
         let message = &slot.message;
-        let summary = message.role == Role::User
-            && message.meta.kind.is_none()
-            && keep::begins_like_a_summary(&message.text(), &prefixes);
+        let summary =
+            message.role == Role::User && message.meta.kind.is_none() && begins_like_one(message);
         if !summary {
             return slot.clone();
         }
@@ -201,10 +199,7 @@ fn cut_inside(
         .map(|at| slots.get(*at).map_or(0, |slot| weigh(&slot.message)))
         .collect();
     let total: u64 = weights.iter().sum();
-    let nothing_goes = replaced(slots, kept)
-        .iter()
-        .filter_map(|at| slots.get(*at))
-        .all(|slot| is_summary(&slot.message));
+    let nothing_goes = are_summaries(slots, &replaced(slots, kept));
     let half = nothing_goes.then_some(total / 2);
     let over = room.filter(|room| total > *room);
     let less = goes.map(|goes| total.saturating_sub(goes));
@@ -217,6 +212,12 @@ fn cut_inside(
         .into_iter()
         .filter(|at| *at >= from || must.contains(at))
         .collect();
+}
+
+/// True if all of these slots are what earlier compactions left.
+fn are_summaries(slots: &[Slot], places: &[usize]) -> bool {
+    let mut slots = places.iter().filter_map(|at| slots.get(*at));
+    slots.all(|slot| is_summary(&slot.message))
 }
 
 /// The task, the newest question and the newest rounds: what the next answer is about.

@@ -37,9 +37,8 @@ pub fn time_to_compact(
         return Ok(None);
     }
     let situation = conditions.situation(conversation, policy);
-    let triggers = compaction.triggers();
-    triggers.check(&situation)?;
-    let fired = triggers.fired(&situation);
+    compaction.check_window(&situation)?;
+    let fired = compaction.fired(&situation);
     Ok(fired.map(|trigger| Asked {
         reason: Reason::Triggered {
             trigger: trigger.to_string(),

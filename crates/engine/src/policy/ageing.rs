@@ -139,10 +139,10 @@ impl Default for Rewriting {
             economy: 4,
             high_percent: 97,
             cold_percent: 60,
-            tail_tokens: 300,
-            whole_tokens: 450,
+            tail_tokens: 150,
+            whole_tokens: 600,
             keep_tokens: 125,
-            block_tokens: 400,
+            block_tokens: 325,
             words_percent: 10,
             excerpt_percent: 45,
             excerpt_bytes: 4_800,
@@ -160,10 +160,16 @@ const TOLD_FOR: u64 = 40_000;
 const MOST_ROOM: u64 = 100_000;
 /// A block has so many tokens, and so many more for each step of the economy.
 const BLOCK_TOKENS: u64 = 1_200;
+/// Of the room above 40,000 tokens it has this share more for each step: the larger the window, the
+/// longer the session that it has to tell of.
+const BLOCK_GROWTH_PERCENT: u64 = 1;
 /// And at most so many.
 const MOST_BLOCK_TOKENS: u64 = 6_000;
 /// The most of the room for messages that a block may take, in percent.
 const BLOCK_PERCENT: u64 = 18;
+/// Old files that stay whole take at most so many tokens for each step: what is needed again is
+/// mostly new, however large the window is.
+const MOST_WHOLE_TOKENS: u64 = 1_080;
 /// The most that each of the other parts may take of it.
 const PART_PERCENT: u64 = 25;
 /// What is kept of an output that was not asked for to be read: in percent, and in bytes.
@@ -193,7 +199,8 @@ impl Rewriting {
     }
 
     pub(crate) fn whole(&self, room: u64) -> u64 {
-        self.part(self.whole_tokens, room)
+        let most = MOST_WHOLE_TOKENS.saturating_mul(self.economy);
+        self.part(self.whole_tokens, room).min(most)
     }
 
     pub(crate) fn keep(&self, room: u64) -> u64 {
@@ -202,7 +209,9 @@ impl Rewriting {
 
     pub(crate) fn block(&self, room: u64) -> u64 {
         let tokens = BLOCK_TOKENS + self.block_tokens.saturating_mul(self.economy);
-        let tokens = following(tokens.min(MOST_BLOCK_TOKENS), room);
+        let above = room.clamp(TOLD_FOR, MOST_ROOM) - TOLD_FOR;
+        let growth = percent(above, BLOCK_GROWTH_PERCENT.saturating_mul(self.economy));
+        let tokens = following(tokens.min(MOST_BLOCK_TOKENS), room).saturating_add(growth);
         tokens.min(percent(room, BLOCK_PERCENT))
     }
 

@@ -1,7 +1,8 @@
 //! Settings that are not valid.
 
-use std::fmt;
 use std::ops::RangeInclusive;
+
+use thiserror::Error;
 
 use super::Policy;
 use crate::compaction::keep::Keep;
@@ -10,7 +11,8 @@ use crate::view::Shape;
 use crate::view::policy::{ToolGlobs, Views};
 
 /// A setting whose value is not valid.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{setting} = {value} is not valid; allowed: {allowed}")]
 pub struct BadSetting {
     /// Its key, as in a config file: `compaction.when[0]`.
     pub setting: String,
@@ -19,19 +21,6 @@ pub struct BadSetting {
     /// What it may be.
     pub allowed: String,
 }
-
-impl fmt::Display for BadSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            setting,
-            value,
-            allowed,
-        } = self;
-        write!(f, "{setting} = {value} is not valid; allowed: {allowed}")
-    }
-}
-
-impl std::error::Error for BadSetting {}
 
 impl Policy {
     /// Every setting that is not valid, with what is allowed; `window` is the model's, where

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::compaction::keep::Keep;
 use crate::compaction::prompt::Prompt;
 use crate::compaction::rebuild::Placement;
-use crate::trigger::{Rule, Trigger, Triggers};
+use crate::compaction::request::Form;
+use crate::trigger::{Rule, Trigger};
 
 /// A moment at which it is asked whether it is time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,19 +42,6 @@ pub enum Strategy {
     /// `selective` where tools were called, `deletion` below five messages, else
     /// `sliding_window` (design `checkpoint`).
     Automatic,
-}
-
-/// How the summariser is asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Form {
-    /// The messages themselves, with the instructions at the end.
-    #[default]
-    Messages,
-    /// The conversation as text in one message.
-    Text,
-    /// What was said in whole turns, in one batch or two that are merged (design `turns`).
-    Turns,
 }
 
 /// What happens to reasoning that its provider binds to the bytes before it.
@@ -212,25 +200,6 @@ impl Default for Compaction {
             audit: Audit::default(),
             thrash: Thrash::default(),
             bound_reasoning: BoundReasoning::default(),
-        }
-    }
-}
-
-impl Compaction {
-    /// How many tokens of the newest messages to keep where `tokens` are asked for: half of what
-    /// makes it time to compact, at most, or else it would be time again at once.
-    pub fn recent_tokens(&self, tokens: u64, window: Option<u64>) -> u64 {
-        let limit = self.triggers().token_limit(window).or(window);
-        limit.map_or(tokens, |limit| tokens.min(limit / 2))
-    }
-
-    /// The conditions, as the triggers module wants them.
-    pub fn triggers(&self) -> Triggers {
-        Triggers {
-            enabled: self.enabled,
-            auto: self.auto,
-            rule: self.rule,
-            when: self.when.clone(),
         }
     }
 }

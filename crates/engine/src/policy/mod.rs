@@ -12,6 +12,7 @@ mod compaction;
 mod estimate;
 mod idle;
 mod presets;
+mod when;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +20,11 @@ use crate::compaction::recovery::{RecoveryPolicy, Rung};
 use crate::normalise::Habit;
 use crate::view::policy::ViewPolicy;
 
+pub use crate::compaction::request::Form;
 pub(crate) use ageing::following;
 pub use ageing::{Ageing, Archiving, Placeholders, Prefixes, Rewriting};
 pub use check::BadSetting;
-pub use compaction::{
-    Audit, BoundReasoning, Compaction, Form, Moment, Strategy, Thrash, ToolDigest,
-};
+pub use compaction::{Audit, BoundReasoning, Compaction, Moment, Strategy, Thrash, ToolDigest};
 pub use estimate::EstimateBy;
 pub use presets::{PRESETS, Preset, UnknownPreset, preset_file};
 

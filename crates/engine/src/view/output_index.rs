@@ -4,11 +4,11 @@ use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use trimtab_model::rounds::{Answer, CallPlace, Pairing, Place, pair};
+use trimtab_model::rounds::{CallPlace, Pairing, Place, pair};
 use trimtab_model::{Message, Output, work};
 
 use super::prefix::Prefix;
-use super::retention::plain_text;
+use super::retention::written_as_string;
 use super::trim::{LARGE_SAVING, estimate, saving};
 use crate::observation::observed;
 
@@ -222,7 +222,7 @@ impl OutputIndex {
 impl IndexedOutput {
     fn new(message: &Message, place: Place, output: &Output, tool: Arc<str>) -> Self {
         let text = output.text();
-        let cuttable = plain_text(message, output).filter(|text| !Prefix::was_cut(text));
+        let cuttable = written_as_string(message, output).filter(|text| !Prefix::was_cut(text));
         Self {
             place,
             tool,
@@ -256,7 +256,10 @@ pub(super) fn indexed<M: Borrow<Message>>(
         ))
     };
     let said = pairing.outputs.iter();
-    let said = said.filter_map(|(place, answer)| found(*place, called(messages, pairing, *answer)));
+    let said = said.filter_map(|(place, answer)| {
+        let call = pairing.call_of(messages, *answer);
+        found(*place, call.map(|call| call.name.as_str()))
+    });
     let observations = messages.iter().enumerate().filter_map(|(at, message)| {
         let (part, _) = observed(message.borrow())?;
         found(Place { message: at, part }, None)
@@ -274,20 +277,6 @@ pub(super) fn output_at(message: &Message, part: usize) -> Option<Cow<'_, Output
     }
     let (told, output) = observed(message)?;
     (told == part).then_some(Cow::Owned(output))
-}
-
-fn called<'a, M: Borrow<Message>>(
-    messages: &'a [M],
-    pairing: &Pairing,
-    answer: Answer,
-) -> Option<&'a str> {
-    let Answer::Answers { round, call } = answer else {
-        return None;
-    };
-    let place = pairing.rounds.get(round)?.calls.get(call)?.call;
-    let message: &Message = messages.get(place.message)?.borrow();
-    let call = message.parts.get(place.part)?.as_call()?;
-    Some(&call.name)
 }
 
 impl ToolOutputs {

@@ -4,10 +4,11 @@ use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
 use trimtab_model::rounds::Place;
-use trimtab_model::{Message, Output, Part};
+use trimtab_model::{Message, Output};
 
 use super::{Change, WindowOutputs, placeholder};
 use crate::budget::percent;
+use crate::observation::shown_as;
 
 /// How many tokens of output a window may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +90,7 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
             Some(Change {
                 message: place.message,
                 part: place.part,
-                output: replaced(&output, placeholder),
+                output: shown_as(&output, placeholder),
             })
         };
         chosen.into_iter().filter_map(change).collect()
@@ -120,24 +121,11 @@ pub(super) fn saving(output: &Output, text: &str) -> u64 {
     estimate(text).saturating_sub(estimate(&placeholder))
 }
 
-/// `output` with `text` as all its content.
-pub(super) fn replaced(output: &Output, text: String) -> Output {
-    Output {
-        call_id: output.call_id.clone(),
-        tool: output.tool.clone(),
-        content: vec![Part::text(text)],
-        is_error: output.is_error,
-        stored: output.stored.clone(),
-        trimmed: true,
-        extra: output.extra.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::view::output_index::OutputIndex;
-    use trimtab_model::Call;
+    use trimtab_model::{Call, Part};
 
     fn trim_outputs(log: &[Message], budget: u64, protect: impl Fn(&str) -> bool) -> Vec<Change> {
         let index = OutputIndex::of(log);

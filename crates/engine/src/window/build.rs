@@ -75,7 +75,7 @@ struct Step {
     outputs: NewestOutputs,
 }
 
-/// Something cannot be settled yet.
+/// Why slots cannot be settled yet: one of them waits for its place, or belongs to an earlier call.
 struct Waits;
 
 impl WindowBuilder {

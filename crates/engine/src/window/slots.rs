@@ -31,7 +31,7 @@ pub(super) struct SlotList {
 /// What is known of a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// A message is counted once.
+    /// Its measure; a message is measured once.
     pub(super) measure: Measure,
     /// True if it shows a message of the log as it came.
     pub(super) as_it_came: bool,

@@ -8,7 +8,7 @@ use trimtab_engine::compaction::archive;
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::Source;
 use trimtab_engine::plan::{Edit, Plan, Reason};
-use trimtab_engine::view::retention::{Retention, retain_in};
+use trimtab_engine::view::retention::retain_in;
 use trimtab_engine::view::{OutputIndex, Prefix, WindowOutputs};
 use trimtab_engine::window::Projection;
 use trimtab_model::estimate::Measure;
@@ -190,8 +190,8 @@ proptest! {
             let walked = WindowOutputs::indexed(slots, &index);
             let protect = |tool: &str| tool.len() % 2 == 1;
             prop_assert_eq!(outputs.over_budget(budget, protect), walked.over_budget(budget, protect));
-            let retention = Retention { input_budget: Some(1), keep: Prefix { chars } };
-            prop_assert_eq!(retain_in(&outputs, &retention, 2, false), retain_in(&walked, &retention, 2, false));
+            let keep = Prefix { chars };
+            prop_assert_eq!(retain_in(&outputs, keep, (2, 1), false), retain_in(&walked, keep, (2, 1), false));
             let cutoff = chars / 3 + 1;
             prop_assert_eq!(archive::excess(&outputs, cutoff, 0), archive::excess(&walked, cutoff, 0));
         }

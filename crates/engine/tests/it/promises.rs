@@ -17,7 +17,12 @@ use trimtab_testkit::history::{any_history, valid_history};
 
 pub(crate) fn options() -> impl Strategy<Value = Options> {
     let dialects = prop::sample::select(Dialect::ALL.to_vec());
-    let habits = prop::sample::select(vec![Habit::Synthesise, Habit::Strip, Habit::DropRound]);
+    let habits = prop::sample::select(vec![
+        Habit::Synthesise,
+        Habit::Tell,
+        Habit::Strip,
+        Habit::DropRound,
+    ]);
     (dialects, habits).prop_map(|(dialect, habit)| Options { dialect, habit })
 }
 
@@ -86,6 +91,7 @@ fn records_of(at: usize, normalised: &Normalised) -> usize {
         }
         RepairKind::CallStripped
         | RepairKind::OrphanDropped
+        | RepairKind::OrphanTold
         | RepairKind::DuplicateDropped
         | RepairKind::PartStripped => 1,
         _ => 0,

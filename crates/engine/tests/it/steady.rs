@@ -10,7 +10,7 @@ use trimtab_engine::admission::{Arriving, OutputRoom, shown};
 use trimtab_engine::normalise::{Options, Source};
 use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::planner::{
-    AgeingWay, Conditions, Conversation, Draft, Rates, Step, age, conservative_tokens,
+    AgeingWay, Conditions, Conversation, Draft, Ladder, Next, Rates, Step, age, conservative_tokens,
 };
 use trimtab_engine::policy::Policy;
 use trimtab_engine::verify::verify;
@@ -95,7 +95,8 @@ fn conditions(room: u64) -> Conditions<'static> {
     }
 }
 
-/// A session as a caller would run it: admits, rewrites above the high-water mark.
+/// A session as a caller would run it: admits, rewrites above the high-water mark, and makes
+/// what is still too large fit.
 struct Run {
     policy: Policy,
     views: Views,
@@ -103,7 +104,7 @@ struct Run {
     projection: Projection,
     round: u64,
     /// What was hidden so far is behind these.
-    archives: Vec<String>,
+    archives: Vec<Archive>,
     rewritten: bool,
 }
 
@@ -168,11 +169,11 @@ impl Run {
             .carry_out(Plan::new(Reason::Admission, edits));
     }
 
-    /// The rewrite that is due, if one is.
-    fn draft(&mut self) -> Option<Draft> {
-        if self.projection.log().len() < 2 {
-            return None;
-        }
+    /// What is decided about the conversation as it stands.
+    fn decide<T>(
+        &mut self,
+        decision: impl FnOnce(&Conversation<'_>, &Policy, &Conditions<'_>) -> T,
+    ) -> T {
         self.projection.window().unwrap();
         let conversation = Conversation {
             log: self.projection.log(),
@@ -185,8 +186,18 @@ impl Run {
             opening: self.projection.log().opening(),
             dialect: Dialect::Chat,
         };
-        let conditions = conditions(self.room);
-        match age(&conversation, &self.policy, &conditions, AgeingWay::Rewrite)? {
+        decision(&conversation, &self.policy, &conditions(self.room))
+    }
+
+    /// The rewrite that is due, if one is.
+    fn draft(&mut self) -> Option<Draft> {
+        if self.projection.log().len() < 2 {
+            return None;
+        }
+        let step = self.decide(|conversation, policy, conditions| {
+            age(conversation, policy, conditions, AgeingWay::Rewrite)
+        });
+        match step? {
             Step::Draft(draft) => Some(*draft),
             _ => None,
         }
@@ -194,25 +205,85 @@ impl Run {
 
     fn rewrite(&mut self) {
         self.rewritten = false;
-        let Some(mut draft) = self.draft() else {
+        let Some(draft) = self.draft() else {
             return;
         };
-        let mut again = self.draft().unwrap();
-        if draft.replaced().next().is_some() {
-            let archived = stored(&format!("archive-{}", self.archives.len()));
-            self.archives.push(archived.to_string());
-            draft.stored_at(archived.clone());
-            again.stored_at(archived);
-        }
-        let plan = draft.finish(None).plan;
-        assert_eq!(plan, again.finish(None).plan, "the same twice");
+        let again = self.draft().unwrap();
+        let archived = self.archive(draft.replaced());
+        let finished = |mut draft: Draft| {
+            if let Some(archived) = archived.clone() {
+                draft.stored_at(archived);
+            }
+            draft.finish(None).plan
+        };
+        let plan = finished(draft);
+        assert_eq!(plan, finished(again), "the same twice");
         self.projection.carry_out(plan);
         self.rewritten = true;
     }
+
+    /// What a caller does before every call: what a rewrite does not bring down has to fit.
+    fn fit(&mut self) {
+        let mut ladder = Ladder::before_call(&self.policy);
+        let mut helped = None;
+        loop {
+            let next = self.decide(|conversation, policy, conditions| {
+                ladder.next(helped, conversation, policy, conditions)
+            });
+            let plan = match next {
+                Next::Step(Step::Plan(plan, _)) => plan,
+                Next::Step(Step::Draft(mut draft)) => {
+                    if let Some(archived) = self.archive(draft.replaced()) {
+                        draft.stored_at(archived);
+                    }
+                    draft.finish(None).plan
+                }
+                Next::Step(Step::Drop(dropping)) => {
+                    let archived = self.archive(dropping.messages());
+                    dropping.plan(archived.as_ref())
+                }
+                // There are no media and no model.
+                Next::Step(_) | Next::Summarise(_) | Next::Done | Next::Stuck(_) => return,
+            };
+            let plan = self.projection.would_shrink(plan, Measure::tokens).unwrap();
+            helped = Some(plan.is_some());
+            if let Some(plan) = plan {
+                self.projection.carry_out(plan);
+                self.rewritten = true;
+            }
+        }
+    }
+
+    /// Stores messages that go, with all that is behind the refs in them.
+    fn archive<'m>(&mut self, gone: impl Iterator<Item = &'m Arc<Message>>) -> Option<Ref> {
+        let gone: Vec<&Arc<Message>> = gone.collect();
+        gone.first()?;
+        let outputs = gone.iter().flat_map(|message| message.outputs());
+        let mut holds: HashSet<String> = outputs.map(|output| output.call_id.clone()).collect();
+        for earlier in &self.archives {
+            if gone
+                .iter()
+                .any(|message| message.text().contains(&earlier.id))
+            {
+                holds.extend(earlier.holds.iter().cloned());
+            }
+        }
+        let id = format!("archive-{}-", self.archives.len());
+        let archived = stored(&id);
+        self.archives.push(Archive { id, holds });
+        Some(archived)
+    }
 }
 
-/// Every output that is not whole in the window is named in it by its ref, or it is hidden and
-/// an archive is.
+/// Messages that left the window, behind a ref.
+struct Archive {
+    id: String,
+    /// The calls whose outputs are in it.
+    holds: HashSet<String>,
+}
+
+/// Every output that is not whole in the window is named in it by its ref, or an archive that
+/// holds it is.
 fn is_lossless(run: &mut Run) -> Result<(), TestCaseError> {
     let window = run.projection.window().unwrap();
     let texts: Vec<String> = window
@@ -227,7 +298,6 @@ fn is_lossless(run: &mut Run) -> Result<(), TestCaseError> {
             whole.extend(outputs.map(|output| (at, output.call_id.clone())));
         }
     }
-    let newest = run.archives.last().cloned();
     for (at, message) in run.projection.log().messages().iter().enumerate() {
         for output in message.outputs() {
             if whole.contains(&(at, output.call_id.clone())) {
@@ -237,7 +307,9 @@ fn is_lossless(run: &mut Run) -> Result<(), TestCaseError> {
                 .stored
                 .as_ref()
                 .is_some_and(|stored| shows(stored.id()));
-            let archived = newest.as_deref().is_some_and(shows);
+            let holds =
+                |archive: &Archive| archive.holds.contains(&output.call_id) && shows(&archive.id);
+            let archived = run.archives.iter().any(holds);
             prop_assert!(
                 own || archived,
                 "output {} is behind no ref",
@@ -273,6 +345,7 @@ proptest! {
             let calls = message.role == trimtab_model::Role::Assistant;
             if calls {
                 run.rewrite();
+                run.fit();
                 let used = run.used();
                 let window = run.projection.window().unwrap();
                 let sent: Vec<Arc<Message>> = window.messages().cloned().collect();

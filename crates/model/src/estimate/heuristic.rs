@@ -1,11 +1,11 @@
-//! The estimates of the five designs, as data.
+//! The token heuristics of the five designs, as data.
 
 use serde_json::Value;
 
 use super::size::{Length, Sizes};
 use crate::Message;
 
-/// What lengths are measured in.
+/// The unit of lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// UTF-8 bytes.
@@ -14,23 +14,23 @@ pub enum Unit {
     Chars,
 }
 
-/// What becomes of a fraction of a token.
+/// The rounding of fractions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// A whole one.
+    /// Rounds up.
     Up,
-    /// Nothing.
+    /// Rounds down.
     Down,
 }
 
-/// What is counted of a message.
+/// A countable item of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Its text, and that of its outputs.
+    /// The text of the message and of its outputs.
     Text,
-    /// The tags that stand for media and unknown parts, as in [`Message::text`].
+    /// The tags of media and unknown parts, as in [`Message::text`].
     Tags,
-    /// Readable thoughts.
+    /// Readable reasoning.
     Reasoning,
     /// The ids of calls.
     CallId,
@@ -44,16 +44,16 @@ pub enum Counted {
     OutputCallId,
 }
 
-/// What an image, a document or a sound costs.
+/// The cost of an image, a document or a sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PerMedia {
-    /// So many units, to be converted with the rest.
+    /// This many units, converted together with the rest.
     Units(u32),
-    /// So many tokens.
+    /// This many tokens.
     Tokens(u32),
 }
 
-/// One design's way to guess tokens from lengths.
+/// A design's way to estimate tokens from lengths.
 ///
 /// ```
 /// use trimtab_model::{Message, estimate::Heuristic};
@@ -64,23 +64,23 @@ pub enum PerMedia {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heuristic {
-    /// The unit of a text by itself.
+    /// The unit of a plain text.
     pub unit: Unit,
-    /// Tokens are units times this …
+    /// Tokens are units times `numerator` …
     pub numerator: u32,
-    /// … divided by this,
+    /// … divided by `denominator`,
     pub denominator: u32,
     /// rounded this way, once per text or message.
     pub rounding: Rounding,
     /// Units added to each message.
     pub per_message: u32,
-    /// What one medium costs.
+    /// The cost of a medium.
     pub per_media: PerMedia,
     /// Units added to each tool definition.
     pub per_tool: u32,
-    /// What is counted, and in which unit.
+    /// The counted items, and their units.
     pub counted: &'static [(Counted, Unit)],
-    /// Whether a message that the model does not see costs nothing.
+    /// True if messages that the model does not see cost nothing.
     pub skips_hidden: bool,
 }
 
@@ -123,8 +123,8 @@ impl Heuristic {
         skips_hidden: false,
     };
 
-    /// `archive`: four characters to a token, rounded up; 4,800 characters per medium; nothing
-    /// for what the model does not see. The design says characters, its code counts bytes.
+    /// `archive`: four characters to a token, rounded up; 4,800 characters per medium; nothing for
+    /// hidden messages. The design says characters, but its code counts bytes.
     pub const ARCHIVE: Self = Self {
         unit: Unit::Chars,
         numerator: 1,
@@ -156,7 +156,7 @@ impl Heuristic {
         skips_hidden: false,
     };
 
-    /// The tokens of a text that is not a message.
+    /// The tokens of a plain text.
     pub fn text(&self, text: &str) -> u64 {
         self.convert(units(Length::of(text), self.unit))
     }
@@ -169,9 +169,9 @@ impl Heuristic {
         self.sizes(&Sizes::of(message))
     }
 
-    /// The tokens of one message whose sizes are known, in constant time.
+    /// The tokens of one message with known sizes, in constant time.
     ///
-    /// Rounding is per message: add up these figures, not the sizes.
+    /// Rounding is per message, so add up these results, not the sizes.
     pub fn sizes(&self, sizes: &Sizes) -> u64 {
         let counted: u64 = self
             .counted
@@ -189,7 +189,7 @@ impl Heuristic {
     }
 
     /// The tokens of the tool definitions: name, description and the JSON of the parameters,
-    /// converted once over all tools. Understands the definitions of all three dialects.
+    /// converted once for all tools. Accepts the definitions of all three dialects.
     pub fn tools<'a>(&self, tools: impl IntoIterator<Item = &'a Value>) -> u64 {
         let length = |value: &Value| match value {
             Value::Null => 0,
@@ -236,7 +236,7 @@ fn units(length: Length, unit: Unit) -> u64 {
     })
 }
 
-/// A field of a tool definition, which Chat Completions keeps one level deeper.
+/// A field of a tool definition, which is one level deeper in Chat Completions.
 fn field<'a>(tool: &'a Value, name: &str) -> &'a Value {
     let outer = tool.get(name);
     outer

@@ -1,4 +1,4 @@
-//! What is remembered of a message so that it is counted only once.
+//! The measure of a message, computed once and kept.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
@@ -9,23 +9,23 @@ use super::linear::{self, CLASSES, Class, PARTS};
 use super::size::{Item, Length, Sizes, walk};
 use crate::{Message, Part, work};
 
-/// What providers put around a message, around a call and around an output, in tokens: a
-/// guess that calibration corrects.
+/// Tokens that providers add around a message, a call and an output: a guess that calibration
+/// corrects.
 const PER_MESSAGE: u32 = 4;
 const PER_CALL: u32 = 6;
 const PER_OUTPUT: u32 = 4;
-/// What an image costs before anything is known of the model, in tokens.
+/// The assumed tokens of an image for an unknown model.
 const PER_MEDIA: u32 = 1200;
 
 /// The size of a message in every measure that an estimator needs.
 ///
-/// Made once, when the message comes in, and kept beside it: about a hundred bytes, `Copy`.
-/// Measures add up and can be taken out again, so the measure of a window is a running sum, and
-/// every estimator gives its tokens from it in constant time. Only the heuristics round per
-/// message: of those, keep running sums of [`Heuristic::sizes`](super::Heuristic::sizes).
+/// It is computed once, when the message is admitted, and kept with it: about a hundred bytes,
+/// `Copy`. Measures can be added and subtracted, so the measure of a window is a running sum, and
+/// every estimator reads its tokens in constant time. Only the heuristics round per message: keep
+/// running sums of [`Heuristic::sizes`](super::Heuristic::sizes) for them.
 ///
-/// Of a sealed thought only the readable text is measured: what its seal stands for, nobody but
-/// the provider knows.
+/// Only the readable text of encrypted reasoning is measured, because the size of the rest is known
+/// to the provider only.
 ///
 /// ```
 /// use trimtab_model::{Message, estimate::Measure};
@@ -63,7 +63,7 @@ impl Measure {
         measure
     }
 
-    /// Measures some parts alone, without what is put around their message.
+    /// Measures some parts without the framing of their message.
     ///
     /// ```
     /// use trimtab_model::{Message, estimate::Measure};
@@ -86,6 +86,7 @@ impl Measure {
                 self.add_text(&call.name);
                 self.add_text(&call.arguments);
             }
+            // The content of the output follows as separate items.
             Item::Output(_) => self.add_class(Class::Framing, PER_OUTPUT),
             Item::Media(_) => self.add_class(Class::Media, PER_MEDIA),
             Item::Opaque(opaque) => self.add_text(opaque.raw.as_str()),
@@ -99,6 +100,7 @@ impl Measure {
     }
 
     fn add_text(&mut self, text: &str) {
+        // Measuring reads client input, so it counts as work and can be cancelled.
         work::step_text(text);
         for (sum, parts) in self.classes.iter_mut().zip(linear::classes(text)) {
             *sum = sum.saturating_add(parts);
@@ -110,7 +112,7 @@ impl Measure {
         &self.sizes
     }
 
-    /// The estimated tokens, rounded up, for a model that nothing is known of.
+    /// The estimated tokens for an unknown model, rounded up.
     pub fn tokens(&self) -> u64 {
         let parts: u64 = self.classes.iter().map(|&parts| u64::from(parts)).sum();
         parts.div_ceil(u64::from(PARTS))

@@ -1,9 +1,9 @@
-//! How many tokens something will cost, before the provider says so.
+//! Estimates tokens before the provider reports them.
 //!
-//! - [`Heuristic`]: what each of the five designs does, as data.
+//! - [`Heuristic`]: the estimate of each of the five designs, as data.
 //! - [`Anchor`]: the newest usage that still describes a window.
-//! - [`Measure`]: what is remembered of a message, so that it is looked at only once; measures
-//!   add up, and every estimator reads them in constant time.
+//! - [`Measure`]: the sizes of a message, computed once. Measures add up, and every estimator reads
+//!   them in constant time.
 //! - [`Calibration`]: how a model's count differs from our estimate, learned from usage.
 //!
 //! ```

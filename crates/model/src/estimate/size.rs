@@ -1,4 +1,4 @@
-//! The plain sizes of a message, which every design's heuristic is made of.
+//! The plain sizes of a message, the input of every design's heuristic.
 
 use std::ops::{AddAssign, SubAssign};
 
@@ -20,42 +20,42 @@ pub struct Length {
 pub struct Sizes {
     /// Text, and the text of outputs.
     pub text: Length,
-    /// Readable thoughts.
+    /// Readable reasoning.
     pub reasoning: Length,
     /// Names of called tools.
     pub names: Length,
     /// Arguments of calls.
     pub arguments: Length,
-    /// Bytes of the tags that stand for media and unknown parts in the text projection.
+    /// Bytes of the tags of media and unknown parts in the text projection.
     pub tags: u32,
-    /// Bytes of media and unknown parts as they came.
+    /// Original bytes of media and unknown parts.
     pub raw: u32,
     /// Bytes of the ids of calls.
     pub call_ids: u32,
     /// Bytes of the ids that outputs answer.
     pub output_ids: u32,
-    /// How many calls.
+    /// Number of calls.
     pub calls: u32,
-    /// How many outputs.
+    /// Number of outputs.
     pub outputs: u32,
-    /// How many images, documents and sounds.
+    /// Number of images, documents and sounds.
     pub media: u32,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u32,
 }
 
-/// What there is to count in a message.
+/// A countable item of a message.
 pub(super) enum Item<'a> {
     Text(&'a str),
     Reasoning(&'a str),
     Call(&'a Call),
-    /// An output; its content follows as items of its own.
+    /// An output; its content follows as separate items.
     Output(&'a str),
     Media(&'a Media),
     Opaque(&'a Opaque),
 }
 
-/// Goes through the parts of a message, and through the parts of outputs in it.
+/// Visits the parts of a message and the parts of its outputs.
 pub(super) fn walk<'a>(parts: &'a [Part], see: &mut impl FnMut(Item<'a>)) {
     work::step(parts.len());
     for part in parts {
@@ -85,7 +85,7 @@ impl Length {
 }
 
 impl Sizes {
-    /// All bytes that a request has to carry for it, but for what JSON adds.
+    /// All bytes that a request must carry for it, without JSON syntax.
     pub fn bytes(&self) -> u64 {
         let texts = [self.text, self.reasoning, self.names, self.arguments];
         let texts: u64 = texts.iter().map(|text| u64::from(text.bytes)).sum();
@@ -145,7 +145,7 @@ fn tags(parts: &[Part]) -> u32 {
     })
 }
 
-/// A size as it is stored.
+/// A size, clamped to its stored type.
 pub(super) fn clamped(size: usize) -> u32 {
     u32::try_from(size).unwrap_or(u32::MAX)
 }
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_can_be_taken_out() {
+    fn added_sizes_can_be_subtracted() {
         let (one, two) = (
             Sizes::of(&Message::user("one")),
             Sizes::of(&Message::user("two, too")),

@@ -1,5 +1,4 @@
-//! Reasoning that is bound to everything before it: nothing that the proxy does makes a
-//! provider refuse it.
+//! Signed reasoning: no action of the proxy makes a provider reject it.
 
 use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;
@@ -117,7 +116,7 @@ async fn conversation(dialect: Dialect, preset: &str, thinking: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signed_thought_is_never_refused() {
+async fn signed_reasoning_is_never_rejected() {
     let adaptive = json!({"type": "adaptive"});
     for dialect in [Dialect::Messages, Dialect::Responses] {
         for preset in PRESETS.iter().filter(|preset| preset.name != "none") {

@@ -1,5 +1,5 @@
-//! The same requests directly and through the proxy: the client sees no difference, whatever
-//! goes wrong on either side.
+//! The same requests directly and through the proxy: the client sees no difference, whatever fails
+//! on either side.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -243,7 +243,7 @@ fn cases() -> impl Iterator<Item = Case> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_client_sees_no_difference() {
+async fn client_sees_no_difference_with_the_proxy() {
     // Panics are part of this test; their messages are not.
     std::panic::set_hook(Box::new(|info| {
         if !info.to_string().contains("on purpose") {

@@ -1,4 +1,4 @@
-//! What is sent fits: under every preset, in every dialect, with and without rules for models.
+//! Every sent window fits: under every preset, in every dialect, with and without model rules.
 
 use trimtab_engine::policy::{PRESETS, Policy};
 use trimtab_model::Dialect;

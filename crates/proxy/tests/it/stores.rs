@@ -1,4 +1,4 @@
-//! Stores that go wrong.
+//! Failing stores, for tests.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ThreadId;

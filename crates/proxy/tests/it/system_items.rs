@@ -1,4 +1,4 @@
-//! Entries that the client adds in the system's name stay where it put them.
+//! System entries of the client keep their place.
 
 use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;
@@ -76,7 +76,7 @@ async fn bodies(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unknown_item_of_the_developer_stays_first() {
+async fn unknown_developer_item_stays_first() {
     let tools = json!({"type": "additional_tools", "role": "developer",
         "tools": [{"type": "custom", "name": "exec", "description": "runs"}]});
     for preset in presets() {
@@ -128,7 +128,7 @@ fn assert_accepted(body: &Value, context: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn system_messages_of_a_conversation_stay_in_it_and_never_come_first() {
+async fn system_messages_stay_in_place_and_never_come_first() {
     for knows in [Knows::Proxy, Knows::Provider] {
         for preset in presets() {
             let context = format!("{preset} {knows:?}");

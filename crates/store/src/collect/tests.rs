@@ -43,7 +43,7 @@ fn older_than(millis: u64) -> Collect {
 }
 
 #[test]
-fn nothing_is_asked_nothing_goes() {
+fn empty_request_removes_nothing() {
     let picture = picture(vec![session("a", None, 0, &[("r1", 1)])]);
     let removal = decide(&picture, &Collect::default(), 1_000_000);
     assert!(removal.sessions.is_empty() && removal.outputs.is_empty());
@@ -64,7 +64,7 @@ fn age_is_that_of_the_last_use() {
 }
 
 #[test]
-fn a_live_session_keeps_those_above_it() {
+fn live_session_protects_its_parents() {
     let picture = picture(vec![
         session("top", None, 100, &[]),
         session("middle", Some("top"), 100, &[]),
@@ -76,7 +76,7 @@ fn a_live_session_keeps_those_above_it() {
 }
 
 #[test]
-fn shared_bytes_are_freed_with_their_last_holder() {
+fn shared_blobs_are_freed_with_their_last_holder() {
     let picture = picture(vec![
         session("a", None, 100, &[("r1", 1)]),
         session("b", None, 900, &[("r2", 1)]),
@@ -86,7 +86,7 @@ fn shared_bytes_are_freed_with_their_last_holder() {
 }
 
 #[test]
-fn size_takes_the_oldest_first_and_spares_the_live() {
+fn size_limit_removes_oldest_and_skips_live_sessions() {
     let picture = picture(vec![
         session("newest", None, 990, &[("r3", 3)]),
         session("oldest", None, 100, &[("r1", 1)]),
@@ -105,7 +105,7 @@ fn size_takes_the_oldest_first_and_spares_the_live() {
 }
 
 #[test]
-fn an_output_goes_only_if_nobody_below_names_it() {
+fn output_stays_while_a_child_names_it() {
     let picture = picture(vec![
         session("top", None, 0, &[("r1", 1), ("r2", 2), ("r3", 3)]),
         session("child", Some("top"), 0, &[("r4", 4)]),
@@ -129,7 +129,7 @@ fn an_output_goes_only_if_nobody_below_names_it() {
 }
 
 #[test]
-fn nothing_is_counted_twice() {
+fn removed_bytes_are_counted_once() {
     let picture = picture(vec![session("a", None, 100, &[("r1", 1), ("r2", 2)])]);
     let request = Collect {
         reachable: Some(BTreeMap::from([(id("a"), BTreeSet::new())])),
@@ -144,7 +144,7 @@ fn nothing_is_counted_twice() {
 }
 
 #[test]
-fn a_ring_of_parents_ends() {
+fn cyclic_parents_terminate() {
     let picture = picture(vec![
         session("a", Some("b"), 100, &[]),
         session("b", Some("a"), 900, &[]),

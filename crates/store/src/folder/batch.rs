@@ -1,4 +1,4 @@
-//! Writes to one session in one transaction: one sync for all of them.
+//! Executes several writes of one session in one transaction, with one sync.
 
 use super::putting::{ATTEMPTS, Incoming, insert};
 use super::streams::{self, Packed};
@@ -7,7 +7,7 @@ use crate::put::{Input, Labels};
 use crate::write::{Kind, check};
 use crate::{Error, Result, SessionId, Stream, Write};
 
-/// A write that is ready to be carried out.
+/// A prepared write.
 enum Ready<'w> {
     Put {
         id: &'w str,
@@ -39,13 +39,15 @@ impl FolderStore {
                 rows::save_session(db, &row)?;
                 Ok(true)
             });
-            // After an error too: it may have come through.
+            // Also after an error: the commit may have succeeded.
             if !matches!(done, Ok(false)) {
                 incoming(&mut ready).for_each(Incoming::leave_file);
             }
             if done? {
                 return incoming(&mut ready).try_for_each(|bytes| self.confirm(bytes));
             }
+            // Bytes that were found before have been collected. Store them and repeat the whole
+            // batch.
             for bytes in incoming(&mut ready) {
                 bytes.make_image(&self.blobs)?;
             }
@@ -53,7 +55,7 @@ impl FolderStore {
         Err(Error::Busy)
     }
 
-    /// Compresses what is written, before the others have to wait for it.
+    /// Compresses the data before the transaction starts, so that other writers do not wait for it.
     fn prepare<'w>(&self, write: &'w Write) -> Result<Ready<'w>> {
         Ok(match &write.0 {
             Kind::Put {
@@ -63,7 +65,7 @@ impl FolderStore {
                 text,
             } => {
                 let text = text.as_deref().map(str::as_bytes);
-                // With no more room than it needs: there may be many thousands of these.
+                // No spare capacity, because there may be many thousands of these.
                 let mut incoming = Vec::with_capacity(1 + usize::from(text.is_some()));
                 for bytes in std::iter::once(bytes.as_slice()).chain(text) {
                     let mut next = Incoming::new(&self.blobs, Input::Slice(bytes))?;
@@ -89,7 +91,7 @@ impl FolderStore {
     }
 }
 
-/// False if some bytes have to be made durable first.
+/// Executes the writes. False if some bytes must be made durable first.
 fn carry_out(
     db: &rusqlite::Connection,
     row: &mut rows::SessionRow,
@@ -101,6 +103,7 @@ fn carry_out(
             labels,
             incoming,
         } => match insert(db, row, labels, incoming)? {
+            // The ref was given out before this write, so it must match exactly.
             Some(reference) => check(id, reference.id()).map(|()| true),
             None => Ok(false),
         },

@@ -1,5 +1,5 @@
-//! A folder held by a handle. Names inside it are made by us, links in it are not followed, and
-//! every step can be made to fail by a test.
+//! A folder held by a handle. File names are generated, links are not followed, and tests can make
+//! every operation fail.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use crate::{Error, Result, refs};
 
 const FOLDER_MODE: Mode = Mode::RWXU;
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// Names of files that are not finished begin with this.
+/// The prefix of unfinished files.
 pub(super) const UNFINISHED: &str = "new-";
 
-/// Asked before every step on the disk; a test may let the step fail.
+/// Called before every disk operation; a test may return an error.
 pub(crate) type Fault = Arc<dyn Fn(&'static str) -> io::Result<()> + Send + Sync>;
 
 pub(super) struct Dir {
@@ -25,14 +25,14 @@ pub(super) struct Dir {
     fault: Option<Fault>,
 }
 
-/// What is at a name.
+/// A directory entry.
 pub(super) struct Entry {
     pub byte_size: u64,
-    /// Last change, in milliseconds since 1970.
+    /// The modification time in milliseconds since 1970.
     pub changed: u64,
 }
 
-/// Tells a file from another one that takes its name.
+/// Identifies a file, to detect that another file has taken its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileIdentity {
     device: u64,
@@ -40,7 +40,7 @@ pub(super) struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// The file that has this name now, if there is one.
+    /// The file that has this name now, if any.
     pub(super) fn at(path: &Path) -> Result<Option<Self>> {
         match sys::lstat(path) {
             Ok(stat) => Ok(Some(Self {
@@ -54,7 +54,7 @@ impl FileIdentity {
 }
 
 impl Dir {
-    /// Opens the folder at `path`, which must be ours and no link.
+    /// Opens the folder at `path`, which must belong to us and not be a link.
     pub(super) fn open(path: &Path, fault: Option<Fault>) -> Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = sys::open(path, flags, Mode::empty());
@@ -62,12 +62,12 @@ impl Dir {
         Self::checked(fd, path.to_owned(), fault)
     }
 
-    /// Opens the folder `name` in this one, and makes it if need be.
+    /// Opens the subfolder `name`, and creates it if necessary.
     pub(super) fn folder(&self, name: &str) -> Result<Self> {
         let path = self.path.join(name);
         match sys::mkdirat(&self.fd, name, FOLDER_MODE) {
             Ok(()) => self.sync()?,
-            // On a read-only disk it must be there already: opening tells.
+            // On a read-only disk it must already exist; opening it will tell.
             Err(rustix::io::Errno::EXIST | rustix::io::Errno::ROFS) => {}
             Err(error) => return Err(Error::io("make the folder", &path, error.into())),
         }
@@ -79,6 +79,7 @@ impl Dir {
 
     fn checked(fd: OwnedFd, path: PathBuf, fault: Option<Fault>) -> Result<Self> {
         let stat = sys::fstat(&fd).map_err(|error| Error::io("look at", &path, error.into()))?;
+        // Another user could change files of a folder that belongs to them.
         if stat.st_uid != rustix::process::geteuid().as_raw() {
             let why = "belongs to another user".to_owned();
             return Err(Error::NotAStore { path, why });
@@ -90,7 +91,7 @@ impl Dir {
         &self.path
     }
 
-    /// Keeps everybody else out of the folder.
+    /// Makes the folder accessible to its owner only.
     pub(super) fn make_private(&self) -> Result<()> {
         let stat = sys::fstat(&self.fd).map_err(|error| self.error("look at", "", error))?;
         if Mode::from_raw_mode(stat.st_mode) == FOLDER_MODE {
@@ -99,7 +100,7 @@ impl Dir {
         sys::fchmod(&self.fd, FOLDER_MODE).map_err(|error| self.error("protect", "", error))
     }
 
-    /// A new file that only we may read.
+    /// Creates a file that only its owner can read.
     pub(super) fn create(&self, name: &str) -> Result<File> {
         self.step("create", name)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -108,7 +109,7 @@ impl Dir {
             .map_err(|error| self.error("create", name, error))
     }
 
-    /// The file that processes lock to make a store one at a time.
+    /// The lock file that lets only one process create a store.
     pub(super) fn lock_file(&self, name: &str) -> Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = sys::openat(&self.fd, name, flags, FILE_MODE);
@@ -116,9 +117,10 @@ impl Dir {
             .map_err(|error| self.error("open", name, error))
     }
 
-    /// Opens a plain file for reading; none if it is not there.
+    /// Opens a regular file for reading; none if it does not exist.
     pub(super) fn open_file(&self, name: &str) -> Result<Option<File>> {
         self.step("open", name)?;
+        // NONBLOCK keeps a planted FIFO from blocking.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         match sys::openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => {
@@ -132,7 +134,7 @@ impl Dir {
         }
     }
 
-    /// What is at `name`, if it is a plain file.
+    /// The entry `name`, if it is a regular file.
     pub(super) fn entry(&self, name: &str) -> Result<Option<Entry>> {
         match sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
@@ -192,7 +194,7 @@ impl Dir {
         Ok(names)
     }
 
-    /// A new file under a name that says that it is not finished.
+    /// Creates a file under an unfinished name.
     pub(super) fn unfinished(self: &Arc<Self>) -> Result<Unfinished> {
         let name = format!("{UNFINISHED}{}", random_name()?);
         let file = self.create(&name)?;
@@ -216,14 +218,14 @@ impl Dir {
     }
 }
 
-/// 32 random characters: no name is ever made from input.
+/// 32 random characters. No name is ever derived from input.
 pub(super) fn random_name() -> Result<String> {
     let mut bytes = [0; 16];
     refs::random(&mut bytes)?;
     Ok(data_encoding::HEXLOWER.encode(&bytes))
 }
 
-/// True for names that [`random_name`] makes.
+/// True for names made by [`random_name`].
 pub(super) fn is_random_name(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -238,7 +240,7 @@ fn not_a_folder(path: &Path, error: rustix::io::Errno) -> Error {
     }
 }
 
-/// A file that is being written. Dropped before it is finished, it is removed.
+/// A file that is being written. It is removed if dropped before it is finished.
 pub(super) struct Unfinished {
     dir: Arc<Dir>,
     file: File,
@@ -253,7 +255,7 @@ impl Unfinished {
         written.map_err(|error| Error::io("write", &self.dir.path.join(&self.name), error))
     }
 
-    /// Makes it durable under the name `name`.
+    /// Makes the file durable under `name`.
     pub(super) fn finish(mut self, name: &str) -> Result<()> {
         self.dir.step("sync", &self.name)?;
         let synced = self.file.sync_all();
@@ -262,7 +264,7 @@ impl Unfinished {
         self.finished = true;
         let synced = self.dir.sync();
         if synced.is_err() {
-            // Not durable, so not there; a leftover is swept up later.
+            // The file is not durable, so remove it. Collection removes leftovers.
             let _ = self.dir.remove(name);
         }
         synced
@@ -272,7 +274,7 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.finished {
-            // A leftover is swept up later.
+            // Collection removes leftovers.
             let _ = self.dir.remove(&self.name);
         }
     }

@@ -1,8 +1,8 @@
-//! A new first page for a database that has lost its own.
+//! Replaces the lost first page of a database.
 //!
-//! The first page says what a database is and where its tables begin. All stores are made by
-//! the same statements, so their tables begin at the same places, and the first page of an
-//! empty store does for any other.
+//! The first page identifies a database and contains the positions of its tables. All stores are
+//! created by the same statements, so their tables start at the same pages, and the first page of
+//! an empty store fits any other.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
@@ -10,23 +10,23 @@ use super::disk::{Dir, UNFINISHED, random_name};
 use super::schema::NewDatabase;
 use crate::{Error, Result};
 
-/// Bytes of a page.
+/// The page size.
 const PAGE: usize = 16_384;
-/// Where the first page has what differs between stores, as the file format of `SQLite` has it.
+/// Offsets in the first page that differ between stores, from the file format of `SQLite`.
 const READ_AND_WRITE_VERSION: usize = 18;
 const PAGE_COUNT: usize = 28;
 const FREE_PAGES: usize = 32;
-/// Says that writes go to a write-ahead log.
+/// Selects the write-ahead log.
 const WAL_VERSION: u8 = 2;
 
-/// A copy of a database with a new first page. It is removed when this is dropped.
+/// A copy of a database with a new first page. It is removed when dropped.
 pub(super) struct WithNewFront<'d> {
     dir: &'d Dir,
     pub(super) name: String,
 }
 
 impl<'d> WithNewFront<'d> {
-    /// Copies the database `from` and its write-ahead log; none if it has no further page.
+    /// Copies the database `from` and its write-ahead log; none if it has no second page.
     pub(super) fn make(dir: &'d Dir, from: &str) -> Result<Option<Self>> {
         let name = format!("{UNFINISHED}{}", random_name()?);
         let copied = Self { dir, name };
@@ -60,13 +60,13 @@ impl<'d> WithNewFront<'d> {
 impl Drop for WithNewFront<'_> {
     fn drop(&mut self) {
         for suffix in ["", "-wal", "-shm"] {
-            // A leftover is swept up later.
+            // Collection removes leftovers.
             let _ = self.dir.remove(&format!("{}{suffix}", self.name));
         }
     }
 }
 
-/// The first page of an empty store, for a database of so many pages.
+/// The first page of an empty store, for a database of `pages` pages.
 fn front(dir: &Dir, pages: u32) -> Result<Vec<u8>> {
     let template = NewDatabase::make(dir)?;
     let mut front = vec![0; PAGE];
@@ -80,7 +80,7 @@ fn front(dir: &Dir, pages: u32) -> Result<Vec<u8>> {
     };
     set(READ_AND_WRITE_VERSION, &[WAL_VERSION, WAL_VERSION]);
     set(PAGE_COUNT, &pages.to_be_bytes());
-    // The list of free pages and their number: nothing is to be written.
+    // Clear the list of free pages, because nothing will be written.
     set(FREE_PAGES, &[0; 8]);
     Ok(front)
 }

@@ -1,5 +1,4 @@
-//! Making an image: an output as it is stored, its frames first, compressed where that pays,
-//! then its tables.
+//! Builds the stored image of an output: compressed frames, followed by their tables.
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -12,40 +11,40 @@ use super::outline::{self, Frame, Outline};
 use crate::frames::{FRAME, SPAN, Scan, Scanned, Scanner};
 use crate::{Error, Result};
 
-/// Larger images get a file of their own; below this the database is faster.
+/// Larger images get their own file; smaller ones are faster in the database.
 pub(super) const INLINE: usize = 128 * 1024;
-/// The level of compression: higher ones save little more and take much longer than the disk.
+/// The compression level. Higher levels save little more and are much slower than the disk.
 const LEVEL: i32 = 3;
-/// Bytes gathered before they are written to a file.
+/// The size of file writes.
 const WRITE: usize = 1024 * 1024;
 
 thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// An image that is being made.
+/// An image under construction.
 pub(super) struct ImageWriter {
     dir: Arc<Dir>,
     frames: Vec<Frame>,
-    /// What is not yet in a file.
+    /// Bytes that are not in a file yet.
     pending: Vec<u8>,
     file: Option<Unfinished>,
 }
 
-/// An image that is complete, and durable if it is a file.
+/// A complete image, durable if it is a file.
 pub(super) struct Image {
     pub outline: Outline,
     pub body: Body,
 }
 
 pub(super) enum Body {
-    /// To be kept in the database.
+    /// To be stored in the database.
     Inline(Vec<u8>),
-    /// In a file of this name.
+    /// Stored in this file.
     File(KeptFile),
 }
 
-/// A durable file that no row names yet. Dropped, it is removed again.
+/// A durable file that no row names yet. It is removed if dropped.
 pub(super) struct KeptFile {
     dir: Arc<Dir>,
     pub name: String,
@@ -55,7 +54,7 @@ pub(super) struct KeptFile {
 impl Drop for KeptFile {
     fn drop(&mut self) {
         if !self.named {
-            // A leftover is swept up later.
+            // Collection removes leftovers.
             let _ = self.dir.remove(&self.name);
         }
     }
@@ -100,7 +99,7 @@ impl ImageWriter {
         Ok(())
     }
 
-    /// Adds the tables and makes the image durable, if it is a file.
+    /// Adds the tables, and makes the image durable if it is a file.
     pub(super) fn finish(mut self, scan: &Scan) -> Result<Image> {
         let outline = Outline::new(scan, &self.frames);
         if self.frames.len() > 1 {
@@ -126,7 +125,7 @@ impl ImageWriter {
     }
 }
 
-/// An image made of bytes that are all there and scanned.
+/// Builds an image from scanned bytes in memory.
 pub(super) fn of(dir: &Arc<Dir>, bytes: &[u8], scan: &Scan) -> Result<Image> {
     let mut writer = ImageWriter::new(dir);
     for (frame, scanned) in bytes.chunks(FRAME).zip(&scan.frames) {
@@ -135,7 +134,7 @@ pub(super) fn of(dir: &Arc<Dir>, bytes: &[u8], scan: &Scan) -> Result<Image> {
     writer.finish(scan)
 }
 
-/// Reads bytes frame by frame; gives the writer, to be finished if the bytes are new.
+/// Reads bytes frame by frame. The caller finishes the writer only if the bytes are new.
 pub(super) fn read(dir: &Arc<Dir>, input: &mut dyn Read) -> Result<(ImageWriter, Scan)> {
     let mut writer = ImageWriter::new(dir);
     let mut scanner = Scanner::new();
@@ -155,7 +154,7 @@ pub(super) fn read(dir: &Arc<Dir>, input: &mut dyn Read) -> Result<(ImageWriter,
     Ok((writer, scanner.finish()))
 }
 
-/// Appends the compressed bytes; false, with nothing appended, where that does not pay.
+/// Appends the compressed bytes. Returns false and appends nothing if compression saves too little.
 pub(super) fn compress(bytes: &[u8], into: &mut Vec<u8>) -> bool {
     COMPRESSOR.with_borrow_mut(|kept| {
         if kept.is_none() {
@@ -165,7 +164,7 @@ pub(super) fn compress(bytes: &[u8], into: &mut Vec<u8>) -> bool {
         let Ok(compressed) = compressor.compress(bytes) else {
             return false;
         };
-        // Less than a sixteenth saved is not worth the time that reading takes.
+        // Saving less than a sixteenth is not worth the time of decompression.
         let pays = compressed.len() < bytes.len() - bytes.len() / 16;
         if pays {
             into.extend_from_slice(&compressed);

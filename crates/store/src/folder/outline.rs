@@ -1,30 +1,30 @@
-//! The line index and the check of a stored output, on two levels.
+//! The line index and the checksums of a stored output, on two levels.
 //!
-//! A table has one entry per frame and covers a span of frames; the outline has one entry per
-//! span. The nodes in a table lead up to the node of its span, and those of the spans to the
-//! digest of the output, so that whatever is read is proven to belong to that digest.
+//! A table has one entry per frame and covers a span of frames; the outline has one entry per span.
+//! The nodes in a table combine to the node of its span, and the nodes of the spans combine to the
+//! digest of the output, so everything that is read can be verified against that digest.
 //!
-//! Most outputs fit one frame: they have no table, and their outline is that frame's length.
+//! Most outputs fit one frame. They have no table, and their outline is the length of that frame.
 
 use crate::digest::{self, Digest, Node};
 use crate::frames::{SPAN, Scan, Scanned, frame_count};
 use crate::{Error, Result};
 
-/// Bytes of one entry of a table.
+/// The size of a table entry.
 const ENTRY: usize = 40;
-/// Bytes of the seal behind a table.
+/// The size of the seal after a table.
 const SEAL: usize = 8;
-/// Bytes of one entry of the outline.
+/// The size of an outline entry.
 const SPAN_ENTRY: usize = 48;
 
-/// One frame as it is stored. A frame that did not get shorter is kept as it came.
+/// A stored frame. A frame that compression did not shorten is stored unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub stored_len: u32,
     pub scanned: Scanned,
 }
 
-/// One span as the outline has it.
+/// A span, as in the outline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub stored_len: u64,
@@ -32,7 +32,7 @@ pub(super) struct Span {
     pub node: Node,
 }
 
-/// What is known of a stored output before any of its frames is read.
+/// Everything known about a stored output before its frames are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Outline {
     pub digest: Digest,
@@ -59,7 +59,7 @@ impl Outline {
         }
     }
 
-    /// The spans as bytes; of a single frame only its length.
+    /// Encodes the spans; for a single frame only its length.
     pub(super) fn encode(&self) -> Vec<u8> {
         if let Some(frame) = self.only_frame() {
             return frame.stored_len.to_le_bytes().to_vec();
@@ -73,7 +73,7 @@ impl Outline {
         bytes
     }
 
-    /// Takes the spans from bytes, if they belong to the digest.
+    /// Decodes the spans and verifies them against the digest.
     pub(super) fn decode(digest: Digest, sizes: (u64, u64), bytes: &[u8]) -> Result<Self> {
         let (byte_size, newlines) = sizes;
         let spans = if frame_count(byte_size) == 1 {
@@ -104,7 +104,7 @@ impl Outline {
         })
     }
 
-    /// The frame of an output that has just one.
+    /// The frame of an output with only one frame.
     pub(super) fn only_frame(&self) -> Option<Frame> {
         let span = self.spans.first().filter(|_| self.frame_count() == 1)?;
         Some(Frame {
@@ -120,21 +120,21 @@ impl Outline {
         frame_count(self.byte_size)
     }
 
-    /// How many frames span `number` has.
+    /// The number of frames in span `number`.
     fn frames_in(&self, number: usize) -> usize {
         let before = (number * SPAN) as u64;
         let left = self.frame_count().saturating_sub(before);
         usize::try_from(left).map_or(SPAN, |left| left.min(SPAN))
     }
 
-    /// Where the table of span `number` lies, counted from the end of the frames.
+    /// The position of the table of span `number`, relative to the end of the frames.
     pub(super) fn table_place(&self, number: usize) -> (u64, usize) {
         let full = SPAN * ENTRY + SEAL;
         let len = self.frames_in(number) * ENTRY + SEAL;
         ((number * full) as u64, len)
     }
 
-    /// Where the frames of span `number` begin.
+    /// The position of the frames of span `number`.
     pub(super) fn span_start(&self, number: usize) -> u64 {
         self.spans
             .iter()
@@ -143,12 +143,12 @@ impl Outline {
             .sum()
     }
 
-    /// Size of all frames as stored.
+    /// The stored size of all frames.
     pub(super) fn frames_size(&self) -> u64 {
         self.spans.iter().map(|span| span.stored_len).sum()
     }
 
-    /// Size of frames and tables.
+    /// The stored size of frames and tables.
     pub(super) fn image_size(&self) -> u64 {
         if self.frame_count() < 2 {
             return self.frames_size();
@@ -157,7 +157,7 @@ impl Outline {
         self.frames_size() + start + len as u64
     }
 
-    /// Reads the table of span `number`, if it belongs to the digest.
+    /// Decodes the table of span `number` and verifies it against the digest.
     pub(super) fn decode_table(&self, number: usize, bytes: &[u8]) -> Result<Vec<Frame>> {
         let at = bytes.len().saturating_sub(SEAL);
         let (entries, seal) = bytes.split_at_checked(at).ok_or_else(damaged)?;
@@ -181,7 +181,7 @@ impl Outline {
     }
 }
 
-/// The table of a span, as it is stored.
+/// Encodes the table of a span.
 pub(super) fn encode_table(frames: &[Frame]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(frames.len() * ENTRY + SEAL);
     for frame in frames {

@@ -1,4 +1,4 @@
-//! An output with all that is known of it.
+//! An output with its metadata.
 
 use rusqlite::Connection;
 use trimtab_model::Ref;
@@ -7,7 +7,7 @@ use super::rows::{self, BlobRow, RefRow, SessionRow};
 use crate::digest::Digest;
 use crate::{Error, Form, Metadata, Result};
 
-/// An output with the rows that it is made of.
+/// An output with its rows.
 pub(super) struct Output {
     pub reference: RefRow,
     whole: BlobRow,
@@ -22,7 +22,7 @@ impl Output {
             .text
             .map(|id| Ok((id, rows::blob(db, id)?)))
             .transpose()?;
-        // The id is made from the digest: it proves that these are its bytes.
+        // The id is derived from the digest, which proves that the row names these bytes.
         let proven = session
             .secret
             .ref_id(&reference.labels.call, &whole.outline.digest);
@@ -57,7 +57,7 @@ impl Output {
         })
     }
 
-    /// The blob that holds the bytes with `digest`, if one of the output's does.
+    /// The blob of this output with `digest`, if any.
     pub(super) fn holder(&self, digest: &Digest) -> Option<i64> {
         let text = self.text.iter().map(|(id, row)| (*id, row));
         std::iter::once((self.reference.blob, &self.whole))

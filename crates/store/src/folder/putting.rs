@@ -1,10 +1,9 @@
-//! The way of an output into the folder.
+//! Stores an output.
 //!
-//! Bytes first, then the ref: an image that gets a file is written under another name, synced,
-//! renamed and its folder synced before the one transaction that names it. Bytes that are there
-//! already are named first, which keeps them from being collected, then read once to see that
-//! they are whole, and replaced if they are not: a ref is given out only for bytes that were
-//! just written or just read.
+//! Bytes come first, then the ref: a large image is written under another name, synced, renamed,
+//! and its folder synced, before the transaction that names it. Bytes that already exist are named
+//! first, which protects them from collection, then read once, and replaced if they are damaged. A
+//! ref is therefore returned only for bytes that were just written or just read.
 
 use std::sync::Arc;
 
@@ -19,15 +18,14 @@ use crate::frames::{self, Scan};
 use crate::put::Input;
 use crate::{Error, Labels, Put, Result, SessionId, Store};
 
-/// Another process may remove, between two steps, what was found in the first. Twice is bad
-/// luck; more often is not believed.
+/// Another process may remove data between two steps. More than a few repetitions indicate a bug.
 pub(super) const ATTEMPTS: usize = 5;
 
-/// Storing again what is stored writes nothing, unless the last use was longer ago, in
-/// milliseconds.
+/// Storing an existing output again writes nothing, unless its last use was longer ago than this,
+/// in milliseconds.
 const LATE: u64 = 60 * 1000;
 
-/// Bytes on their way in.
+/// Bytes to be stored.
 pub(super) struct Incoming<'a> {
     scan: Scan,
     supply: Supply<'a>,
@@ -36,7 +34,7 @@ pub(super) struct Incoming<'a> {
 }
 
 enum Supply<'a> {
-    /// Not compressed yet: perhaps they are there already.
+    /// Not compressed yet, because they may already be stored.
     Bytes(&'a [u8]),
     /// Read from a stream, and not durable yet.
     Writer(ImageWriter),
@@ -73,7 +71,7 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// The blob that holds the bytes; none if they have to be made durable first.
+    /// The blob with the bytes; none if they must be made durable first.
     fn settle(&mut self, db: &Connection, owner: i64) -> Result<Option<i64>> {
         self.found = rows::blob_id(db, owner, &self.scan.digest)?;
         match &self.supply {
@@ -84,8 +82,8 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// The transaction was tried: if it may have come through, its file must stay. A file that
-    /// no row names is swept up later.
+    /// Keeps the file after a transaction that may have succeeded. If no row names it, collection
+    /// removes it.
     pub(super) fn leave_file(&mut self) {
         if let Supply::Image(Image {
             body: Body::File(file),
@@ -101,6 +99,8 @@ impl<'a> Incoming<'a> {
 impl FolderStore {
     pub(super) fn put_output(&self, session: &SessionId, put: Put<'_>) -> Result<Ref> {
         let labels = put.labels();
+        // Streamed input is written to an unfinished file while it is scanned, because its digest
+        // is known only at the end.
         let whole = Incoming::new(&self.blobs, put.bytes)?;
         let text = put.text.map(|text| Input::Slice(text.as_bytes()));
         let text = text
@@ -114,13 +114,12 @@ impl FolderStore {
         for mut bytes in incoming {
             self.confirm(&mut bytes)?;
         }
-        // What was known already may be known to a file without a name only.
+        // The known row may be in a database file that was deleted.
         self.check_present()?;
         Ok(reference)
     }
 
-    /// The ref, if this very output is stored already; else what of it has to be made durable
-    /// is made so.
+    /// The ref, if this output is already stored; otherwise makes its bytes durable.
     fn known(
         &self,
         session: &SessionId,
@@ -131,6 +130,7 @@ impl FolderStore {
             let Some(session) = rows::session(db, session)? else {
                 return Ok(None);
             };
+            // Equal bytes may exist under another call. Then only the ref is new.
             for bytes in &mut *incoming {
                 bytes.found = rows::blob_id(db, session.owner, &bytes.scan.digest)?;
             }
@@ -141,18 +141,19 @@ impl FolderStore {
             let Some(row) = sound(rows::reference(db, session.row, &id))?.flatten() else {
                 return Ok(None);
             };
-            // A damaged output is not known: naming it again heals it.
+            // A damaged output does not count as known: storing it again repairs it.
             let output = sound(Output::load(db, &session, row))?;
             Ok(output.map(|output| (session.used, output)))
         })?;
         let Some((used, output)) = known else {
+            // Make new bytes durable before the transaction, which must stay short.
             let new = incoming.iter_mut().filter(|bytes| bytes.found.is_none());
             new.into_iter()
                 .try_for_each(|bytes| bytes.make_image(&self.blobs))?;
             return Ok(None);
         };
         for bytes in incoming {
-            // Another text than the one that came first is not kept.
+            // A different text projection than the first one is not kept.
             bytes.found = output.holder(&bytes.scan.digest);
         }
         if used + LATE < self.now() {
@@ -161,7 +162,7 @@ impl FolderStore {
         Ok(Some(output.metadata.reference))
     }
 
-    /// Gives the output its ref.
+    /// Inserts the ref of the output.
     fn name(
         &self,
         session: &SessionId,
@@ -176,12 +177,15 @@ impl FolderStore {
                 rows::save_session(db, &session)?;
                 Ok(reference)
             });
+            // The commit may have succeeded even if it reported an error.
             if !matches!(named, Ok(None)) {
                 incoming.iter_mut().for_each(Incoming::leave_file);
             }
             if let Some(reference) = named? {
                 return Ok(reference);
             }
+            // Collection removed the found bytes in the meantime. Write them ourselves and try
+            // again.
             for bytes in &mut *incoming {
                 bytes.make_image(&self.blobs)?;
             }
@@ -189,7 +193,7 @@ impl FolderStore {
         Err(Error::Busy)
     }
 
-    /// Reads bytes that were there before, and replaces them if they are damaged.
+    /// Verifies bytes that existed before, and replaces them if they are damaged.
     pub(super) fn confirm(&self, bytes: &mut Incoming<'_>) -> Result<()> {
         let Some(blob) = bytes.found else {
             return Ok(());
@@ -207,13 +211,14 @@ impl FolderStore {
             return Err(Error::damaged("an output"));
         };
         let replaced = self.writing(|db| rows::replace_blob(db, blob, image));
+        // The new file must not be removed: the row may name it now.
         bytes.found = None;
         bytes.leave_file();
         replaced
     }
 }
 
-/// None for what is damaged.
+/// Maps damage to none.
 fn sound<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if error.is_damaged() => Ok(None),
@@ -221,7 +226,7 @@ fn sound<T>(read: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Inserts what is missing and the ref; none if some bytes have to be made durable first.
+/// Inserts missing rows and the ref; none if some bytes must be made durable first.
 pub(super) fn insert(
     db: &Connection,
     session: &mut SessionRow,
@@ -239,6 +244,7 @@ pub(super) fn insert(
         return Ok(None);
     };
     let id = session.secret.ref_id(&labels.call, &whole.scan.digest);
+    // The same output may have been stored by another process meanwhile.
     if sound(rows::reference(db, session.row, &id))?
         .flatten()
         .is_none()
@@ -255,6 +261,7 @@ pub(super) fn insert(
         };
         rows::insert_reference(db, &row)?;
     }
+    // The text projection determines the lines that the model can read.
     let lines = incoming.get(1).unwrap_or(whole).scan.newlines + 1;
     Ok(Some(Ref::issue(
         id,

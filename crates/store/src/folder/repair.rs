@@ -1,8 +1,8 @@
-//! A new database from what can be read of a damaged one.
+//! Builds a new database from the readable parts of a damaged one.
 //!
-//! The damaged database gets a second name first and stays under it. The new one is made under
-//! another name and takes the place of the old one when it is complete. Whoever is killed in
-//! between leaves the store as it was, and the next repair begins with the same bytes.
+//! The damaged database first gets a second name and stays under it. The new one is built under
+//! another name and finally replaces the old one. A killed repair leaves the store unchanged, and
+//! the next repair starts from the same bytes.
 
 use std::path::{Path, PathBuf};
 
@@ -18,23 +18,25 @@ use super::streams::{self, Packed};
 use super::{FolderStore, meta};
 use crate::{Error, Result, clock};
 
-/// Databases that were moved aside have names that begin with this.
+/// The prefix of databases that were moved aside.
 pub(super) const DAMAGED: &str = "damaged-";
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// What was found, and what is lost.
+    /// What was found and lost.
     pub found: StoreCheck,
-    /// Where the damaged database is now; none if nothing was wrong.
+    /// The new name of the damaged database; none if nothing was wrong.
     pub moved_to: Option<PathBuf>,
 }
 
 impl FolderStore {
-    /// Makes a new database from what can be read of a damaged one. Refuses while another
-    /// process has the store open.
+    /// Builds a new database from the readable parts of a damaged one. Fails while another process
+    /// has the store open.
     pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
         let dir = Dir::open(path.as_ref(), None)?;
+        // The lock is held until the repair ends, because every other process takes it when
+        // opening.
         let users = dir.lock_file(USERS)?;
         if users.try_lock().is_err() {
             return Err(Error::InUse {
@@ -59,6 +61,8 @@ impl FolderStore {
             None => found,
         };
         finish(&new.connection)?;
+        // The old write-ahead log belongs to the old database and must not be applied to the new
+        // one.
         schema::remove_log(&dir)?;
         new.finish(&dir)?;
         let moved_to = aside.map(|name| dir.path().join(name));
@@ -66,8 +70,8 @@ impl FolderStore {
     }
 }
 
-/// Gives the damaged database and its write-ahead log a second name; none if there is no
-/// database. After a repair that was cut off they have one already.
+/// Gives the damaged database and its write-ahead log a second name; none if there is no database.
+/// After an interrupted repair they already have one.
 fn move_aside(dir: &Dir) -> Result<Option<String>> {
     if dir.entry(DATABASE)?.is_none() {
         return Ok(None);
@@ -81,6 +85,7 @@ fn move_aside(dir: &Dir) -> Result<Option<String>> {
     }
     let name = format!("{DAMAGED}{}.db", clock::system()());
     let log = format!("{DATABASE}-wal");
+    // The log is linked first: without it the copy of the database would miss its last writes.
     if dir.entry(&log)?.is_some() {
         dir.link(&log, &format!("{name}-wal"))?;
     }
@@ -89,9 +94,10 @@ fn move_aside(dir: &Dir) -> Result<Option<String>> {
     Ok(Some(name))
 }
 
-/// Takes over what can be read; what is wrong with the database is told as it was found.
+/// Copies everything readable and reports the faults.
 fn save(dir: &Dir, name: &str, blobs: &Dir, sink: &mut Rebuild<'_>) -> Result<StoreCheck> {
     let found = check::look(dir, name, Some(blobs), sink)?;
+    // If no session is readable, the first page may be lost. Try with a page of an empty store.
     if found.sessions > 0 {
         return Ok(found);
     }
@@ -109,10 +115,10 @@ fn begin(db: &Connection) -> Result<()> {
     db.execute_batch("BEGIN").map_err(from_sqlite)
 }
 
-/// Adds the secret if it was lost, and sees that the new database is sound.
+/// Adds a lost secret, and checks the new database.
 fn finish(db: &Connection) -> Result<()> {
     meta::complete(db)?;
-    // Whoever remembers refs of the old database must look again.
+    // Processes that remember refs of the old database must look them up again.
     meta::note_removal(db)?;
     db.execute_batch("COMMIT").map_err(from_sqlite)?;
     let sound = db.query_row("PRAGMA integrity_check(1)", [], |row| {
@@ -125,7 +131,7 @@ fn finish(db: &Connection) -> Result<()> {
     }
 }
 
-/// Writes what was found into a new database, under the same numbers.
+/// Writes the salvaged rows into a new database, under the same ids.
 struct Rebuild<'a> {
     db: &'a Connection,
 }

@@ -1,7 +1,7 @@
-//! Reads what can be read of a database that may be damaged.
+//! Reads everything readable from a database that may be damaged.
 //!
-//! Rows are looked up one by one, so that a damaged page costs only the rows on it. Whatever is
-//! handed on was checked: rows by their seals, outputs and entries by their digests.
+//! Rows are looked up one by one, so that a damaged page costs only the rows on it. Everything is
+//! verified: rows by their seals, outputs and entries by their digests.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use super::streams::{self, Packed};
 use super::{check::StoreCheck, meta};
 use crate::{Error, Result, SessionId, Stream};
 
-/// Takes what was found to be whole.
+/// Receives intact data.
 pub(super) trait Salvaged {
     fn secret(&mut self, secret: &[u8; 32]) -> Result<()>;
-    /// A session, with the positions of those of its streams that are whole.
+    /// A session, with the positions of its intact streams.
     fn session(&mut self, session: &SessionRow) -> Result<()>;
     fn entry(&mut self, place: streams::Place, entry: &Packed) -> Result<()>;
-    /// A blob, with its owner, and its image unless that is a file.
+    /// A blob, with its owner, and with its image unless that is a file.
     fn blob(&mut self, id: i64, owner: i64, row: &BlobRow, image: Option<&[u8]>) -> Result<()>;
     fn reference(&mut self, reference: &RefRow) -> Result<()>;
     fn spill(&mut self, spill: &SpillRow) -> Result<()>;
@@ -40,12 +40,12 @@ pub(super) struct Salvage<'a, S> {
     pub blobs: Option<&'a Dir>,
     pub sink: &'a mut S,
     pub report: &'a mut StoreCheck,
-    /// Which blobs were looked at, and whether they are whole.
+    /// The visited blobs, and whether they are intact.
     pub seen: BTreeMap<i64, bool>,
 }
 
 impl<S: Salvaged> Salvage<'_, S> {
-    /// Goes through everything. Fails only where the sink does.
+    /// Reads everything. Fails only if the sink fails.
     pub(super) fn run(&mut self) -> Result<()> {
         match meta::secret(self.db) {
             Ok(Some(secret)) => self.sink.secret(&secret)?,
@@ -62,7 +62,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         Ok(())
     }
 
-    /// The highest number that a session may have.
+    /// The highest possible session number.
     fn last_session(&self) -> i64 {
         let highest = [
             "SELECT seq FROM sqlite_sequence WHERE name = 'sessions'",
@@ -81,7 +81,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         let [logged, planned] = session.positions;
         let log = self.entries(&session, Stream::Log, logged);
         let journal = self.entries(&session, Stream::Journal, planned);
-        // Neither stream is of use without the other. The outputs are.
+        // A log without its journal, or the reverse, is useless. The outputs are not.
         if let (Some(log), Some(journal)) = (&log, &journal) {
             for (place, entry) in log.iter().chain(journal) {
                 self.sink.entry(*place, entry)?;
@@ -100,7 +100,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         Ok(())
     }
 
-    /// All entries of a stream; none if one of them is not whole.
+    /// All entries of a stream; none if one of them is damaged.
     fn entries(
         &self,
         session: &SessionRow,
@@ -115,8 +115,8 @@ impl<S: Salvaged> Salvage<'_, S> {
         (0..count).map(entry).collect()
     }
 
-    /// The ids of a session's refs that can be found, from both ends: a damaged page in the
-    /// middle hides only what is on it.
+    /// The ids of a session's refs, searched from both ends: a damaged page in the middle hides
+    /// only the rows on it.
     fn references(&mut self, session: &SessionRow) -> Vec<String> {
         let mut ids = Vec::new();
         let up = "SELECT id FROM refs WHERE session = ?1 AND id > ?2 ORDER BY id LIMIT 1";
@@ -139,7 +139,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         if broken {
             self.report
                 .lose(&session.id, "some of its outputs".to_owned());
-            // Behind all ids.
+            // Sorts after all ids.
             let mut first = "~".to_owned();
             while let Ok(Some(id)) = next(down, &first) {
                 if id <= last {
@@ -170,7 +170,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         }
     }
 
-    /// True if the bytes of an output are whole and the ones that its ref names.
+    /// True if the bytes of an output are intact and match its ref.
     fn output(&mut self, session: &SessionRow, reference: &RefRow) -> Result<bool> {
         let blobs = std::iter::once(reference.blob).chain(reference.text);
         for blob in blobs {
@@ -187,7 +187,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         Ok(named)
     }
 
-    /// True if a blob is whole; it is handed on the first time.
+    /// True if a blob is intact; passes it on the first time.
     fn blob(&mut self, id: i64) -> Result<bool> {
         if let Some(whole) = self.seen.get(&id) {
             return Ok(*whole);
@@ -236,7 +236,7 @@ impl<S: Salvaged> Salvage<'_, S> {
     }
 }
 
-/// Hands nothing on: only the report counts.
+/// Ignores the data, for a check.
 pub(super) struct OnlyLook;
 
 impl Salvaged for OnlyLook {

@@ -1,4 +1,4 @@
-//! Plain files of outputs, for views that name a path.
+//! Writes outputs to plain files, for views that name a path.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{Error, Form, Result, SessionId, Spilled, Store, Stored};
 impl FolderStore {
     pub(super) fn spill_output(&self, session: &SessionId, id: &str) -> Result<Spilled> {
         let stored = self.open(session, id, Form::Whole)?;
-        // The session that holds the output: its spill is the same for those below it.
+        // Spills belong to the session that holds the output, so that its children share them.
         let holder = stored.metadata().session.clone();
         if let Some((file, sha256)) = self.spilled(&holder, id)? {
             let there = self.spills.entry(&file)?;
@@ -34,7 +34,7 @@ impl FolderStore {
             let holder = rows::session(db, &holder)?.ok_or(Error::NotFound)?;
             rows::run(db, insert, params![holder.row, id, file, sha256])
         })?;
-        // Another process may have been first: its path is the one.
+        // Another process may have been first, then its path counts.
         let (kept, sha256) = self.spilled(&holder, id)?.ok_or(Error::NotFound)?;
         if kept != file {
             self.spills.remove(&file)?;
@@ -59,7 +59,7 @@ impl FolderStore {
     }
 }
 
-/// Writes an output to the file `name` and gives its SHA-256.
+/// Writes an output to the file `name` and returns its SHA-256.
 fn write(dir: &Arc<Dir>, name: &str, stored: &Stored) -> Result<String> {
     let mut file = dir.unfinished()?;
     let mut reader = stored.reader();

@@ -1,4 +1,4 @@
-//! Reading an image, frame by frame, each checked before it is given out.
+//! Reads an image frame by frame, and verifies each frame before it is returned.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -17,7 +17,7 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Where the bytes of an image are.
+/// The location of an image's bytes.
 pub(super) enum Place {
     Inline(Vec<u8>),
     File(File),
@@ -27,7 +27,7 @@ pub(super) enum Place {
 pub(super) struct StoredImage {
     outline: Outline,
     place: Place,
-    /// The table that was used last, with the number of its span.
+    /// The last used table, with the number of its span.
     table: Mutex<Option<(usize, Arc<Vec<Frame>>)>>,
 }
 
@@ -40,12 +40,13 @@ impl StoredImage {
         }
     }
 
-    /// Reads everything once, to see whether it is whole.
+    /// Reads everything once to verify it.
     pub(super) fn verify(&self) -> Result<()> {
         let mut frame = Vec::new();
         (0..self.outline.frame_count()).try_for_each(|number| self.frame(number, &mut frame))
     }
 
+    // Positions come from verified tables, but the file may have been truncated.
     fn read(&self, start: u64, into: &mut [u8]) -> Result<()> {
         match &self.place {
             Place::File(file) => {
@@ -65,6 +66,7 @@ impl StoredImage {
     }
 
     fn table(&self, span: usize) -> Result<Arc<Vec<Frame>>> {
+        // Sequential reads use the same table many times, so keep the last one.
         let mut kept = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
             Some((number, table)) if *number == span => Ok(Arc::clone(table)),
@@ -79,7 +81,7 @@ impl StoredImage {
         }
     }
 
-    /// The entry of a frame, and where its bytes begin.
+    /// The entry of a frame, and the position of its bytes.
     fn find(&self, number: u64) -> Result<(Frame, u64)> {
         if let Some(frame) = self.outline.only_frame() {
             return Ok((frame, 0));
@@ -95,6 +97,7 @@ impl StoredImage {
     }
 
     fn belongs(&self, number: u64, frame: &Frame, bytes: &[u8]) -> bool {
+        // A single frame is the root of the tree, which is hashed differently from an inner node.
         if self.outline.frame_count() == 1 {
             return digest::of(bytes) == self.outline.digest;
         }
@@ -115,7 +118,7 @@ impl Source for StoredImage {
         let (frame, start) = self.find(number)?;
         let stored_len = usize::try_from(frame.stored_len).unwrap_or(usize::MAX);
         let len = frame_len(number, self.outline.byte_size);
-        // A frame never gets larger by being stored: a larger length is damage.
+        // A stored frame is never longer than the original: a larger length is damage.
         if stored_len > len {
             return Err(damaged());
         }
@@ -133,6 +136,7 @@ impl Source for StoredImage {
         if whole && self.belongs(number, &frame, into) {
             return Ok(());
         }
+        // Never return wrong bytes, not even next to an error.
         into.clear();
         Err(damaged())
     }
@@ -165,7 +169,7 @@ impl StoredImage {
     }
 }
 
-/// The span of a frame, and its place in it.
+/// The span of a frame, and its index in it.
 fn split(number: u64) -> (usize, usize) {
     let number = usize::try_from(number).unwrap_or(usize::MAX);
     (number / SPAN, number % SPAN)
@@ -175,7 +179,7 @@ fn damaged() -> Error {
     Error::damaged("an output")
 }
 
-/// Replaces `into` by the `len` bytes that `stored` holds; false if it does not.
+/// Decompresses `stored` into `into`; false if it does not give `len` bytes.
 pub(super) fn decompress(stored: &[u8], len: usize, into: &mut Vec<u8>) -> bool {
     DECOMPRESSOR.with_borrow_mut(|kept| {
         if kept.is_none() {

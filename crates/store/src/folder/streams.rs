@@ -1,4 +1,4 @@
-//! Logs and journals: entries by position, appended and never changed.
+//! Logs and journals: entries by position, append-only.
 
 use rusqlite::{Connection, params};
 
@@ -8,15 +8,15 @@ use super::stored::decompress;
 use crate::digest;
 use crate::{Error, Result, SessionId, Stream};
 
-/// Shorter entries are not worth compressing.
+/// Shorter entries are not compressed.
 const WORTH_COMPRESSING: usize = 256;
 
-/// An entry as it is stored.
+/// A stored entry.
 pub(super) struct Packed {
-    /// Size before compression; none: not compressed.
+    /// The size before compression; none if it is not compressed.
     byte_size: Option<i64>,
     bytes: Vec<u8>,
-    /// Digest of the entry as it came.
+    /// The digest of the uncompressed entry.
     digest: [u8; 32],
 }
 
@@ -43,8 +43,8 @@ fn unpack(byte_size: Option<i64>, bytes: Vec<u8>) -> Option<Vec<u8>> {
         return Some(bytes);
     };
     let byte_size = usize::try_from(byte_size).ok()?;
-    // Zstandard does not shrink text a thousandfold: a larger size is damage, not to be
-    // believed with an allocation.
+    // Zstandard does not shrink text by this factor. A larger size is damage and must not cause an
+    // allocation.
     if byte_size / 32_768 > bytes.len() {
         return None;
     }
@@ -52,10 +52,10 @@ fn unpack(byte_size: Option<i64>, bytes: Vec<u8>) -> Option<Vec<u8>> {
     decompress(&bytes, byte_size, &mut entry).then_some(entry)
 }
 
-/// Where an entry is: the number of its session, its stream, its position.
+/// The place of an entry: session number, stream, position.
 pub(super) type Place = (i64, Stream, i64);
 
-/// Binds an entry to its place, so that none can be taken for another.
+/// Binds an entry to its place, so that entries cannot be swapped.
 fn seal((session, stream, position): Place, digest: &[u8; 32]) -> [u8; 8] {
     let place = [session, i64::from(stream.number()), position];
     let place: Vec<u8> = place
@@ -65,14 +65,15 @@ fn seal((session, stream, position): Place, digest: &[u8; 32]) -> [u8; 8] {
     digest::seal(&[&place, digest])
 }
 
-/// Appends entries if the stream is where the caller believes it to be; moves its position in
-/// `session`, which is to be saved.
+/// Appends entries if the stream is at the expected position. Advances the position in `session`,
+/// which the caller saves.
 pub(super) fn append(
     db: &Connection,
     session: &mut SessionRow,
     (stream, expected): (Stream, u64),
     entries: &[Packed],
 ) -> Result<()> {
+    // The position in the row detects concurrent writers: of two with the same position, one fails.
     let actual = position_in(session, stream);
     if unsigned(*actual) != expected {
         return Err(Error::Conflict {
@@ -120,7 +121,7 @@ pub(super) fn position(db: &Connection, session: &SessionId, stream: Stream) -> 
     }))
 }
 
-/// One entry as it is stored, if it is whole.
+/// One stored entry, if it is intact.
 pub(super) fn entry(db: &Connection, place: Place) -> Result<Option<Packed>> {
     let select = "SELECT byte_size, seal, bytes FROM entries
          WHERE session = ?1 AND stream = ?2 AND position = ?3";
@@ -163,6 +164,7 @@ pub(super) fn read(
         let place = (session.row, stream, row.get(0)?);
         let sealed: Vec<u8> = row.get(2)?;
         let entry = unpack(row.get(1)?, row.get(3)?);
+        // A gap in the positions is damage, even if each entry is intact.
         let whole =
             entry.filter(|entry| place.2 == expected && sealed == seal(place, &digest::of(entry)));
         expected += 1;
@@ -170,7 +172,7 @@ pub(super) fn read(
     });
     let damaged = || Error::damaged(format!("the {}", stream.as_str()));
     match entries {
-        // The session knows how many there must be.
+        // The session's row says how many entries there must be.
         Ok(entries) if (entries.len() as u64) < left.min(unsigned(limit)) => Err(damaged()),
         Err(Error::Damaged { .. }) => Err(damaged()),
         entries => entries,

@@ -1,4 +1,4 @@
-//! Frames decoded ahead of the search, on other threads where it pays.
+//! Decodes frames ahead of the search, on other threads if that is worthwhile.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -8,27 +8,28 @@ use crate::frames::frame_count;
 use crate::source::Source;
 use crate::{Error, Result};
 
-/// Frames that one thread decodes in one go: half a mebibyte.
+/// Frames that one thread decodes at a time: half a mebibyte.
 const GROUP: u64 = 8;
-/// Outputs with fewer groups are decoded on the spot.
+/// Outputs with fewer groups are decoded on the search thread.
 const WORTH_THREADS: u64 = 4;
 /// More threads would only wait for the search.
 const MOST_THREADS: usize = 4;
 
 type Group = Vec<Vec<u8>>;
 
-/// Gives the frames of an output in order, some at a time.
+/// Returns the frames of an output in order, a group at a time.
 pub(super) struct Frames<'a> {
     source: &'a dyn Source,
     spare: &'a Mutex<Vec<Group>>,
     next: u64,
-    /// Where to get decoded groups from, in turn; none: decode here.
+    /// The decoding threads, in turn; if empty, decode here.
     workers: Vec<Receiver<Result<Group>>>,
 }
 
 impl Frames<'_> {
-    /// The next group; `used` is one that is no longer needed.
+    /// The next group. `used` is a group whose memory can be reused.
     pub(super) fn next(&mut self, used: Group) -> Result<Option<Group>> {
+        // Reuse the memory of decoded groups.
         if let Ok(mut spare) = self.spare.lock() {
             spare.push(used);
         }
@@ -40,6 +41,7 @@ impl Frames<'_> {
         if self.workers.is_empty() {
             return decode(self.source, number, self.spare).map(Some);
         }
+        // Threads decode groups in turn, so group `n` comes from thread `n % threads`.
         let turn = usize::try_from(number).unwrap_or(0) % self.workers.len();
         let worker = self.workers.get(turn);
         let group = worker.and_then(|worker| worker.recv().ok());
@@ -62,19 +64,21 @@ pub(super) fn with_frames<T>(source: &dyn Source, search: impl FnOnce(Frames<'_>
     thread::scope(|scope| {
         let mut workers = Vec::new();
         for first in 0..threads {
+            // Each thread may be one group ahead, which bounds the memory.
             let (sender, receiver) = sync_channel(1);
             let spare = &spare;
             let decoding = thread::Builder::new().spawn_scoped(scope, move || {
                 for number in (first as u64..group_count(source)).step_by(threads) {
                     let group = decode(source, number, spare);
-                    // The search is over once nobody listens.
+                    // The search has ended and dropped its receivers.
                     if sender.send(group).is_err() {
                         break;
                     }
                 }
             });
             if decoding.is_err() {
-                // Without all of them the turns are wrong: dropping the rest ends them.
+                // With a missing thread the order would be wrong. Dropping the receivers ends the
+                // others.
                 workers.clear();
                 break;
             }

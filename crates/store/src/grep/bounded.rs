@@ -1,9 +1,8 @@
-//! Regular expressions whose cost is counted.
+//! Regular expressions with a bounded cost.
 //!
-//! A pattern is matched by a machine whose states are made when they are first needed and kept
-//! in a cache. Text that needs ever new states fills the cache again and again, and costs a
-//! thousand times as much as other text. How often the cache was filled is therefore the
-//! measure of the work, and where the search stops.
+//! A pattern is matched by a lazy DFA, whose states are built on demand and cached. Text that needs
+//! ever new states fills the cache again and again, and costs a thousand times as much as other
+//! text. The number of cache fills is therefore the measure of work at which a search stops.
 
 use std::cell::{Cell, RefCell};
 
@@ -17,13 +16,13 @@ use super::Query;
 use super::pattern::PROGRAM_LIMIT;
 use crate::{Error, Result};
 
-/// Bytes in which states are kept.
+/// The size of the state cache.
 const STATES_BYTES: usize = 2 * 1024 * 1024;
-/// How often the cache may be filled in one search. One filling takes some 8 ms, whatever the
-/// pattern: large states are few.
+/// The maximum number of cache fills per search. One fill takes about 8 ms for any pattern, because
+/// large states are few.
 const FILLINGS: usize = 24;
 
-/// A regular expression that gives up when it has cost too much.
+/// A regular expression that gives up when it becomes too expensive.
 pub(super) struct BoundedRegex {
     regex: Regex,
     cache: RefCell<Cache>,
@@ -37,7 +36,8 @@ impl BoundedRegex {
             .crlf(crlf)
             .case_insensitive(query.ignore_case)
             .utf8(false)
-            // Unicode classes make programs ten times larger: only for patterns that need them.
+            // Unicode classes make programs ten times larger, so enable them only if the pattern
+            // needs them.
             .unicode(!query.pattern.is_ascii());
         let program = thompson::Config::new()
             .utf8(false)
@@ -58,12 +58,12 @@ impl BoundedRegex {
         })
     }
 
-    /// True if a search was given up because it cost too much.
+    /// True if a search gave up.
     pub(super) fn gave_up(&self) -> bool {
         self.gave_up.get()
     }
 
-    /// The first match at or behind `at`; an error once it has cost too much.
+    /// The first match at or after `at`; an error once it is too expensive.
     pub(super) fn find_at(
         &self,
         haystack: &[u8],
@@ -80,7 +80,7 @@ impl BoundedRegex {
     }
 }
 
-/// Says that a search was given up.
+/// The search gave up.
 #[derive(Debug)]
 pub(super) struct TooCostly;
 
@@ -90,7 +90,7 @@ impl std::fmt::Display for TooCostly {
     }
 }
 
-/// What is wrong with a pattern, in the words of the innermost error.
+/// The message of the innermost error.
 fn explain(pattern: &str, error: &dyn std::error::Error) -> Error {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

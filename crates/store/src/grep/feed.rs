@@ -1,8 +1,8 @@
-//! An output as the searcher reads it: very long lines come in windows.
+//! Feeds an output to the searcher, with very long lines split into windows.
 //!
-//! A line that is longer than a frame is broken at a frame's end by a newline of ours, and the
-//! last bytes before the break are repeated behind it, so that a match across the break is
-//! found. Where the breaks are is noted, so that line numbers and places can be put right.
+//! A line longer than a frame is split at the end of a frame by an inserted newline, and the last
+//! bytes before the split are repeated after it, so that a match across the split is found. The
+//! positions of the splits are recorded to correct line numbers and offsets.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read};
@@ -11,12 +11,12 @@ use super::ahead::Frames;
 use super::pattern::LONGEST_LITERAL;
 use crate::frames::FRAME;
 
-/// Bytes repeated behind a break.
+/// The number of bytes repeated after a split.
 pub(super) const OVERLAP: usize = LONGEST_LITERAL;
-/// A line is broken at the end of the frame in which it gets this long.
+/// A line is split at the end of the frame in which it reaches this length.
 const WINDOW: usize = FRAME;
 
-/// What reading a byte costs, and how much may still be spent.
+/// The cost of reading a byte, and the remaining budget.
 #[derive(Clone, Copy)]
 pub(super) struct Work<'a> {
     pub cost: u64,
@@ -25,18 +25,18 @@ pub(super) struct Work<'a> {
 
 pub(super) struct Feed<'a> {
     frames: Frames<'a>,
-    /// Frames at hand, and the one being read out.
+    /// The decoded frames, and the current one.
     group: Vec<Vec<u8>>,
     frame: usize,
     at: usize,
-    /// A break that is being read out: a newline and the repeated bytes.
+    /// The current split: a newline and the repeated bytes.
     inserted: Vec<u8>,
     inserted_at: usize,
-    /// Bytes given to the searcher so far.
+    /// Bytes passed to the searcher so far.
     given: u64,
     /// Bytes since the last newline of the output.
     run: usize,
-    /// Where, in what was given, the windows behind breaks begin.
+    /// The positions of windows after splits, in the searcher's input.
     breaks: &'a RefCell<Vec<u64>>,
     expired: Option<&'a dyn Fn() -> bool>,
     has_expired: &'a Cell<bool>,
@@ -66,7 +66,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Goes to the next frame; false at the end.
+    /// Advances to the next frame; false at the end.
     fn advance(&mut self) -> io::Result<bool> {
         self.note_end_of_frame();
         self.frame += 1;
@@ -76,6 +76,7 @@ impl<'a> Feed<'a> {
             return Ok(true);
         }
         let used = std::mem::take(&mut self.group);
+        // Keep the end of the last frame: the next group needs it for the overlap.
         let tail = tail(used.last()).to_vec();
         self.frame = 0;
         let Some(group) = self.frames.next(used)? else {
@@ -88,6 +89,7 @@ impl<'a> Feed<'a> {
 
     fn note_end_of_frame(&mut self) {
         let frame = self.group.get(self.frame).map_or(&[][..], Vec::as_slice);
+        // Only the length since the last newline matters for splitting.
         self.run = match memchr::memrchr(b'\n', frame) {
             Some(newline) => frame.len() - newline - 1,
             None => self.run + frame.len(),
@@ -108,6 +110,7 @@ impl<'a> Feed<'a> {
         self.inserted.push(b'\n');
         self.inserted.extend_from_slice(tail);
         self.inserted_at = 0;
+        // The window starts after the inserted newline.
         self.breaks.borrow_mut().push(self.given + 1);
     }
 }
@@ -120,6 +123,7 @@ fn tail(frame: Option<&Vec<u8>>) -> &[u8] {
 
 impl Read for Feed<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        // Check the time per read, which is a buffer of many lines.
         if self.expired.is_some_and(|expired| expired()) {
             self.has_expired.set(true);
             return Ok(0);
@@ -128,6 +132,7 @@ impl Read for Feed<'_> {
             return Ok(0);
         }
         loop {
+            // Inserted bytes come first, then the frame.
             let mut inserted = self.inserted.get(self.inserted_at..).unwrap_or_default();
             let read = inserted.read(into)?;
             self.inserted_at += read;

@@ -1,4 +1,4 @@
-//! Searching a file that is in no store, in the same bounds.
+//! Searches a file outside the store, within the same bounds.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use crate::source::Source;
 use crate::{Error, Result};
 
 impl Query<'_> {
-    /// Searches a file. No lines of context are given, and the matches have no ref.
+    /// Searches a file, without context lines and without a ref.
     ///
     /// ```
     /// # use trimtab_store::Query;
@@ -29,7 +29,7 @@ impl Query<'_> {
     }
 }
 
-/// A file as frames. One that becomes shorter while it is read ends early.
+/// A file as frames. A file that shrinks while it is read ends early.
 struct FileSource<'f> {
     file: &'f File,
     byte_size: u64,
@@ -40,7 +40,7 @@ impl Source for FileSource<'_> {
         self.byte_size
     }
 
-    /// Not known, and not asked for where there is no context.
+    /// Unknown, and not needed without context.
     fn newlines(&self) -> u64 {
         0
     }

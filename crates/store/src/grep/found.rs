@@ -1,4 +1,4 @@
-//! From lines that the searcher reports to matches with their context.
+//! Turns lines reported by the searcher into matches with context.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,60 +15,63 @@ pub(super) struct Collector<'a> {
     pub query: &'a Query<'a>,
     pub pattern: &'a Pattern,
     pub id: &'a str,
-    /// Where the windows of long lines begin, in what the searcher was given.
+    /// The positions of windows of long lines, in the searcher's input.
     pub breaks: &'a RefCell<Vec<u64>>,
     pub found: &'a mut Found,
-    /// Size of all lines found so far.
+    /// The size of all lines found so far.
     pub bytes: &'a mut usize,
-    /// The last lines reported: the context before the next match.
+    /// The last reported lines: the context before the next match.
     pub recent: VecDeque<FoundLine>,
-    /// Matches that still lack lines behind them: their place in `found`, and how many.
+    /// Matches that still need context lines after them: index in `found`, and number of lines.
     pub open: Vec<(usize, usize)>,
 }
 
-/// A line as reported, put back to where it is in the output.
+/// A reported line with its position in the output.
 struct Place<'b> {
     bytes: &'b [u8],
     number: u64,
     start: u64,
-    /// Bytes at its beginning that repeat the end of the window before.
+    /// Bytes at its start that repeat the end of the previous window.
     repeated: usize,
 }
 
 impl Collector<'_> {
     fn place<'b>(&self, bytes: &'b [u8], number: Option<u64>, start: u64) -> Place<'b> {
         let breaks = self.breaks.borrow();
+        // Inserted newlines before this position shift line numbers and offsets.
         let before = breaks.partition_point(|at| *at <= start) as u64;
         let is_window = breaks.binary_search(&start).is_ok();
         Place {
             bytes: bytes.strip_suffix(b"\n").unwrap_or(bytes),
             number: number.unwrap_or(1).saturating_sub(1 + before),
-            // Each break put in a newline and the repeated bytes.
+            // Each split inserted a newline and the repeated bytes.
             start: start.saturating_sub(before * (OVERLAP as u64 + 1)),
             repeated: if is_window { OVERLAP } else { 0 },
         }
     }
 
-    /// Where the first match begins that the window before did not hold already.
+    /// The start of the first match that the previous window did not contain.
     fn first_match(&self, place: &Place<'_>) -> Option<usize> {
         let mut first = None;
         let found = self.pattern.find_iter(place.bytes, |found| {
+            // A match inside the repeated bytes was already reported by the previous window.
             let new = place.repeated == 0 || found.end() > place.repeated;
             first = new.then_some(found.start());
             !new
         });
-        // A line that matched in its place does so here too, unless that costs too much; but if
-        // not, it is better shown than lost.
+        // The line matched in the searcher, so it matches here too, unless that is too expensive.
+        // Then it is better shown than lost.
         let lost = found.is_err() || place.repeated == 0;
         first.or(lost.then_some(0))
     }
 
-    /// Clips a line to what is shown, around byte `around`.
+    /// Clips a line around byte `around`.
     fn clip(&self, place: &Place<'_>, around: usize, matched: bool) -> FoundLine {
         let max = self.query.max_line_bytes.max(1);
         let bytes = place.bytes.strip_suffix(b"\r").unwrap_or(place.bytes);
         let len = bytes.len();
         let latest = len.saturating_sub(max);
+        // Show a quarter of the clip before the match, and more after it.
         let from = around.saturating_sub(max / 4).min(latest);
         let from = if around < max { 0 } else { from };
         let shown = bytes.get(from..len.min(from + max)).unwrap_or_default();
@@ -81,13 +84,13 @@ impl Collector<'_> {
         }
     }
 
-    /// Gives a line to the matches that wait for it, and remembers it for the next ones.
+    /// Adds a line to the matches that need it, and remembers it for the next ones.
     fn pass(&mut self, line: &FoundLine) {
         for (at, lacking) in &mut self.open {
             let Some(found) = self.found.matches.get_mut(*at) else {
                 continue;
             };
-            // Further windows of a line already shown are no context.
+            // Further windows of a line that is already shown are not context.
             if found
                 .lines
                 .last()
@@ -105,6 +108,7 @@ impl Collector<'_> {
         self.open.retain(|(_, lacking)| *lacking > 0);
         if self
             .recent
+            // A later window of the same line replaces the earlier one as context.
             .back()
             .is_some_and(|last| last.number == line.number)
         {
@@ -139,7 +143,7 @@ impl Collector<'_> {
         });
     }
 
-    /// Whether to go on: once stopped, only for the sake of open matches.
+    /// True to continue. Once stopped, only to complete open matches.
     fn goes_on(&mut self) -> bool {
         if *self.bytes >= MOST_BYTES {
             self.found.stopped = Some(Stop::Bytes);

@@ -1,4 +1,4 @@
-//! A store in memory: for tests, demonstrations and sessions that need not outlive the process.
+//! A store in memory, for tests, demonstrations and sessions that need not outlive the process.
 
 mod state;
 
@@ -18,7 +18,7 @@ use crate::{
 };
 use state::{Output, State};
 
-/// A store in memory. Nothing survives the process; bytes are not compressed.
+/// A store in memory, without persistence and compression.
 pub struct MemoryStore {
     clock: Clock,
     state: Mutex<State>,
@@ -42,7 +42,7 @@ impl MemoryStore {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change below is made after all that can fail: the state is whole at any time.
+        // Changes are made only after everything that can fail, so the state is always consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What a store in memory holds.
+//! The state of a store in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::{Error, Labels, Metadata, Result, SessionId, Source, Stream};
 #[derive(Default)]
 pub(super) struct State {
     pub(super) sessions: BTreeMap<SessionId, Session>,
-    /// Kept once per owner: the session at the top of the tree when they came.
+    /// Stored once per owner, the root session at the time of the put.
     pub(super) blobs: BTreeMap<(SessionId, Digest), Arc<Blob>>,
-    /// Counts outputs, so that they can be listed in the order in which they came.
+    /// The number of puts, used to list outputs in order.
     pub(super) puts: u64,
-    /// Counts removals.
+    /// The removal counter.
     pub(super) removals: u64,
-    /// The secret of the store, once somebody asked for it.
+    /// The secret of the store, created on first use.
     pub(super) secret: Option<Secret>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Session {
     pub(super) parent: Option<SessionId>,
     pub(super) created: u64,
     pub(super) used: u64,
-    /// Until when it must not be collected.
+    /// The end of its lease.
     pub(super) leased_until: u64,
     pub(super) outputs: BTreeMap<String, Output>,
     pub(super) streams: BTreeMap<Stream, Vec<Vec<u8>>>,
@@ -49,7 +49,7 @@ pub(super) struct Blob {
 }
 
 impl State {
-    /// The session, made if it is new, and marked as used.
+    /// The session, created if necessary and marked as used.
     pub(super) fn used(&mut self, id: &SessionId, now: u64) -> Result<&mut Session> {
         if !self.sessions.contains_key(id) {
             let session = Session {
@@ -68,7 +68,7 @@ impl State {
         Ok(session)
     }
 
-    /// The session and those above it, from the bottom up.
+    /// The session and its parents, from the bottom up.
     pub(super) fn up<'a>(
         &'a self,
         id: &SessionId,
@@ -100,7 +100,7 @@ impl State {
         Arc::clone(blob.or_insert_with(|| Arc::new(Blob { bytes, scan })))
     }
 
-    /// Forgets bytes that no output holds any more, after something was removed.
+    /// Frees unreferenced blobs after a removal.
     pub(super) fn sweep(&mut self) {
         self.removals += 1;
         let outputs = self

@@ -1,4 +1,4 @@
-//! Changed bits and lost ends: what is stored comes back right or not at all.
+//! Flipped bits and truncated files: stored data is returned correctly or not at all.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -106,7 +106,7 @@ fn expected_last_line(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn changed_bits_and_lost_ends_never_give_wrong_bytes() {
+fn corruption_never_yields_wrong_bytes() {
     let filled = filled();
     let mut random = Random(99);
     let mut answers = Answers::default();
@@ -150,7 +150,7 @@ fn changed_bits_and_lost_ends_never_give_wrong_bytes() {
 }
 
 #[test]
-fn a_damaged_output_says_so_and_storing_it_again_heals_it() {
+fn storing_a_damaged_output_again_repairs_it() {
     let home = Home::new();
     let store = home.open();
     let s = session("s");

@@ -1,4 +1,4 @@
-//! What is removed is gone: its space, and every byte of it.
+//! Removed data is gone: its space, and every byte of it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -82,7 +82,7 @@ fn erased_text_is_in_no_file_of_the_store() {
 }
 
 #[test]
-fn removing_everything_gives_the_space_back() {
+fn removing_everything_returns_the_space() {
     let home = Home::new();
     let store = home.open();
     let empty = size(&home.store);
@@ -105,7 +105,7 @@ fn removing_everything_gives_the_space_back() {
 }
 
 #[test]
-fn garbage_of_a_process_that_was_killed_is_found() {
+fn garbage_of_a_killed_process_is_collected() {
     let home = Home::new();
     let store = home.open();
     let mut random = Random(13);

@@ -1,4 +1,4 @@
-//! The store against a plain map, with a disk that fails and processes that come back.
+//! Compares the store with a map, under disk errors and restarts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -280,7 +280,7 @@ proptest! {
     })]
 
     #[test]
-    fn like_a_plain_map(steps in prop::collection::vec(step(), 1..40)) {
+    fn store_behaves_like_a_map_under_faults(steps in prop::collection::vec(step(), 1..40)) {
         let mut machine = Machine::new();
         for step in &steps {
             machine.run(step);
@@ -299,7 +299,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
 
 /// The disk fails at each step of a put in turn: nothing half-written, and it works afterwards.
 #[test]
-fn every_step_of_a_put_may_fail() {
+fn put_survives_a_failure_at_every_step() {
     let machine = Machine::new();
     let s = session("s0");
     let mut failed = 0;

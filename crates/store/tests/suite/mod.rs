@@ -1,4 +1,4 @@
-//! What every backend must hold. A new backend joins with one line in `backends.rs`.
+//! The contract of every backend. A new backend joins with one line in `backends.rs`.
 
 pub(crate) mod collecting;
 pub(crate) mod lasting;

@@ -7,8 +7,9 @@ use trimtab_engine::compaction::answer::Ending;
 use trimtab_engine::normalise::Source;
 use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::policy::Policy;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, Part, Ref, Role, Usage};
+use trimtab_model::{Dialect, Message, Part, Ref, Role, Usage};
 use trimtab_store::{MemoryStore, SessionId};
 
 use super::manager::{Failed, Manager, Sent, ShownRef};
@@ -23,6 +24,11 @@ const MOST_REQUESTS: u64 = 1_000;
 /// taken to count what we estimate.
 pub struct Managed {
     session: Session,
+    /// The tool definitions of the recording, and those of the retrieval tools.
+    tools: Measure,
+    retrieval: Measure,
+    /// True once a window has shown a ref: from then on the retrieval tools are offered.
+    shows_a_ref: bool,
     sizer: Sizer,
     mentions: Mentions,
     /// What the window of the last call took, until its answer comes.
@@ -40,8 +46,8 @@ impl Managed {
             dialect: settings.dialect,
             limits: Limits {
                 window: Some(settings.window),
-                // All of the window is for what is sent: answers cost the same everywhere.
-                max_output: Some(1),
+                // As the proxy does for a client that does not say how long an answer may be.
+                max_output: Some(Limits::usual_answer(settings.window)),
                 ..Limits::default()
             },
             prices: Some(settings.prices),
@@ -53,9 +59,14 @@ impl Managed {
             ..Setup::new(policy)
         };
         let id = SessionId::new("replay").map_err(failed)?;
-        let session = Session::open(Arc::new(MemoryStore::new()), id, setup).map_err(failed)?;
+        let mut session = Session::open(Arc::new(MemoryStore::new()), id, setup).map_err(failed)?;
+        let retrieval = retrieval_tools(settings.dialect);
+        session.set_first_ref(retrieval);
         Ok(Self {
             session,
+            tools,
+            retrieval,
+            shows_a_ref: false,
             sizer: Sizer::default(),
             mentions: Mentions::default(),
             open: None,
@@ -71,6 +82,16 @@ impl Managed {
             self.session.finish(pending).map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// The retrieval tools are offered beside the first ref, and take their room from then on.
+    fn offer_retrieval(&mut self, refs: &[ShownRef]) {
+        if self.shows_a_ref || refs.is_empty() {
+            return;
+        }
+        self.shows_a_ref = true;
+        self.session.set_first_ref(Measure::default());
+        self.session.set_tools(self.tools + self.retrieval);
     }
 
     /// The answer to the last call came.
@@ -133,6 +154,15 @@ fn requests(pending: &Pending) -> u64 {
         });
     }
     count
+}
+
+/// What the definitions of the retrieval tools take.
+fn retrieval_tools(dialect: Dialect) -> Measure {
+    let definitions = ToolNames::default().definitions();
+    let texts = definitions
+        .iter()
+        .map(|tool| tool.in_dialect(dialect).to_string());
+    texts.map(|text| Measure::of_text(&text)).sum()
 }
 
 /// What an event says, if it is about the window.
@@ -275,6 +305,7 @@ impl Manager for Managed {
         }
         self.open = Some(all.quarter().max(all.tokens()));
         let refs = self.refs(&messages);
+        self.offer_retrieval(&refs);
         Ok(Sent { messages, refs })
     }
 

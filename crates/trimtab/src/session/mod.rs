@@ -134,9 +134,9 @@ pub struct Session {
     /// What the provider reported last, and the window it was for, until an edit makes it
     /// stale.
     usage: Option<(Usage, Measure)>,
-    /// The window that was handed out last.
+    /// The measure of the window that was handed out last.
     handed_out: Option<Measure>,
-    /// How many were.
+    /// How many windows were handed out.
     windows: u64,
     /// What the window measured before the compaction that the next usage judges.
     judging: Option<u64>,
@@ -150,7 +150,7 @@ pub struct Session {
     front_changed: bool,
     /// True if the next call finds nothing in the provider's prompt cache.
     cold: bool,
-    /// What the first ref in the window brings along; none once there was one.
+    /// What the first ref adds to a request; none once the window has shown a ref.
     first_ref: Option<Measure>,
     /// Whether an answer is under way, and whether it is to the window that holds.
     under_way: UnderWay,
@@ -223,7 +223,7 @@ impl Session {
 
     /// Appends a message: outputs are stored whole and get their view. Gives its position.
     pub fn admit(&mut self, mut message: Message) -> Result<usize, SessionError> {
-        // What always stays is only told once, unless everything is sent as it came.
+        // A message that always stays is shown once, unless everything is sent as it came.
         let fits = self.setup.policy.fit;
         let repeats = fits && self.repeats.is_said_again(&self.projection, &message);
         let log = self.projection.log();

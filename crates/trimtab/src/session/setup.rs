@@ -20,6 +20,14 @@ pub struct Limits {
     pub bytes: Option<u64>,
 }
 
+impl Limits {
+    /// What is kept free for an answer where nobody says how long it may be: a small share of a
+    /// small window, and never more than answers usually take.
+    pub fn usual_answer(window: u64) -> u64 {
+        (window / 32).min(8_192)
+    }
+}
+
 /// What a session is opened with: everything that a decision depends on beside the messages.
 ///
 /// ```

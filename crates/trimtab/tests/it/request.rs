@@ -132,3 +132,21 @@ fn written(history: &[Message], dialect: Dialect) -> String {
         }
     }
 }
+
+#[test]
+fn calls_of_responses_keep_their_ids_in_other_dialects() {
+    let body = br#"{"input":[{"role":"user","content":"look"},
+        {"type":"function_call","id":"fc_1","call_id":"call_1","name":"read","arguments":"{}"},
+        {"type":"function_call_output","call_id":"call_1","output":"text"}]}"#;
+    let log = scanned(&Scan::new(body, Dialect::Responses).unwrap());
+    let history: Vec<Message> = log
+        .messages()
+        .iter()
+        .map(|one| Message::clone(one))
+        .collect();
+    for dialect in Dialect::ALL {
+        let body = written(&history, dialect);
+        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+        assert_eq!(validate(&scan), vec![], "{body}");
+    }
+}

@@ -1,4 +1,4 @@
-//! A streamed answer, put together from what passes.
+//! Assembles a streamed answer into a message.
 
 use std::collections::HashMap;
 
@@ -8,31 +8,31 @@ use trimtab_model::{Dialect, Message, work};
 use super::{LONGEST_ANSWER, read_message};
 use crate::sse::{EventFrame, EventFrames};
 
-/// Puts an answer together from its stream.
+/// Assembles an answer from its stream.
 #[derive(Clone, Debug)]
 pub struct Assembler {
     dialect: Dialect,
     frames: EventFrames,
     parts: Parts,
-    /// Bytes of the stream that came; none once it was too long.
+    /// Bytes of the stream so far; none once it is too long.
     bytes: Option<usize>,
 }
 
-/// What has come so far.
+/// The parts so far.
 #[derive(Clone, Debug, Default)]
 struct Parts {
     /// Chat Completions: the message.
     message: Map<String, Value>,
-    /// Chat Completions: its calls. Messages: its parts, with the JSON of their input.
+    /// Chat Completions: the calls. Messages: the parts, with the JSON of their input.
     list: Vec<(Value, String)>,
-    /// For each index of the stream the newest of these.
+    /// The newest of these for each index of the stream.
     newest: HashMap<u64, usize>,
-    /// Responses: the entries, as they came.
+    /// Responses: the complete entries.
     entries: Vec<Value>,
 }
 
 impl Assembler {
-    /// For an answer of `dialect`.
+    /// An assembler for `dialect`.
     pub fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
@@ -42,12 +42,12 @@ impl Assembler {
         }
     }
 
-    /// True if the answer is too long to be kept.
+    /// True if the answer is too long to keep.
     pub fn gave_up(&self) -> bool {
         self.bytes.is_none()
     }
 
-    /// Takes the next bytes of the stream.
+    /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         let Some(came) = self.bytes else { return };
         work::step_bytes(bytes.len());
@@ -61,10 +61,10 @@ impl Assembler {
         self.frames.push(bytes, |frame| parts.take(dialect, &frame));
     }
 
-    /// What the model said, if it said anything and not too much.
+    /// The message, unless the answer is empty or too long.
     pub fn finish(mut self) -> Option<Message> {
         let (mut parts, dialect) = (self.parts, self.dialect);
-        // An event without the blank line behind it counts.
+        // The last event counts even without its closing blank line.
         self.frames.finish(|frame| parts.take(dialect, &frame));
         let said = match self.dialect {
             Dialect::Chat => Value::Object(parts.chat_message()),
@@ -133,18 +133,18 @@ impl Parts {
         }
     }
 
-    /// The part at an index of the stream, which may be new.
+    /// The part at an index of the stream; created if necessary.
     fn at(&mut self, index: u64, new: Value) -> &mut Value {
         let at = self.newest.get(&index).copied();
         let at = at.unwrap_or_else(|| self.begin(index, new));
         match self.list.get_mut(at) {
             Some((value, _)) => value,
-            // It was pushed just now.
+            // Unreachable: the part was just added.
             None => self.message.entry("").or_insert(Value::Null),
         }
     }
 
-    /// Begins a part at an index of the stream.
+    /// Starts a part at an index of the stream.
     fn begin(&mut self, index: u64, part: Value) -> usize {
         let at = self.list.len();
         self.newest.insert(index, at);
@@ -197,7 +197,7 @@ impl Parts {
             Some("response.output_item.done") => {
                 self.entries.extend(event.get_mut("item").map(Value::take));
             }
-            // Some servers send their entries only here.
+            // Some servers send their entries only in this event.
             Some("response.completed" | "response.incomplete") if self.entries.is_empty() => {
                 let output = event.pointer_mut("/response/output");
                 if let Some(Value::Array(output)) = output.map(Value::take) {
@@ -209,7 +209,7 @@ impl Parts {
     }
 }
 
-/// Adds what a delta of Messages brings to its part.
+/// Adds a delta of Messages to its part.
 fn add_to_part(part: &mut Value, input: &mut String, delta: &Value) {
     let Some(part) = part.as_object_mut() else {
         return;
@@ -231,7 +231,7 @@ fn add_to_part(part: &mut Value, input: &mut String, delta: &Value) {
     }
 }
 
-/// Texts and lists grow, everything else is replaced.
+/// Strings and lists are extended; everything else is replaced.
 fn add(slot: &mut Value, more: &Value) {
     match (slot, more) {
         (Value::String(text), Value::String(more)) => text.push_str(more),

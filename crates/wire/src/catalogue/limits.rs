@@ -1,4 +1,4 @@
-//! Limits that win over the registry.
+//! Limits that override the registry: set by the user or learned from errors.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{Cache, Model, Rules};
 
-/// Limits of one model, as far as they are known.
+/// The known limits of one model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -22,7 +22,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// A limit of prompt and answer together.
+    /// A limit for prompt and answer together.
     pub const fn window(tokens: u64) -> Self {
         Self {
             window: Some(tokens),
@@ -31,7 +31,7 @@ impl Limits {
         }
     }
 
-    /// These limits where they are given, else `other`'s.
+    /// These limits, or `other`'s where unset.
     fn or(self, other: Self) -> Self {
         Self {
             window: self.window.or(other.window),
@@ -54,7 +54,7 @@ impl Limits {
     }
 }
 
-/// Limits by the name that requests use.
+/// Limits by the model name in requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     set: BTreeMap<String, Limits>,
@@ -76,7 +76,7 @@ impl Known {
         &self.learned
     }
 
-    /// What holds for a name: the user's word, lowered by what an error proved.
+    /// The limits of a name: the user's setting, lowered by what an error proved.
     pub(super) fn get(&self, name: &str) -> Option<Limits> {
         match (self.set.get(name), self.learned.get(name)) {
             (None, None) => None,
@@ -89,11 +89,11 @@ impl Known {
     }
 }
 
-/// The model with these limits in place of its own.
+/// The model with these limits.
 pub(super) fn apply(mut model: Model, limits: Limits) -> Model {
     if let Some(window) = limits.window {
         model.max_input = model.max_input.min(window);
-        // A larger window than the registry knows is a larger prompt too.
+        // A larger window than in the registry also allows a larger prompt.
         if window > model.window {
             model.max_input = window;
         }
@@ -109,7 +109,7 @@ pub(super) fn apply(mut model: Model, limits: Limits) -> Model {
     model
 }
 
-/// A model of which only limits are known; `None` unless they include the size of the prompt.
+/// A model with known limits only; none without the size of the prompt.
 pub(super) fn alone(name: &str, limits: Limits) -> Option<Model> {
     let size = limits.window.or(limits.max_input)?;
     let model = Model {

@@ -1,8 +1,8 @@
-//! What is known about models: window, longest answer, prices, cache and rules.
+//! Knowledge about models: window, output limit, prices, cache and rules.
 //!
-//! The catalogue is a snapshot of a public registry that is part of this crate
-//! (`data/models.tsv`), a small overlay of ours for what no registry has (`data/overlay.toml`),
-//! and the limits that the user set or errors taught, which win.
+//! The catalogue consists of a snapshot of a public registry (`data/models.tsv`), a small overlay
+//! with facts that no registry has (`data/overlay.toml`), and limits that the user set or errors
+//! taught, which take precedence.
 //!
 //! ```
 //! use trimtab_wire::catalogue::{Catalogue, Limits, Match};
@@ -42,32 +42,32 @@ pub use registry::RegistryError;
 use overlay::Overlay;
 use snapshot::{Entry, Snapshot, id_of};
 
-/// Everything that is known about models.
+/// All knowledge about models.
 ///
-/// Making one costs nothing: the registry is searched where it lies, and a model is parsed when
-/// it is asked for.
+/// Creating one is free: the registry is searched without parsing, and a model is parsed on
+/// request.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     snapshot: Snapshot,
     limits: limits::Known,
 }
 
-/// A model and how its name led to it.
+/// A model, and how its name matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The model, with the limits that win over the registry's.
+    /// The model, with limits that override the registry's.
     pub model: Model,
-    /// How the name led to it.
+    /// How the name matched.
     pub matched: Match,
 }
 
-/// A name that leads to no model.
+/// A name that matches no model.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown model `{name}`{}\nhint: set its window in tokens, or read a newer registry with `trimtab models update FILE`", likely(.closest))]
 pub struct UnknownModel {
-    /// The name that was asked for.
+    /// The requested name.
     pub name: String,
-    /// The known names that are most like it, at most three.
+    /// The most similar known names, at most three.
     pub closest: Vec<String>,
 }
 
@@ -79,24 +79,24 @@ fn likely(closest: &[String]) -> String {
     }
 }
 
-/// A registry that was read, and what was left out of it.
+/// An imported registry, and the skipped entries.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The catalogue made from it.
+    /// The catalogue.
     pub catalogue: Catalogue,
-    /// How many models it has.
+    /// The number of models.
     pub kept: usize,
-    /// Names that were left out, each with the reason.
+    /// The skipped names, with the reason.
     pub skipped: Vec<(String, &'static str)>,
 }
 
-/// A text that is no snapshot.
+/// An invalid snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "line {line} of the model snapshot cannot be read\nhint: make it anew with `trimtab models update FILE`"
 )]
 pub struct SnapshotError {
-    /// The first line that cannot be read or is out of order, counted from 1.
+    /// The first line that is invalid or out of order, counted from 1.
     pub line: usize,
 }
 
@@ -107,7 +107,7 @@ impl Default for Catalogue {
 }
 
 impl Catalogue {
-    /// The catalogue that is part of this crate.
+    /// The embedded catalogue.
     pub fn embedded() -> Self {
         Self {
             snapshot: Snapshot::embedded(),
@@ -117,7 +117,7 @@ impl Catalogue {
 
     /// Reads a registry in `LiteLLM`'s format: an object of models by name.
     ///
-    /// Models that are not for chat or have no window are left out and named in the result.
+    /// Models that are not for chat or have no window are skipped and listed in the result.
     pub fn from_registry(json: &str) -> Result<Import, RegistryError> {
         let registry = registry::read(json)?;
         let catalogue = Self {
@@ -131,7 +131,7 @@ impl Catalogue {
         })
     }
 
-    /// Reads what [`Catalogue::snapshot`] gave.
+    /// Reads a snapshot made by [`Catalogue::snapshot`].
     pub fn from_snapshot(text: String) -> Result<Self, SnapshotError> {
         let snapshot = Snapshot::parse(text).map_err(|line| SnapshotError { line })?;
         Ok(Self {
@@ -140,8 +140,8 @@ impl Catalogue {
         })
     }
 
-    /// This registry with the models of a newer one: what both have is as the newer one says.
-    /// Limits that were set or learned are not taken over.
+    /// This registry with the models of a newer one, whose entries take precedence. Limits that
+    /// were set or learned are not copied.
     ///
     /// ```
     /// # use trimtab_wire::catalogue::Catalogue;
@@ -159,13 +159,13 @@ impl Catalogue {
         }
     }
 
-    /// The registry as text, for keeping; limits that were set or learned are not in it.
+    /// The registry as text, without limits that were set or learned.
     pub fn snapshot(&self) -> &str {
         self.snapshot.as_str()
     }
 
-    /// The model that a name means: by id, without its date, with or without its provider, by
-    /// another name, or by the family that its name begins with.
+    /// Finds the model for a name: by id, without its date, with or without its provider, by an
+    /// alias, or by its family.
     pub fn find(&self, name: &str) -> Result<Found, UnknownModel> {
         let overlay = Overlay::embedded();
         let found = lookup::find(&self.snapshot, overlay, name).map(|(entry, matched)| Found {
@@ -188,23 +188,23 @@ impl Catalogue {
         }
     }
 
-    /// Sets limits by hand, for requests that use this name.
+    /// Sets limits for requests with this name.
     pub fn set(&mut self, name: &str, limits: Limits) {
         self.limits.set(name, limits);
     }
 
-    /// Remembers limits that an error named, for requests that use this name.
+    /// Remembers limits that an error named, for requests with this name.
     pub fn learn(&mut self, name: &str, limits: Limits) {
         self.limits.learn(name, limits);
     }
 
-    /// All limits that were learned, by name.
+    /// All learned limits, by name.
     pub fn learned(&self) -> &BTreeMap<String, Limits> {
         self.limits.learned()
     }
 
-    /// The models of the registry whose id or provider contains `filter` (all, if that is
-    /// empty), by id.
+    /// The models of the registry whose id or provider contains `filter` (all if it is empty), by
+    /// id.
     pub fn list(&self, filter: &str) -> impl Iterator<Item = Model> {
         let filter = filter.to_ascii_lowercase();
         let wanted = move |entry: &Entry<'_>| {

@@ -1,4 +1,4 @@
-//! What no registry has: aliases, cache lifetimes, rules and vocabularies, by family of models.
+//! Facts that no registry has: aliases, cache lifetimes, rules and vocabularies, by model family.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,13 +15,13 @@ use super::snapshot::{Entry, RawPrices};
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Overlay {
-    /// Other names of models.
+    /// Aliases of models.
     aliases: BTreeMap<String, String>,
     /// Facts by family.
     family: Vec<Facts>,
 }
 
-/// Facts about a family of models, or about everything that a provider serves.
+/// Facts about a model family, or about everything that a provider serves.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Facts {
@@ -36,7 +36,7 @@ struct Facts {
     lifetime: Option<u64>,
     long_lifetime: Option<u64>,
     markers: Option<u32>,
-    /// Cache prices as thousandths of the price of input.
+    /// Cache prices in thousandths of the input price.
     read: Option<u64>,
     write: Option<u64>,
     write_long: Option<u64>,
@@ -47,21 +47,21 @@ struct Facts {
 }
 
 impl Overlay {
-    /// The overlay that is part of this crate, parsed when first used.
+    /// The embedded overlay, parsed on first use.
     pub(super) fn embedded() -> &'static Self {
         static OVERLAY: LazyLock<Overlay> = LazyLock::new(|| {
-            // A test reads it; should it ever be broken, the registry alone still serves.
+            // A test parses it. If it were ever broken, the registry alone would still work.
             toml::from_str(include_str!("../../data/overlay.toml")).unwrap_or_default()
         });
         &OVERLAY
     }
 
-    /// The name that this one stands for.
+    /// The name that an alias stands for.
     pub(super) fn alias(&self, name: &str) -> Option<&str> {
         self.aliases.get(name).map(String::as_str)
     }
 
-    /// The model of an entry, with everything that the families it belongs to add.
+    /// The model of an entry, with the facts of its families.
     pub(super) fn model(&self, entry: &Entry<'_>) -> Model {
         let facts = self.facts(entry);
         let prices = prices(entry.prices, None, &facts);
@@ -81,8 +81,7 @@ impl Overlay {
         }
     }
 
-    /// All facts that hold for an entry: what is said of a longer name wins, and what is said of
-    /// a provider wins over what is said of the model.
+    /// All facts about an entry: longer names override shorter ones, and providers override models.
     fn facts(&self, entry: &Entry<'_>) -> Facts {
         let name = bare(entry.id);
         let longest = |facts: &&Facts| {
@@ -112,7 +111,7 @@ impl Facts {
         self.providers.iter().any(|name| name == provider)
     }
 
-    /// These facts, overruled by `more` where that says something.
+    /// These facts, overridden by `more`.
     fn then(self, more: &Self) -> Self {
         Self {
             names: Vec::new(),
@@ -135,9 +134,9 @@ impl Facts {
     }
 }
 
-/// Registries give the limit of the prompt, which for most models is the whole window. Where the
-/// answer has room of its own, the two together make up the window that the overlay names; a
-/// provider that serves the model with smaller limits keeps those.
+/// The window of a model. Registries list the prompt limit, which for most models is the whole
+/// window. If the answer has separate room, the overlay names the window; a provider with smaller
+/// limits keeps them.
 fn window(entry: &Entry<'_>, facts: &Facts) -> u64 {
     let sum = entry
         .max_input
@@ -148,13 +147,13 @@ fn window(entry: &Entry<'_>, facts: &Facts) -> u64 {
         .unwrap_or(entry.max_input)
 }
 
-/// The prices of the model, or of a tier that leaves out what is as in `base`.
+/// The prices of the model, or of a tier that omits values equal to `base`.
 fn prices(raw: RawPrices, base: Option<Prices>, facts: &Facts) -> Option<Prices> {
     let input = raw.input.or(base.map(|base| base.input))?;
     let output = raw.output.or(base.map(|base| base.output))?;
     let by_factor = |factor: Option<u64>| factor.map(|factor| input.scaled(factor));
-    // Registries also put the price of storage here, or 0 where writing is not billed apart: a
-    // price below that of input cannot be what a written token costs.
+    // Registries also put the price of storage here, or 0 if writing is not billed separately: a
+    // price below that of input cannot be the price of a written token.
     let at_least_input = |price: &Price| *price >= input;
     let write = raw
         .write

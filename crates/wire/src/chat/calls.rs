@@ -6,12 +6,12 @@ use trimtab_model::{Call, Extra, Part, RawJson};
 use crate::json::{self, Fields, Object, array, owned};
 use crate::marks;
 
-/// The mark of a call in the field that came before `tool_calls`.
+/// The name of the legacy field that preceded `tool_calls`.
 const LEGACY: &str = "function_call";
 
 /// Moves the calls in `fields` to `parts`.
 pub(super) fn take(fields: &mut Fields<'_>, parts: &mut Vec<Part>) {
-    // An empty list stays among the unknown fields, so that it is written again.
+    // An empty list stays an unknown field, so that it is written back.
     let some = |raw| json::list(raw).filter(|list| !list.is_empty());
     if let Some(list) = fields.take_if("tool_calls", some) {
         parts.extend(list.into_iter().map(|raw| Part::Call(read(raw))));
@@ -25,7 +25,7 @@ fn read(raw: &RawValue) -> Call {
     regular(raw).unwrap_or_else(|| irregular(raw))
 }
 
-/// A call that is spelled as the dialect wants it.
+/// A call in the standard form.
 fn regular(raw: &RawValue) -> Option<Call> {
     let mut entry = json::fields(raw)?;
     if entry.text("type")? != "function" {
@@ -49,7 +49,7 @@ fn regular(raw: &RawValue) -> Option<Call> {
     })
 }
 
-/// Any other call: what can be told of it, and the whole as it came.
+/// Any other call: its known fields, and the original JSON.
 fn irregular(raw: &RawValue) -> Call {
     let entry = json::fields(raw).unwrap_or_default();
     let type_name = entry.text("type").unwrap_or_default();
@@ -67,7 +67,7 @@ fn irregular(raw: &RawValue) -> Call {
     call
 }
 
-/// The text of a string, the JSON of anything else.
+/// The text of a string, or the JSON of anything else.
 fn plain(raw: &RawValue) -> String {
     json::string(raw).unwrap_or_else(|| raw.get().to_owned())
 }
@@ -84,7 +84,7 @@ fn legacy(raw: &RawValue) -> Option<Call> {
     Some(call)
 }
 
-/// Adds the calls of `parts` to a message that is being written.
+/// Adds the calls of `parts` to a message.
 pub(super) fn write(object: Object, parts: &[Part]) -> Object {
     let (old, new): (Vec<&Call>, Vec<&Call>) = parts
         .iter()
@@ -103,7 +103,8 @@ fn write_call(call: &Call) -> String {
         .text("id", &call.id)
         .text("type", "function")
         .raw("function", &write_function(call, &Extra::new()))
-        .extra(&call.extra, &["type"])
+        // Items of Responses have an id of their own beside that of the call.
+        .extra(&call.extra, &["type", "id"])
         .end()
 }
 
@@ -115,7 +116,7 @@ fn write_function(call: &Call, extra: &Extra) -> String {
         .end()
 }
 
-/// The call as it came, if it was spelled in a way of its own and nobody edited it since.
+/// The original call, if it has an unusual form and was not edited.
 fn unchanged(call: &Call) -> Option<String> {
     let text = marks::get(&call.extra, marks::RAW)?;
     let raw = RawJson::parse(text).ok()?;
@@ -123,7 +124,7 @@ fn unchanged(call: &Call) -> Option<String> {
     let again = irregular(&parsed);
     let same =
         (&again.id, &again.name, &again.arguments) == (&call.id, &call.name, &call.arguments);
-    // A raw spelling of another dialect is of no use here.
+    // The original form of another dialect is useless here.
     let foreign = marks::has(&call.extra, marks::FIELD);
     (same && !foreign).then(|| text.to_owned())
 }

@@ -1,4 +1,4 @@
-//! What a message says about itself beyond what is sent: `metadata`, `usage`, `stop_reason`.
+//! Reads and writes metadata of a message: `metadata`, `usage`, `stop_reason`.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use trimtab_model::{Extra, Kind, Message, Metadata, Usage};
 
 use crate::json::{self, Fields, Object, owned, quoted};
 
-/// Takes the known fields about the message out of `fields`.
+/// Takes the known metadata out of `fields`.
 pub(super) fn take(fields: &mut Fields<'_>) -> Metadata {
     let mut meta = Metadata::default();
     if let Some(mut known) = fields.fields("metadata") {
@@ -31,7 +31,7 @@ fn rest(unknown: Fields<'_>) -> trimtab_model::RawJson {
     Object::new().extra(&unknown.into_extra(), &[]).end_raw()
 }
 
-/// Reads a usage object in any of the spellings that transcripts use.
+/// Parses a usage object in any spelling that transcripts use.
 fn usage(raw: &RawValue) -> Option<Usage> {
     let value: Value = json::parse(raw)?;
     let has = |name: &str| value.get(name).is_some();
@@ -54,7 +54,7 @@ fn usage(raw: &RawValue) -> Option<Usage> {
     }
 }
 
-/// Adds what is known about `message` to an object that is being written.
+/// Adds the metadata of `message` to an object.
 pub(super) fn write(object: Object, message: &Message) -> Object {
     let meta = &message.meta;
     let as_read = meta.extra.iter().any(|(name, _)| name == "usage");
@@ -73,7 +73,7 @@ pub(super) fn write(object: Object, message: &Message) -> Object {
         )
 }
 
-/// The fields of the metadata object that were not understood.
+/// The unknown fields of the metadata object.
 fn unread(meta: &Metadata) -> Option<Extra> {
     let (_, raw) = meta.extra.iter().find(|(name, _)| name == "metadata")?;
     let fields: Fields = serde_json::from_str(raw.as_str()).ok()?;

@@ -1,4 +1,4 @@
-//! A Chat Completions message to the model.
+//! Reads a Chat Completions message.
 
 use serde_json::value::RawValue;
 use trimtab_model::{
@@ -10,7 +10,7 @@ use super::{calls, meta};
 use crate::json::{self, Entry, Fields, Given, Type, owned, type_of};
 use crate::marks;
 
-/// Reads one message. Fails only where `json` is not an object.
+/// Reads one message. Fails only if `json` is not an object.
 pub fn read_message(json: &str) -> Result<Message, serde_json::Error> {
     serde_json::from_str::<Fields>(json).map(from_fields)
 }
@@ -21,7 +21,7 @@ pub(crate) fn from_fields(mut fields: Fields<'_>) -> Message {
     build(fields, given)
 }
 
-/// Reads one message whose content was read on the way; none if that needs another look.
+/// Reads one message whose content was already parsed; none if it needs the slow path.
 pub(crate) fn from_entry(entry: Entry<'_>) -> Option<Message> {
     let simple = match &entry.content {
         Some(Given::List(parts)) => parts.iter().all(is_text),
@@ -87,7 +87,7 @@ fn assistant(mut fields: Fields<'_>, given: Option<Given<'_>>, mut meta: Metadat
     }
 }
 
-/// An answer that only calls tools often has `""` as its content; that is no text.
+/// An answer that only calls tools often has `""` as its content, which is not a text.
 fn is_empty_text(parts: &[Part]) -> bool {
     matches!(parts, [Part::Text(text)] if text.text.is_empty() && text.extra.is_empty())
 }
@@ -134,7 +134,7 @@ fn tool(mut fields: Fields<'_>, given: Option<Given<'_>>, mut meta: Metadata) ->
     }
 }
 
-/// A ref that holds no more than the model keeps of one.
+/// A ref with no more fields than the model keeps.
 fn stored(raw: &RawValue) -> Option<Ref> {
     let known = ["id", "byte_size", "line_count"];
     let fields = json::fields(raw)?;
@@ -147,7 +147,7 @@ fn stored(raw: &RawValue) -> Option<Ref> {
 
 /// Reads the content field into `parts`; true if it is a list.
 fn content(given: Option<Given<'_>>, parts: &mut Vec<Part>, extra: &mut Extra) -> bool {
-    // Most content is one text: a vector that grows by itself begins with room for four.
+    // Most content is one text, but a growing vector starts with room for four.
     parts.reserve_exact(1);
     match given {
         None => marks::set_text(extra, marks::CONTENT, marks::ABSENT),

@@ -1,4 +1,4 @@
-//! The model to Chat Completions messages.
+//! Writes Chat Completions messages.
 
 use trimtab_model::{Extra, Message, Output, Part, RawJson, Reasoning, Role};
 
@@ -36,7 +36,7 @@ fn write_output(message: &Message, output: &Output) -> RawJson {
     meta::write(object, message).end_raw()
 }
 
-/// Unknown fields of an output that a known one overrules.
+/// Unknown fields of an output that a known one overrides.
 fn spoken_for(output: &Output) -> Vec<&'static str> {
     let mut names = Vec::new();
     if output.is_error {
@@ -54,11 +54,11 @@ fn output_content(message: &Message, output: &Output) -> Option<String> {
         .or_else(|| as_read(&output.extra, || Some(quoted(""))))
 }
 
-/// Everything in a message but its outputs.
+/// Writes everything except the outputs.
 fn write_rest(message: &Message) -> RawJson {
     let meta = &message.meta;
     let role = match meta.wire_role.as_deref() {
-        // The system's messages of one dialect are the developer's in another.
+        // Other dialects call the system role `developer`.
         Some("developer") => "developer",
         Some(own) if message.role == Role::User && own != "user" => own,
         _ => message.role.as_str(),
@@ -76,14 +76,13 @@ fn rest_content(message: &Message) -> Option<String> {
         .iter()
         .filter(|part| matches!(part, Part::Text(_) | Part::Media(_) | Part::Opaque(_)))
         .collect();
-    // An answer that only calls tools has no content; anything else needs some.
+    // An answer that only calls tools may have no content; anything else needs some.
     let none = if message.has_calls() { "null" } else { "\"\"" };
     content(&parts, message.meta.content_list)
         .or_else(|| as_read(&message.meta.extra, || Some(none.to_owned())))
 }
 
-/// What stood in the content field of something without text, `or` something else if it was
-/// not read.
+/// The original content field of a message without text, or the result of `or`.
 fn as_read(extra: &Extra, or: impl FnOnce() -> Option<String>) -> Option<String> {
     if marks::is_absent(extra) {
         return None;
@@ -93,7 +92,7 @@ fn as_read(extra: &Extra, or: impl FnOnce() -> Option<String>) -> Option<String>
         .or_else(or)
 }
 
-/// The content field for `parts`; none if there is nothing in it.
+/// The content field for `parts`; none if it is empty.
 fn content(parts: &[&Part], as_list: bool) -> Option<String> {
     match parts {
         [] if !as_list => None,
@@ -118,7 +117,7 @@ fn write_part(part: &Part) -> String {
             .end(),
         Part::Media(media) => media::to_chat(&media.raw),
         Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
-        // The callers leave these out.
+        // The callers omit these.
         Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => quoted(""),
     }
 }

@@ -1,7 +1,7 @@
-//! A place in JSON text that moves forward only.
+//! A forward-only cursor in JSON text.
 //!
-//! As strict as any parser: what the cursor passes over without complaint, every parser
-//! accepts (numbers too large for a float aside).
+//! It is as strict as any parser: text that the cursor accepts is valid for every parser (except
+//! for numbers too large for a float).
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::span::Span;
 use super::strings::{End, closing_quote};
 use super::unscannable::{Unscannable, Why};
 
-/// How deep values may be nested; parsers commonly stop at 128.
+/// The maximum nesting depth; parsers commonly stop at 128.
 const MAX_DEPTH: u32 = 127;
 
 pub(crate) type Scanned<T> = Result<T, Unscannable>;
@@ -25,14 +25,14 @@ pub(crate) struct Cursor<'a> {
     depth: u32,
 }
 
-/// Where a list or object is being read.
+/// A list or object that is being read.
 pub(crate) struct Open {
     close: u8,
     first: bool,
 }
 
 impl Open {
-    /// One that is closed by `close`, of which something was read.
+    /// A list or object that ends with `close`, after its first element.
     pub(crate) fn past_first(close: u8) -> Self {
         Self {
             close,
@@ -41,7 +41,7 @@ impl Open {
     }
 }
 
-/// A field's name, and where the field begins.
+/// A field's name, and the start of the field.
 pub(crate) struct Key<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) start: usize,
@@ -52,7 +52,7 @@ impl<'a> Cursor<'a> {
         Self::at(text, 0)
     }
 
-    /// A cursor at the start of a value that was passed over before.
+    /// A cursor at the start of a value that was scanned before.
     pub(crate) fn at(text: &'a str, at: usize) -> Self {
         Self {
             text,
@@ -62,7 +62,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A cursor inside of so many lists and objects.
+    /// A cursor inside `depth` lists and objects.
     pub(crate) fn inside(text: &'a str, at: usize, depth: u32) -> Self {
         Self {
             depth,
@@ -91,7 +91,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Checks that nothing but white space is left.
+    /// Checks that only white space is left.
     pub(crate) fn finish(mut self) -> Scanned<()> {
         match self.peek() {
             None => Ok(()),
@@ -99,7 +99,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Enters a list or object, whose first byte is next.
+    /// Enters a list or object at the cursor.
     pub(crate) fn open(&mut self) -> Scanned<Open> {
         let close = match self.peek() {
             Some(b'{') => b'}',
@@ -114,7 +114,7 @@ impl<'a> Cursor<'a> {
         Ok(Open { close, first: true })
     }
 
-    /// Steps to the next element or field; false at the end, which is stepped over.
+    /// Moves to the next element or field; false at the end, which is consumed.
     pub(crate) fn more(&mut self, open: &mut Open) -> Scanned<bool> {
         let first = std::mem::replace(&mut open.first, false);
         match self.peek() {
@@ -133,7 +133,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps to the next field and over its name; none at the end.
+    /// Moves over the name of the next field; none at the end.
     pub(crate) fn field(&mut self, open: &mut Open) -> Scanned<Option<Key<'a>>> {
         if !self.more(open)? {
             return Ok(None);
@@ -152,7 +152,7 @@ impl<'a> Cursor<'a> {
         Ok(Some(Key { name, start }))
     }
 
-    /// Steps over a name and the colon behind it.
+    /// Moves over a name and its colon.
     fn key(&mut self) -> Scanned<End> {
         let end = self.string()?;
         if self.peek() != Some(b':') {
@@ -163,7 +163,7 @@ impl<'a> Cursor<'a> {
         Ok(end)
     }
 
-    /// Steps over a value of any type.
+    /// Moves over a value of any type.
     pub(crate) fn value(&mut self) -> Scanned<Span> {
         let first = self.peek();
         let start = self.at;
@@ -178,7 +178,7 @@ impl<'a> Cursor<'a> {
         Ok(Span::new(start, self.at))
     }
 
-    /// Steps over a value, which is not looked into if it stands at `known`.
+    /// Moves over a value, without scanning it if it is at `known`.
     pub(crate) fn value_or(&mut self, known: Span) -> Scanned<Span> {
         self.skip_space();
         if known.is_empty() || known.start as usize != self.at {
@@ -197,7 +197,7 @@ impl<'a> Cursor<'a> {
         Ok(end)
     }
 
-    /// Steps over a list or object without recursion: a bit for each level says which.
+    /// Moves over a list or object without recursion: one bit per level tells which it is.
     fn nested(&mut self) -> Scanned<()> {
         let outside = self.depth;
         let mut objects = 0u128;

@@ -1,4 +1,4 @@
-//! The fields of one object, in order, with their values unread.
+//! The fields of an object in order, with unparsed values.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use trimtab_model::Extra;
 
 use super::{Type, owned, string, text, type_of};
 
-/// The fields of one object, in the order they came.
+/// The fields of an object, in their original order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -21,7 +21,7 @@ impl<'a> Fields<'a> {
         self.0.push((name, value));
     }
 
-    /// The value of `key`; the last one if it is there twice, as in every JSON parser.
+    /// The value of `key`; the last one if there are duplicates, as in every JSON parser.
     pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.0
             .iter()
@@ -35,15 +35,15 @@ impl<'a> Fields<'a> {
         self.get(key).is_some()
     }
 
-    /// Removes `key` and gives its value. Those that it overrules go with it: among the unknown
-    /// fields they would be written behind it, and overrule it in turn.
+    /// Removes `key` and returns its value. Overridden duplicates are removed too: as unknown
+    /// fields they would be written after it and override it in turn.
     pub(crate) fn take(&mut self, key: &str) -> Option<&'a RawValue> {
         let last = self.get(key)?;
         self.0.retain(|(name, _)| name != key);
         Some(last)
     }
 
-    /// Removes `key` if `wanted` makes something of it, and leaves it otherwise.
+    /// Removes `key` if `wanted` accepts it.
     pub(crate) fn take_if<T>(
         &mut self,
         key: &str,
@@ -59,8 +59,7 @@ impl<'a> Fields<'a> {
         self.take_if(key, string)
     }
 
-    /// Removes `key` if it is `true`; `false` stays among the unknown fields, so that it is
-    /// written again.
+    /// Removes `key` if it is `true`; `false` stays an unknown field, so that it is written back.
     pub(crate) fn take_true(&mut self, key: &str) -> bool {
         self.take_if(key, |raw| (raw.get() == "true").then_some(()))
             .is_some()
@@ -81,7 +80,7 @@ impl<'a> Fields<'a> {
         self.get(key).and_then(super::list)
     }
 
-    /// The figure in `key`, if it is one.
+    /// The number in `key`, if it is one.
     pub(crate) fn number(&self, key: &str) -> Option<u64> {
         self.get(key).and_then(super::parse)
     }
@@ -106,7 +105,7 @@ impl<'a> Fields<'a> {
         self.0.iter().map(|(name, _)| name.as_ref())
     }
 
-    /// What is left, owned; without what is overruled.
+    /// The remaining fields, owned and without overridden duplicates.
     pub(crate) fn into_extra(self) -> Extra {
         let mut seen = HashSet::new();
         let last = |(name, _): &&(Cow<'a, str>, _)| seen.insert(name.clone());
@@ -142,7 +141,7 @@ impl<'de: 'a, 'a> Visitor<'de> for FieldsVisitor<'a> {
     }
 }
 
-/// A field's name, borrowed unless it holds escapes.
+/// A field's name, borrowed unless it contains escapes.
 pub(crate) struct Name<'a>(pub(crate) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {

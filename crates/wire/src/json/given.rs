@@ -1,4 +1,4 @@
-//! What stands in a content field, read at once where that is simple.
+//! The value of a content field, parsed at once in simple cases.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,24 +8,24 @@ use serde_json::value::RawValue;
 
 use super::{Fields, Name};
 
-/// What stands in a content field.
+/// The value of a content field.
 ///
-/// Content is most of what a transcript is made of. Scanning it first and reading it later
-/// would cost another pass, so that the usual spellings are read on the way; a reader that
-/// meets another one starts again with [`Given::Raw`].
+/// Most of a transcript is content. Scanning it first and parsing it later would cost another pass,
+/// so the usual forms are parsed at once; a reader that meets another form starts again with
+/// [`Given::Raw`].
 #[derive(Debug)]
 pub(crate) enum Given<'a> {
-    /// Not looked at yet.
+    /// Not parsed yet.
     Raw(&'a RawValue),
-    /// Nothing.
+    /// Null.
     Null,
-    /// A text, unescaped.
+    /// An unescaped text.
     Text(String),
     /// A list of objects.
     List(Vec<Entry<'a>>),
 }
 
-/// An object whose content field was read at once.
+/// An object whose content field was parsed at once.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
     /// All other fields.

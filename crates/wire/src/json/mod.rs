@@ -1,7 +1,7 @@
-//! JSON read by borrowing and written by appending: no tree is ever built.
+//! Reads JSON by borrowing and writes it by appending, without building a tree.
 //!
-//! A value is scanned once to find where it ends and unescaped only if its text is needed,
-//! so that reading a transcript costs about as much as checking its syntax.
+//! A value is scanned once to find its end and unescaped only if its text is needed, so reading a
+//! transcript costs about as much as checking its syntax.
 
 pub(crate) mod blocks;
 pub(crate) mod cursor;
@@ -25,7 +25,7 @@ use serde::de::Deserialize;
 use serde_json::value::RawValue;
 use trimtab_model::RawJson;
 
-/// What a value is, told from its first byte.
+/// The type of a value, known from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     Null,
@@ -36,7 +36,7 @@ pub(crate) enum Type {
     Object,
 }
 
-/// The type of `raw`, which is valid JSON because it is a [`RawValue`].
+/// The type of `raw`, which is known to be valid JSON.
 pub(crate) fn type_of(raw: &RawValue) -> Type {
     match raw.get().as_bytes().first() {
         Some(b'"') => Type::Text,
@@ -50,7 +50,7 @@ pub(crate) fn type_of(raw: &RawValue) -> Type {
 
 /// The unescaped text, if `raw` is a string.
 ///
-/// Half of a surrogate pair, which some agents write where they cut a text, becomes U+FFFD.
+/// A lone surrogate, which some agents write when they cut a text, becomes U+FFFD.
 pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_some() {
@@ -75,12 +75,12 @@ pub(crate) fn fields(raw: &RawValue) -> Option<Fields<'_>> {
     parse(raw)
 }
 
-/// `raw` as a small type of serde's, if it is one.
+/// Deserialises `raw` into a small type.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// A copy of `raw` that owns its text.
+/// An owned copy of `raw`.
 pub(crate) fn owned(raw: &RawValue) -> RawJson {
     RawJson::from(raw.to_owned())
 }

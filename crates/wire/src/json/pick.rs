@@ -1,9 +1,9 @@
-//! A few fields of an object, found in one pass and without allocating.
+//! Finds a few fields of an object in one pass, without allocating.
 
 use super::cursor::Cursor;
 
-/// The values of the fields `names` of the object in `json`, as they came; the last one
-/// where a name is there twice. None if `json` is not an object.
+/// The raw values of the fields `names` of the object in `json`; the last one for duplicates. None
+/// if `json` is not an object.
 pub(crate) fn pick<'a, const N: usize>(
     json: &'a str,
     names: [&str; N],
@@ -27,7 +27,7 @@ pub(crate) fn pick<'a, const N: usize>(
     Some(found)
 }
 
-/// The elements of the list in `json`, as they came; none if it is not a list.
+/// The raw elements of the list in `json`; empty if it is not a list.
 pub(crate) fn elements(json: &str) -> impl Iterator<Item = &str> {
     let mut cursor = Cursor::new(json);
     let is_list = cursor.peek() == Some(b'[');

@@ -1,24 +1,24 @@
-//! Where a JSON string ends.
+//! Finds the end of a JSON string.
 //!
-//! Most bytes of a request stand inside strings, so this is where scanning spends its time:
-//! eight bytes at a time at first, sixty-four once a string turns out to be long.
+//! Most bytes of a request are inside strings, so scanning spends its time here: eight bytes at a
+//! time at first, sixty-four once a string turns out to be long.
 
 use super::blocks::{self, Blocks};
 use super::unscannable::{Unscannable, Why};
 
-/// How many words of a string are looked at one by one before it counts as long.
+/// The number of words after which a string counts as long.
 const SHORT: u32 = 8;
 
-/// Where a string ends.
+/// The end of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     /// The offset of the closing quote.
     pub(crate) quote: usize,
-    /// True if there are escapes in the string.
+    /// True if the string contains escapes.
     pub(crate) escaped: bool,
 }
 
-/// Where the string ends whose first byte inside is at `at`.
+/// Finds the end of the string whose content starts at `at`.
 pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<End, Unscannable> {
     let mut escaped = false;
     for _ in 0..SHORT {
@@ -44,7 +44,7 @@ pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<End, Unscanna
     }
 }
 
-/// The last few bytes of the input, one by one.
+/// Scans the last few bytes of the input one by one.
 fn near_the_end(bytes: &[u8], mut at: usize, mut escaped: bool) -> Result<End, Unscannable> {
     loop {
         match bytes.get(at) {
@@ -64,7 +64,7 @@ fn fail<T>(offset: usize, why: Why) -> Result<T, Unscannable> {
     Err(Unscannable { offset, why })
 }
 
-/// The length of the escape that starts at `at`.
+/// The length of the escape at `at`.
 pub(super) fn escape(bytes: &[u8], at: usize) -> Result<usize, Unscannable> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
@@ -78,8 +78,8 @@ pub(super) fn escape(bytes: &[u8], at: usize) -> Result<usize, Unscannable> {
     }
 }
 
-/// The high bit of each special byte. Bytes above the first special one may be wrong, which
-/// does no harm to who only looks for the first.
+/// The high bit of each special byte. Bytes above the first special one may be wrong, which does
+/// not matter for finding the first.
 fn special_bytes(word: [u8; 8]) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES * 0x80;

@@ -1,7 +1,7 @@
-//! Messages requests: to the model and back.
+//! Messages requests: reads them into the model and writes them back.
 //!
-//! The dialect puts outputs into the user's messages. Reading splits such a message into
-//! tool messages and user messages; writing joins them again.
+//! The dialect puts outputs into user messages. Reading splits such a message into tool messages
+//! and user messages; writing joins them again.
 //!
 //! ```
 //! use trimtab_model::Role;

@@ -1,4 +1,4 @@
-//! One part of a message, both ways.
+//! Reads and writes one part of a message.
 
 use serde_json::value::RawValue;
 use trimtab_model::{
@@ -8,7 +8,7 @@ use trimtab_model::{
 use crate::json::{self, Entry, Fields, Given, Object, Type, array, owned, quoted, type_of};
 use crate::{marks, media};
 
-/// A thought that the provider keeps to itself.
+/// Reasoning that the provider hides.
 const REDACTED: &str = "redacted_thinking";
 
 /// Reads one part.
@@ -18,7 +18,7 @@ pub(crate) fn read(raw: &RawValue) -> Part {
         .unwrap_or_else(|| carried(raw))
 }
 
-/// Reads a list of parts. Their text as it came is only looked for if one is not known.
+/// Reads a list of parts. Their original JSON is needed only if one is unknown.
 pub(super) fn read_list(raw: &RawValue) -> Vec<Part> {
     let all = json::parse::<Vec<Fields<'_>>>(raw);
     let known: Option<Vec<Part>> = all.and_then(|all| all.into_iter().map(from_fields).collect());
@@ -28,7 +28,7 @@ pub(super) fn read_list(raw: &RawValue) -> Vec<Part> {
     })
 }
 
-/// Reads a list of parts that was scanned before; none if one is not known.
+/// Reads a list of scanned parts; none if one is unknown.
 pub(super) fn from_entries(entries: Vec<Entry<'_>>) -> Option<Vec<Part>> {
     let parts = entries.into_iter();
     parts
@@ -101,7 +101,7 @@ fn output(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
     }))
 }
 
-/// Reads a content field; none if it is neither text nor list. True if it is a list.
+/// Reads a content field; none if it is neither text nor a list. True if it is a list.
 fn content(given: Given<'_>) -> Option<(Vec<Part>, bool)> {
     match given {
         Given::Text(text) => Some((vec![Part::text(text)], false)),
@@ -115,7 +115,7 @@ fn content(given: Given<'_>) -> Option<(Vec<Part>, bool)> {
     }
 }
 
-/// Media, and parts of types that we do not know.
+/// Media, and parts of unknown types.
 fn carried(raw: &RawValue) -> Part {
     let type_name = json::fields(raw)
         .and_then(|fields| fields.text("type"))
@@ -136,7 +136,7 @@ fn carried(raw: &RawValue) -> Part {
     })
 }
 
-/// True if a list of just this would be a plain string as well.
+/// True if a list of only this part could be a plain string.
 pub(super) fn is_plain(parts: &[Part]) -> bool {
     match parts {
         [] => true,
@@ -164,7 +164,8 @@ pub(crate) fn write(part: &Part) -> String {
             .text("id", &call.id)
             .text("name", &call.name)
             .raw("input", &input(&call.arguments))
-            .extra(&call.extra, &["type"])
+            // Items of Responses have an id of their own beside that of the call.
+            .extra(&call.extra, &["type", "id"])
             .end(),
         Part::Output(output) => write_output(output),
         Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
@@ -185,12 +186,12 @@ fn write_reasoning(reasoning: &Reasoning) -> String {
     object.extra(&reasoning.extra, &[]).end()
 }
 
-/// The arguments as the object that the dialect wants.
+/// The arguments as an object, which the dialect requires.
 fn input(arguments: &str) -> String {
     match RawJson::parse(arguments) {
         Ok(_) => arguments.to_owned(),
         Err(_) if arguments.trim().is_empty() => "{}".to_owned(),
-        // A model of another dialect may write anything; this one only takes objects.
+        // A model of another dialect may write anything; this one accepts only objects.
         Err(_) => Object::new().text("arguments", arguments).end(),
     }
 }

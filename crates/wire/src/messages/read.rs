@@ -1,4 +1,4 @@
-//! A message of a Messages request to the model.
+//! Reads a message of a Messages request.
 
 use serde_json::value::RawValue;
 use trimtab_model::{Message, Part, RawJson, Role};
@@ -7,9 +7,9 @@ use super::part;
 use crate::json::{self, Entry, Fields, Given, Type, type_of};
 use crate::marks;
 
-/// Reads one message, which becomes several where outputs and text are mixed in it.
+/// Reads one message, which becomes several if it mixes outputs and text.
 ///
-/// Fails only where `json` is not an object.
+/// Fails only if `json` is not an object.
 pub fn read_message(json: &str) -> Result<Vec<Message>, serde_json::Error> {
     serde_json::from_str::<Fields>(json).map(from_fields)
 }
@@ -34,7 +34,7 @@ pub(crate) fn from_fields(mut fields: Fields<'_>) -> Vec<Message> {
     build(fields, content)
 }
 
-/// Reads one message whose content was read on the way; none if that needs another look.
+/// Reads one message whose content was already parsed; none if it needs the slow path.
 pub(crate) fn from_entry(entry: Entry<'_>) -> Option<Vec<Message>> {
     let content = match entry.content {
         None => None,
@@ -95,7 +95,7 @@ fn whole(role: Role, parts: Vec<Part>, as_list: bool) -> Message {
     message
 }
 
-/// Splits a user's message where outputs and other parts meet.
+/// Splits a user message at the borders of outputs and other parts.
 fn split(parts: Vec<Part>, as_list: bool) -> Vec<Message> {
     if !parts.iter().any(|part| part.as_output().is_some()) {
         return vec![whole(Role::User, parts, as_list)];

@@ -1,4 +1,4 @@
-//! The model to a Messages request.
+//! Writes a Messages request.
 
 use trimtab_model::{Extra, Message, Part, RawJson, Role};
 
@@ -6,17 +6,17 @@ use super::part;
 use crate::json::{Object, array, quoted};
 use crate::marks;
 
-/// The fields of a request that hold the conversation.
+/// The fields of a request that contain the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The `system` field, if there is anything to say in it.
+    /// The `system` field, if it is not empty.
     pub system: Option<RawJson>,
     /// The `messages` field.
     pub messages: Vec<RawJson>,
 }
 
-/// Writes a conversation: leading system messages become `system`, outputs that belong
-/// together go into one user message.
+/// Writes a conversation: leading system messages become `system`, and adjacent outputs go into one
+/// user message.
 pub fn write_request(messages: &[Message]) -> Request {
     let leading = messages
         .iter()
@@ -29,7 +29,7 @@ pub fn write_request(messages: &[Message]) -> Request {
     }
 }
 
-/// Writes messages as entries of the `messages` field, those of the system too.
+/// Writes messages as entries of the `messages` field, including system messages.
 pub(crate) fn write_list(messages: &[Message]) -> Vec<RawJson> {
     let mut written: Vec<Entry> = Vec::new();
     for message in messages {
@@ -53,7 +53,7 @@ fn write_system(system: &[Message]) -> Option<RawJson> {
     RawJson::parse(&json).ok()
 }
 
-/// One message of the request, being written.
+/// One message of the request under construction.
 struct Entry {
     role: &'static str,
     outputs: bool,
@@ -87,8 +87,8 @@ impl Entry {
         }
     }
 
-    /// Whether `next` is written into this message: it was read from it, or both hold outputs
-    /// that came from a dialect with a message for each.
+    /// True if `next` belongs in this message: it was read from it, or both contain outputs of a
+    /// dialect with one message per output.
     fn takes(&self, next: &Message) -> bool {
         let read_as_one = marks::has(&next.meta.extra, marks::JOINED);
         let own_message = next.meta.wire_role.as_deref() == Some("user");

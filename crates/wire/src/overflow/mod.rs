@@ -1,8 +1,8 @@
-//! Recognising overflow in what a provider answers.
+//! Recognises overflow errors in a provider's answer.
 //!
-//! The rules are data (`data/overflow.toml`): patterns over the error's text, codes and status, in
-//! order, with the look-alikes before what they look like. Figures in the text settle whether the
-//! prompt, the answer or both together are too much.
+//! The rules are data (`data/overflow.toml`): ordered patterns over the error's text, codes and
+//! status, with look-alikes first. Figures in the text decide whether the prompt, the answer or
+//! both together are too large.
 //!
 //! ```
 //! use trimtab_wire::overflow::{Action, Kind, Response, classify};
@@ -38,10 +38,10 @@ pub use sizes::Sizes;
 
 use text::{Scope, Text};
 
-/// From this share of the window on a request counts as large, in percent.
+/// A request above this share of the window, in percent, counts as large.
 const LARGE: u64 = 80;
 
-/// What a provider answered, and what is known about the request.
+/// A provider's answer, with what is known about the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Response<'a> {
     status: u16,
@@ -54,7 +54,7 @@ pub struct Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// A whole answer, or as much of a stream as has arrived.
+    /// A complete answer, or the start of a stream.
     pub const fn new(status: u16, body: &'a [u8]) -> Self {
         Self {
             status,
@@ -67,7 +67,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// One event of a stream: its name (empty where the dialect has none) and its data.
+    /// One event of a stream: its name (empty if the dialect has none) and its data.
     pub const fn event(name: &'a str, data: &'a [u8]) -> Self {
         Self {
             event: Some(name),
@@ -75,28 +75,28 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// With the headers of the answer.
+    /// Adds the headers of the answer.
     #[must_use]
     pub const fn headers(mut self, headers: &'a [(&'a str, &'a str)]) -> Self {
         self.headers = headers;
         self
     }
 
-    /// From this provider: rules for others do not hold.
+    /// Sets the provider, so that rules for others do not apply.
     #[must_use]
     pub const fn provider(mut self, provider: &'a str) -> Self {
         self.provider = Some(provider);
         self
     }
 
-    /// To a request of a model with this window, which shows overflow that nobody reports.
+    /// Sets the window of the model, which reveals an unreported overflow.
     #[must_use]
     pub const fn window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
         self
     }
 
-    /// To a request of about this many tokens, which decides where the answer says nothing.
+    /// Sets the estimated tokens of the request, which decide if the answer says nothing.
     #[must_use]
     pub const fn estimate(mut self, tokens: u64) -> Self {
         self.estimate = Some(tokens);
@@ -115,51 +115,53 @@ impl<'a> Response<'a> {
         self.status / 100 == 2
     }
 
-    /// Whether the request was large; unknown without a window or an estimate.
+    /// True if the request was large; unknown without a window or an estimate.
     fn is_large(&self) -> Option<bool> {
         Some(self.estimate? >= self.window?.saturating_mul(LARGE) / 100)
     }
 }
 
-/// What an answer means.
+/// The meaning of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// What went wrong.
+    /// The kind of error.
     pub kind: Kind,
     /// What helps.
     pub action: Action,
-    /// Whether the answer itself says so.
+    /// Whether the answer states it explicitly.
     pub certainty: Certainty,
-    /// The figures that the text names; bytes for [`Kind::Bytes`] and [`Kind::Media`], else tokens.
+    /// The figures in the text; bytes for [`Kind::Bytes`] and [`Kind::Media`], else tokens.
     pub sizes: Sizes,
-    /// How long to wait, where the answer says so.
+    /// The delay that the answer asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
-    /// The rule that decided; empty where none did.
+    /// The rule that decided; empty if none did.
     pub rule: String,
-    /// Which of the rule's patterns fitted.
+    /// The matching patterns of the rule.
     pub patterns: Vec<usize>,
 }
 
 impl Verdict {
-    /// Whether the request itself was too large.
+    /// True if the request itself was too large.
     pub const fn is_overflow(&self) -> bool {
         self.kind.is_overflow()
     }
 }
 
-/// Judges an answer by the rules that are part of this crate.
+/// Classifies an answer by the embedded rules.
 pub fn classify(response: &Response<'_>) -> Verdict {
     Rules::embedded().classify(response)
 }
 
 impl Rules {
-    /// Judges an answer.
+    /// Classifies an answer.
     pub fn classify(&self, response: &Response<'_>) -> Verdict {
         let mut text = text::read(response.body, scope(response));
+        // AWS services send the error type in this header.
         if let Some(code) = response.header("x-amzn-errortype") {
             text.line(&format!("type={}", clean::clean(code)));
         }
+        // An empty error body leaves only the status and the size of the request.
         let verdict = if text.empty && !response.is_success() {
             unexplained(response)
         } else {
@@ -178,6 +180,7 @@ impl Rules {
         }
         let rule = self.first(response.status, response.provider, &text.lines)?;
         let (kind, sizes) = sizes::measure(&self.figures, &text.lines, rule.kind);
+        // Figures can change the kind. Then the rule's own action no longer applies.
         let action = rule.action.filter(|_| kind == rule.kind);
         Some(Verdict {
             kind,
@@ -190,8 +193,9 @@ impl Rules {
     }
 }
 
-/// What is read as an error: everything that is not a success, and events that say so.
+/// Everything except a success, and events that say so, is read as an error.
 fn scope(response: &Response<'_>) -> Scope {
+    // A failed stream starts with status 200.
     let failed = matches!(response.event, Some("error" | "response.failed"));
     if response.is_success() && !failed {
         Scope::Answer
@@ -200,7 +204,7 @@ fn scope(response: &Response<'_>) -> Scope {
     }
 }
 
-/// A single request that is over the whole allowance never passes, however long one waits.
+/// A request above the whole allowance never succeeds, however long one waits.
 fn rate(kind: Kind, sizes: &Sizes) -> Option<Action> {
     let over = sizes
         .actual
@@ -209,7 +213,7 @@ fn rate(kind: Kind, sizes: &Sizes) -> Option<Action> {
     (kind == Kind::RateLimit && over).then_some(Action::Compact)
 }
 
-/// No rule fits: the status alone, or the usage of an answer.
+/// No rule matches: use the status, or the usage of an answer.
 fn fallback(response: &Response<'_>, text: &Text) -> Verdict {
     let kind = match response.status {
         200..=299 => return silent(response, text),
@@ -225,10 +229,11 @@ fn fallback(response: &Response<'_>, text: &Text) -> Verdict {
     }
 }
 
-/// Some servers refuse a long prompt without a word.
+/// Some servers reject a long prompt without an explanation.
 fn unexplained(response: &Response<'_>) -> Verdict {
     let possible = response.status == 400;
     match (possible, response.is_large()) {
+        // A small request cannot have overflowed.
         (true, Some(false)) | (false, _) => fallback(response, &Text::default()),
         (true, large) => Verdict {
             kind: Kind::Prompt,
@@ -243,7 +248,7 @@ fn unexplained(response: &Response<'_>) -> Verdict {
     }
 }
 
-/// A success whose prompt was cut by the server without a word.
+/// A success whose prompt the server truncated silently.
 fn silent(response: &Response<'_>, text: &Text) -> Verdict {
     let usage = text
         .usage
@@ -253,6 +258,7 @@ fn silent(response: &Response<'_>, text: &Text) -> Verdict {
     let (Some(usage), Some(window)) = (usage, response.window) else {
         return Verdict::default();
     };
+    // Some servers truncate the prompt silently. Only the usage shows it.
     if !is_cut(&usage, window, response.estimate, text) {
         return Verdict::default();
     }
@@ -269,7 +275,7 @@ fn silent(response: &Response<'_>, text: &Text) -> Verdict {
     }
 }
 
-/// The window is full, or nearly so with no room for an answer, or far less was read than sent.
+/// The window is full, or nearly so without room for an answer, or far less was read than sent.
 fn is_cut(usage: &Usage, window: u64, estimate: Option<u64>, text: &Text) -> bool {
     let prompt = usage.prompt();
     let no_room = usage.output == 0 && text.lines.contains("finish_reason=length");
@@ -278,8 +284,9 @@ fn is_cut(usage: &Usage, window: u64, estimate: Option<u64>, text: &Text) -> boo
         || estimate.is_some_and(|estimate| estimate > window && prompt < estimate / 2)
 }
 
-/// Usage in whichever dialect it is.
+/// Parses usage in any dialect.
 fn usage_of(usage: &Value) -> Usage {
+    // The field names identify the dialect of the usage.
     if usage.get("promptTokenCount").is_some() {
         Usage::from_gemini(usage)
     } else if usage.get("prompt_tokens").is_some() {

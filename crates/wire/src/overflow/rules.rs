@@ -50,14 +50,14 @@ pub enum RulesError {
     /// They are not TOML of the right shape.
     #[error("the overflow rules cannot be read: {0}")]
     Toml(#[from] toml::de::Error),
-    /// A pattern is not a regular expression, or too large a one.
+    /// A pattern is not a valid regular expression, or is too large.
     #[error("overflow rule `{rule}`: pattern `{pattern}` cannot be used: {problem}")]
     Pattern {
         /// The rule's name.
         rule: String,
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
     /// A status is neither a number nor a class.
@@ -70,7 +70,7 @@ pub enum RulesError {
         /// The status.
         status: String,
     },
-    /// A rule without any condition would fit everything.
+    /// A rule without any condition would match everything.
     #[error("overflow rule `{rule}` has no condition\nhint: give it `status`, `any` or `all`")]
     Unconditional {
         /// The rule's name.
@@ -79,16 +79,16 @@ pub enum RulesError {
 }
 
 impl Rules {
-    /// The rules that are part of this crate (`data/overflow.toml`), read when first used.
+    /// The embedded rules (`data/overflow.toml`), parsed on first use.
     pub fn embedded() -> &'static Self {
         static RULES: LazyLock<Rules> = LazyLock::new(|| {
-            // A test checks them; should they ever be broken, nothing is an overflow.
+            // A test validates them. If they were ever broken, nothing would be an overflow.
             toml::from_str(include_str!("../../data/overflow.toml")).unwrap_or_default()
         });
         &RULES
     }
 
-    /// Reads and checks rules.
+    /// Parses and validates rules.
     pub fn parse(toml: &str) -> Result<Self, RulesError> {
         let rules: Self = toml::from_str(toml)?;
         for rule in &rules.ordered {
@@ -100,8 +100,8 @@ impl Rules {
         Ok(rules)
     }
 
-    /// These rules without the patterns of `any` that `drop` names by rule and index; a rule that
-    /// loses all of them is gone.
+    /// These rules without the patterns of `any` that `drop` selects by rule and index; a rule that
+    /// loses all of them is removed.
     #[must_use]
     pub fn without(&self, drop: impl Fn(&str, usize) -> bool) -> Self {
         let mut rules = self.clone();
@@ -115,7 +115,7 @@ impl Rules {
         rules
     }
 
-    /// The first rule that fits.
+    /// The first matching rule.
     pub(super) fn first(&self, status: u16, provider: Option<&str>, text: &str) -> Option<&Rule> {
         self.ordered
             .iter()
@@ -146,7 +146,7 @@ impl Rule {
     fn fits(&self, status: u16, provider: Option<&str>, text: &str) -> bool {
         let fits =
             |wanted: &String| Status::parse(wanted).is_some_and(|wanted| wanted.fits(status));
-        // A rule for one provider holds for all as long as it is not known who answered.
+        // A rule for one provider applies to all as long as the provider is unknown.
         let provider = match (&self.provider, provider) {
             (Some(wanted), Some(provider)) => wanted == provider,
             _ => true,
@@ -159,7 +159,7 @@ impl Rule {
             && !self.none.iter().any(found)
     }
 
-    /// Which of the patterns of `any` are in the text.
+    /// The indexes of the patterns of `any` that occur in the text.
     pub(super) fn evidence(&self, text: &str) -> Vec<usize> {
         let found = self
             .any

@@ -1,4 +1,4 @@
-//! The ids by which a provider knows the entries of an answer.
+//! The provider's ids of entries.
 
 use trimtab_model::{Extra, Message, Part, RawJson};
 
@@ -6,8 +6,8 @@ use crate::marks;
 
 /// The message without the ids of its entries.
 ///
-/// A provider refuses an entry that it knows by its id without the thought that came with it,
-/// so the ids go where the thoughts do. Calls keep the id that their outputs name.
+/// A provider rejects an entry with a known id if the reasoning that came with it is missing, so
+/// ids are removed together with reasoning. Calls keep the id that their outputs name.
 ///
 /// ```
 /// use trimtab_wire::responses::{read_input, without_ids, write_input};

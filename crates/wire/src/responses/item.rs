@@ -1,4 +1,4 @@
-//! The entries of Responses input, read one by one.
+//! Reads the entries of Responses input one by one.
 
 use serde_json::value::RawValue;
 use trimtab_model::{
@@ -9,7 +9,7 @@ use super::read::mark_untyped;
 use crate::json::{self, Fields, Object, Type, owned, type_of};
 use crate::marks;
 
-/// A message that is not the model's.
+/// A message of anybody but the model.
 pub(super) fn message(mut fields: Fields<'_>) -> Message {
     let spelled = fields.take_string("role").unwrap_or_default();
     let role = match spelled.as_str() {
@@ -37,13 +37,13 @@ pub(super) fn message(mut fields: Fields<'_>) -> Message {
     message
 }
 
-/// True if an entry is said in the system's name.
+/// True if an entry has a system role.
 pub(super) fn is_of_system(fields: &Fields<'_>) -> bool {
     let role = fields.text("role").unwrap_or_default();
     matches!(role.as_ref(), "system" | "developer")
 }
 
-/// A message of the model: its texts, the first of which notes what else was in it.
+/// A message of the model: its texts, with the other fields marked on the first.
 pub(super) fn answer(mut fields: Fields<'_>) -> Option<Vec<Part>> {
     let (mut parts, as_list) = content(fields.take("content")?, "output_text");
     let usual = as_list && fields.names().eq(["type", "role"]);
@@ -68,12 +68,12 @@ pub(super) fn answer(mut fields: Fields<'_>) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-/// A thought by itself.
+/// A separate reasoning entry.
 pub(crate) fn thought(raw: &RawValue) -> Part {
     reasoning(json::fields(raw).unwrap_or_default(), raw)
 }
 
-/// A thought; its seal is what only the provider can read.
+/// Reasoning; its seal can be read by the provider only.
 pub(super) fn reasoning(mut fields: Fields<'_>, raw: &RawValue) -> Part {
     let summary = fields.list("summary");
     if summary.is_none() && fields.has("summary") {
@@ -103,7 +103,7 @@ pub(super) fn reasoning(mut fields: Fields<'_>, raw: &RawValue) -> Part {
     })
 }
 
-/// A call of a function, or of a tool that the dialect knows by name.
+/// A call of a function, or of a built-in tool.
 pub(super) fn call(mut fields: Fields<'_>, raw: &RawValue) -> Part {
     let type_name = fields.take_string("type").unwrap_or_default();
     let field = if type_name == "custom_tool_call" {
@@ -129,7 +129,7 @@ pub(super) fn call(mut fields: Fields<'_>, raw: &RawValue) -> Part {
     Part::Call(call)
 }
 
-/// A call with a shape of its own, such as a shell command: kept whole.
+/// A call with a special shape, such as a shell command: kept verbatim.
 fn own_call(type_name: &str, fields: &Fields<'_>, raw: &RawValue) -> Call {
     let name = fields.text("name").unwrap_or_default();
     let name = if name.is_empty() {
@@ -146,7 +146,7 @@ fn own_call(type_name: &str, fields: &Fields<'_>, raw: &RawValue) -> Call {
         arguments.map(plain).unwrap_or_default(),
     );
     marks::set(&mut call.extra, marks::RAW, owned(raw));
-    // Another dialect cannot use that spelling.
+    // Another dialect cannot use this form.
     marks::set_text(&mut call.extra, marks::FIELD, "input");
     call
 }
@@ -193,7 +193,7 @@ pub(super) fn output(mut fields: Fields<'_>, raw: &RawValue) -> Message {
     message
 }
 
-/// Reads a content field; `usual` is the type that its texts have by default.
+/// Reads a content field. `usual` is the default type of its texts.
 fn content(raw: &RawValue, usual: &str) -> (Vec<Part>, bool) {
     match type_of(raw) {
         Type::Text => (

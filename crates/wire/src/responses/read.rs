@@ -1,4 +1,4 @@
-//! Responses input to the model.
+//! Reads Responses input.
 
 use serde_json::value::RawValue;
 use trimtab_model::{Kind, Message, Opaque, Part, RawJson, Role};
@@ -27,17 +27,17 @@ pub(crate) fn instructions(text: String) -> Message {
     message
 }
 
-/// Gathers what came one by one into messages.
+/// Gathers entries into messages.
 #[derive(Debug, Default)]
 pub(crate) struct Gatherer {
     /// The messages so far.
     pub(crate) messages: Vec<Message>,
-    /// True while the model is speaking: what it says next belongs to the last message.
+    /// True while the entries belong to the same answer.
     speaking: bool,
 }
 
 impl Gatherer {
-    /// Takes the next entry.
+    /// Adds the next entry.
     pub(crate) fn push(&mut self, raw: &RawValue) {
         let fields = json::fields(raw).unwrap_or_default();
         let type_name = fields.text("type").unwrap_or_default();
@@ -54,7 +54,7 @@ impl Gatherer {
         }
     }
 
-    /// Says that the model is done: what it says next is another answer.
+    /// Ends the answer: the next entry of the model starts another one.
     pub(crate) fn pause(&mut self) {
         self.speaking = false;
     }
@@ -82,15 +82,15 @@ impl Gatherer {
         self.messages.push(item::output(fields, raw));
     }
 
-    /// An entry of the client's own that we do not know, such as a list of tools: it must keep
-    /// its place, as what the system says does.
+    /// An unknown entry of the client, such as a list of tools: it must keep its place, like a
+    /// system message.
     fn system_item(&mut self, type_name: &str, raw: &RawValue) {
         self.speaking = false;
         let parts = vec![opaque(type_name, raw)];
         self.messages.push(Message::new(Role::System, parts));
     }
 
-    /// What stands for compacted rounds, in a form that only the provider can read.
+    /// A compaction entry, in a form that only the provider can read.
     fn compaction(&mut self, type_name: &str, raw: &RawValue) {
         self.speaking = false;
         let message = Message::new(Role::User, vec![opaque(type_name, raw)]);
@@ -105,7 +105,7 @@ fn opaque(type_name: &str, raw: &RawValue) -> Part {
     })
 }
 
-/// Marks `message` as having had no `type`.
+/// Marks `message` as written without a `type`.
 pub(super) fn mark_untyped(message: &mut Message) {
     marks::set(&mut message.meta.extra, marks::TYPE, RawJson::of(&()));
 }

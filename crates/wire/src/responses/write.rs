@@ -1,4 +1,4 @@
-//! The model to Responses input.
+//! Writes Responses input.
 
 use trimtab_model::{
     Call, Extra, Kind, Message, Opaque, Output, Part, RawJson, Reasoning, Role, Text,
@@ -9,7 +9,7 @@ use crate::{marks, media};
 
 /// Writes a conversation as the entries of an `input` list.
 ///
-/// A message that came as `instructions` is left out: see [`write_instructions`].
+/// A message that was read from `instructions` is omitted: see [`write_instructions`].
 pub fn write_input(messages: &[Message]) -> Vec<RawJson> {
     let mut entries = Vec::new();
     for message in messages.iter().filter(|message| !is_instructions(message)) {
@@ -25,7 +25,7 @@ pub fn write_input(messages: &[Message]) -> Vec<RawJson> {
     entries
 }
 
-/// The text for the `instructions` field, if the conversation was read with one.
+/// The text of the `instructions` field, if the conversation was read with one.
 pub fn write_instructions(messages: &[Message]) -> Option<String> {
     let found = messages.iter().find(|message| is_instructions(message));
     found.map(|message| message.text().into_owned())
@@ -37,8 +37,7 @@ fn is_instructions(message: &Message) -> bool {
 
 fn write_plain(message: &Message, entries: &mut Vec<RawJson>) {
     let meta = &message.meta;
-    // A provider's own summary stands by itself, not in a message; so does an entry of the
-    // system that we do not know.
+    // A provider's own summary is an entry, not a message; so is an unknown system entry.
     let is_entry = |whole: &Opaque| {
         let of_system = message.role == Role::System && !whole.type_name.is_empty();
         meta.kind == Some(Kind::Summary) || (of_system && !meta.content_list)
@@ -149,7 +148,7 @@ fn write_call(call: &Call) -> RawJson {
         .end_raw()
 }
 
-/// The entry as it came, if it has a shape of its own in this dialect.
+/// The original entry, if it has a special shape in this dialect.
 fn own_entry(extra: &Extra) -> Option<RawJson> {
     let raw = marks::get(extra, marks::RAW)?;
     let fields: Fields = serde_json::from_str(raw).ok()?;
@@ -172,7 +171,7 @@ fn write_output(output: &Output, as_list: bool) -> RawJson {
         .end_raw()
 }
 
-/// What to write where there is no text: an empty one, unless the field was left out.
+/// The value for a missing text: empty, unless the field was omitted.
 fn nothing(extra: &Extra) -> Option<String> {
     (!marks::is_absent(extra)).then(|| quoted(""))
 }

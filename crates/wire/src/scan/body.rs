@@ -1,4 +1,4 @@
-//! The fields of a body.
+//! Scans the fields of a body.
 
 use trimtab_model::{Dialect, Role};
 
@@ -11,7 +11,7 @@ use crate::json::cursor::{Open, Scanned};
 use crate::json::span::Span;
 use crate::json::unscannable::Why;
 
-/// Reads a whole body.
+/// Scans a whole body.
 pub(super) fn read(text: &str, dialect: Dialect) -> Scanned<Done> {
     let mut reader = Reader::new(text, dialect);
     if reader.cursor.peek() != Some(b'{') {
@@ -22,24 +22,24 @@ pub(super) fn read(text: &str, dialect: Dialect) -> Scanned<Done> {
     finish(reader, open)
 }
 
-/// Reads what follows the entries that are known.
+/// Scans what follows the known entries.
 pub(super) fn go_on(mut reader: Reader<'_>, list: usize) -> Scanned<Done> {
     reader.rest_of_entries(Open::past_first(b']'))?;
     reader.request.list = Span::new(list, reader.cursor.offset());
     finish(reader, Open::past_first(b'}'))
 }
 
-/// A body that was read.
+/// A scanned body.
 pub(super) struct Done {
     pub(super) request: Request,
     pub(super) tables: Tables,
-    /// How many parts the message has that stands in a field of its own; none if there is none.
+    /// The number of parts of the message in the system field; none if there is none.
     pub(super) head: Option<usize>,
-    /// What was known before the list of messages, if there is one list.
+    /// The state before the list of messages, if there is exactly one list.
     pub(super) before: Option<Box<Before>>,
 }
 
-/// Reads the fields that are left, and puts everything in its place.
+/// Scans the remaining fields, and assembles the result.
 fn finish(mut reader: Reader<'_>, mut open: Open) -> Scanned<Done> {
     while let Some(key) = reader.cursor.field(&mut open)? {
         reader.field(&key.name, key.start)?;
@@ -86,7 +86,7 @@ impl Reader<'_> {
             }
             ("tools", _) => self.tools(),
             ("metadata", _) => self.metadata(),
-            // The marker of a body as a whole: the provider chooses the place.
+            // A marker of the whole body: the provider chooses the position.
             ("cache_control", _) => self.marker(MarkerName::CacheControl, start, 0),
             _ => {
                 let value = self.cursor.value()?;
@@ -96,7 +96,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A field whose value is only noted down.
+    /// Records the value of a simple field.
     fn plain_field(&mut self, name: &str, value: Span) {
         let request = &mut self.request;
         let place = match name {
@@ -141,7 +141,7 @@ impl Reader<'_> {
         match first {
             Some(b'[') => self.entries()?,
             Some(b'"') if self.dialect == Dialect::Responses => responses::text_input(self)?,
-            // Another field of this name may follow, and overrule it.
+            // Another field of this name may follow and override it.
             _ => {
                 self.request.list = Span::default();
                 return self.cursor.value().map(drop);
@@ -167,7 +167,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A second list overrules the first, as in every JSON parser.
+    /// A second list overrides the first, as in every JSON parser.
     fn forget_list(&mut self) {
         let old = self.request.list;
         let markers = &mut self.request.markers;
@@ -203,7 +203,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Makes the system's own field the first message.
+    /// Makes the system field the first message.
     fn put_head_first(&mut self) {
         if self.head.messages.is_empty() {
             return;

@@ -1,7 +1,6 @@
-//! The entries of a Chat Completions request.
+//! Scans the entries of a Chat Completions request.
 //!
-//! Follows [`crate::chat`] word for word in what becomes which part; the tests hold the two
-//! against each other.
+//! It produces exactly the parts of [`crate::chat`]; tests compare the two.
 
 use trimtab_model::{MediaKind, Role};
 
@@ -11,7 +10,7 @@ use crate::json::cursor::Scanned;
 use crate::json::span::Span;
 use crate::json::unscannable::Why;
 
-/// The fields of an entry that tell what it is. A field's span has its name in it.
+/// The fields that classify an entry. A field's span includes its name.
 #[derive(Default)]
 struct Fields {
     role: Span,
@@ -19,21 +18,21 @@ struct Fields {
     tool_call_id: Span,
     thoughts: [Thought; 2],
     legacy: Option<Span>,
-    /// How many of the parts that were put aside are the content's.
+    /// How many of the buffered parts belong to the content.
     content_parts: Vec<PartSpan>,
     calls: Vec<PartSpan>,
 }
 
-/// A field that holds a thought.
+/// A field with reasoning.
 #[derive(Clone, Copy, Default)]
 struct Thought {
     value: Span,
 }
 
-/// The fields that hold a thought, the preferred one first.
+/// The fields with reasoning, the preferred one first.
 const THOUGHTS: [&str; 2] = ["reasoning_content", "reasoning"];
 
-/// Reads one entry.
+/// Scans one entry.
 pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
     let read = reader.object_or_value(field)?;
     if !read.is_object {
@@ -106,7 +105,7 @@ fn answer(reader: &mut Reader<'_>, mut fields: Fields) {
     }
     let calls = std::mem::take(&mut fields.calls);
     let legacy = fields.legacy;
-    // An answer that only calls tools often has `""` as its content; that is no text.
+    // An answer that only calls tools often has `""` as its content, which is not a text.
     if fields.content.of(reader.text) != "\"\"" {
         said(reader, fields);
     }
@@ -209,7 +208,7 @@ fn call(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
     })
 }
 
-/// The value of one of the fields `names` of the object that is next.
+/// The value of one of the fields `names` of the next object.
 fn inner(reader: &mut Reader<'_>, names: &[&str]) -> Scanned<Span> {
     let read = reader.object_or_value(|reader, key, found: &mut Span| {
         let value = reader.cursor.value()?;
@@ -221,7 +220,7 @@ fn inner(reader: &mut Reader<'_>, names: &[&str]) -> Scanned<Span> {
     Ok(read.value)
 }
 
-/// A call in the field that came before `tool_calls`, if it is one.
+/// A call in the legacy field that preceded `tool_calls`, if it is one.
 fn legacy(reader: &mut Reader<'_>) -> Scanned<Option<Span>> {
     let read = reader.object_or_value(|reader, key, (name, arguments): &mut (Span, Span)| {
         let value = reader.cursor.value()?;

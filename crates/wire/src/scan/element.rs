@@ -1,4 +1,4 @@
-//! What the readers of all dialects share: objects read field by field, and their markers.
+//! Shared by the scanners of all dialects: objects read field by field, and their markers.
 
 use trimtab_model::Dialect;
 
@@ -8,28 +8,28 @@ use super::table::{PartKind, PartSpan, Tables};
 use crate::json::cursor::{Cursor, Scanned};
 use crate::json::span::Span;
 
-/// Reads a body.
+/// Scans a body.
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) dialect: Dialect,
     pub(super) cursor: Cursor<'a>,
     pub(super) request: Request,
     pub(super) tables: Tables,
-    /// The message of the field that the system speaks in.
+    /// The message of the system field.
     pub(super) head: Tables,
-    /// True while the model is speaking: what it says next belongs to the last message.
+    /// True while the entries belong to the same answer.
     pub(super) speaking: bool,
-    /// The parts of an entry, until it is known whose they are.
+    /// The parts of an entry, until their message is known.
     pub(super) scratch: Vec<PartSpan>,
-    /// Where the body's object begins.
+    /// The start of the body's object.
     pub(super) start: usize,
-    /// How many lists of messages there were; the last one counts.
+    /// The number of lists of messages; the last one counts.
     pub(super) lists: u32,
-    /// What was known before the last of them.
+    /// The state before the last of them.
     pub(super) before: Option<Box<Before>>,
 }
 
-/// An object that was read, or another value that was passed over.
+/// A scanned object, or another value that was skipped.
 pub(super) struct Read<T> {
     pub(super) span: Span,
     pub(super) is_object: bool,
@@ -53,8 +53,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads an object, giving each field but markers to `field`, which steps over the value.
-    /// Anything that is not an object is stepped over.
+    /// Scans an object and passes each field except markers to `field`, which consumes the value.
+    /// Any other value is skipped.
     pub(super) fn object_or_value<T: Default>(
         &mut self,
         mut field: impl FnMut(&mut Self, &str, &mut T) -> Scanned<()>,
@@ -89,9 +89,9 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Notes a marker of the object that is being read down, unless it is `null`; it
-    /// overrules another of its name there. The object's own markers are those without one
-    /// among the ones from `first` on.
+    /// Records a marker of the current object, unless it is `null`; it overrides an earlier one of
+    /// the same name. The object's own markers are those without an object among the ones from
+    /// `first` on.
     pub(super) fn marker(&mut self, name: MarkerName, start: usize, first: usize) -> Scanned<()> {
         let value = self.cursor.value()?;
         let markers = &mut self.request.markers;
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses a body whose spans would outweigh it.
+    /// Rejects a body whose spans would outweigh it.
     pub(super) fn check_scratch(&self) -> Scanned<()> {
         let size = size_of_val(self.scratch.as_slice())
             + size_of_val(self.request.markers.as_slice())
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Steps over a list whose elements are not parts of their own, noting its markers.
+    /// Skips a list whose elements are not separate parts, and records its markers.
     pub(super) fn inner_list(&mut self) -> Scanned<Span> {
         if self.cursor.peek() != Some(b'[') {
             return self.cursor.value();
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A part without a value that matters.
+/// A part without a relevant value.
 pub(super) fn bare(kind: PartKind, span: Span) -> PartSpan {
     PartSpan {
         kind,

@@ -1,7 +1,7 @@
-//! What is remembered of a scan, so that the next body is scanned from where it is new.
+//! Remembers a scan, so that the next body is scanned only from its new part on.
 //!
-//! A client sends its whole conversation every time. Most of a body was scanned before, as the
-//! beginning of the body before it: its spans are still right.
+//! A client sends its whole conversation every time. Most of a body is the same as the previous
+//! body, so its spans are still valid.
 
 use trimtab_model::{Dialect, Role};
 
@@ -12,19 +12,19 @@ use super::table::{MessageRow, Tables, narrow};
 use crate::json::cursor::Cursor;
 use crate::json::span::Span;
 
-/// What was known of a body before its list of messages.
+/// The state before the list of messages.
 #[derive(Clone, Debug)]
 pub(super) struct Before {
-    /// Where the body's object begins.
+    /// The start of the body's object.
     pub(super) start: usize,
-    /// Where the list begins.
+    /// The start of the list.
     pub(super) list: usize,
     pub(super) request: Request,
-    /// The message of the field that the system speaks in.
+    /// The message of the system field.
     pub(super) head: Tables,
 }
 
-/// What is remembered of a scan.
+/// A remembered scan.
 ///
 /// ```
 /// use trimtab_model::Dialect;
@@ -42,23 +42,23 @@ pub(super) struct Before {
 pub struct Memo {
     dialect: Dialect,
     before: Box<Before>,
-    /// The tables of the list, without the message of a field of its own.
+    /// The tables of the list, without the message of the system field.
     tables: Tables,
     /// The markers in the list.
     markers: Vec<super::MarkerSpan>,
 }
 
-/// A place between two entries of the list of messages.
+/// A position between two entries of the list of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Boundary {
-    /// How many bytes stand before it.
+    /// The number of bytes before it.
     pub offset: usize,
-    /// How many messages of the list stand before it.
+    /// The number of messages before it.
     pub messages: usize,
 }
 
 impl Scan<'_> {
-    /// What is worth remembering; none if the body has no list of messages, or several.
+    /// The memo of this scan; none if the body has no list of messages, or several.
     pub fn into_memo(self) -> Option<Memo> {
         let before = self.before?;
         let list = self.request.list;
@@ -73,7 +73,7 @@ impl Scan<'_> {
     }
 }
 
-/// Takes the message of a field of its own out again.
+/// Removes the message of the system field.
 fn without_head(mut tables: Tables, head: Option<usize>) -> Tables {
     let Some(parts) = head else {
         return tables;
@@ -99,12 +99,12 @@ impl Memo {
         self.before.list
     }
 
-    /// How many entries the list of messages has.
+    /// The number of entries in the list of messages.
     pub fn entries(&self) -> usize {
         self.tables.entries.len()
     }
 
-    /// Bytes that it takes in memory, about.
+    /// The approximate size in memory.
     pub fn size(&self) -> usize {
         size_of::<Self>()
             + size_of::<Before>()
@@ -112,10 +112,10 @@ impl Memo {
             + size_of_val(self.markers.as_slice())
     }
 
-    /// The place behind so many entries; none where a message may go on behind it.
+    /// The position after `entries` entries; none if a message may continue after it.
     pub fn boundary(&self, entries: usize) -> Option<Boundary> {
         let last = self.tables.entries.get(entries.checked_sub(1)?)?;
-        // What the model says goes on from entry to entry in this dialect.
+        // In this dialect an answer continues across entries.
         let speaks = self.dialect == Dialect::Responses
             && self.role(last.message as usize) == Some(Role::Assistant);
         (!speaks).then(|| Boundary {
@@ -124,7 +124,7 @@ impl Memo {
         })
     }
 
-    /// How many entries stand before `offset`, if that is a boundary.
+    /// The number of entries before `offset`, if that is a boundary.
     pub fn entries_before(&self, offset: usize) -> Option<usize> {
         let entries = &self.tables.entries;
         let before = entries.partition_point(|entry| entry.span.end as usize <= offset);
@@ -132,7 +132,7 @@ impl Memo {
         (boundary.offset == offset).then_some(before)
     }
 
-    /// How many messages of the list stand before an entry.
+    /// The number of messages before an entry.
     fn messages_before(&self, entries: usize) -> usize {
         let next = self.tables.entries.get(entries);
         next.map_or(self.tables.messages.len(), |next| next.message as usize)
@@ -143,7 +143,7 @@ impl Memo {
         row.map(|row| row.role)
     }
 
-    /// A reader that stands behind so many entries.
+    /// A reader positioned after `entries` entries.
     pub(super) fn reader<'a>(&self, text: &'a str, entries: usize) -> Option<Reader<'a>> {
         let Boundary { offset, .. } = self.boundary(entries)?;
         let Before {
@@ -182,9 +182,9 @@ impl Memo {
     }
 }
 
-/// The first of `list`, with room for a few more.
+/// The first `count` of `list`, with room for a few more.
 fn first<T: Copy>(list: &[T], count: usize) -> Vec<T> {
-    /// What a round adds, generously.
+    /// More than a round adds.
     const MORE: usize = 16;
     let mut taken = Vec::with_capacity(count + MORE);
     taken.extend(list.iter().take(count).copied());

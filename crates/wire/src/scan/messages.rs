@@ -1,7 +1,6 @@
-//! The entries of a Messages request.
+//! Scans the entries of a Messages request.
 //!
-//! Follows [`crate::messages`] word for word in what becomes which message and part; the
-//! tests hold the two against each other.
+//! It produces exactly the messages and parts of [`crate::messages`]; tests compare the two.
 
 use trimtab_model::{MediaKind, Role};
 
@@ -11,7 +10,7 @@ use crate::json::cursor::Scanned;
 use crate::json::span::Span;
 use crate::json::unscannable::Why;
 
-/// Reads one entry.
+/// Scans one entry.
 pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
     let parts = reader.tables.parts.len();
     let read = reader.object_or_value(|reader, key, role: &mut Span| {
@@ -38,7 +37,7 @@ pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
     Ok(())
 }
 
-/// Adds the messages of an entry: one for each run of outputs and of other parts.
+/// Adds the messages of an entry: one for each run of outputs or of other parts.
 fn split(reader: &mut Reader<'_>, role: Role, first: usize) {
     let tables = &mut reader.tables;
     let parts: Vec<PartSpan> = tables.parts.drain(first..).collect();
@@ -63,7 +62,7 @@ fn split(reader: &mut Reader<'_>, role: Role, first: usize) {
     }
 }
 
-/// Reads the content of an entry, or the system's field, into the table of parts.
+/// Scans the content of an entry, or the system field, into the table of parts.
 pub(super) fn content(reader: &mut Reader<'_>) -> Scanned<()> {
     match reader.cursor.peek() {
         Some(b'"') => {
@@ -89,7 +88,7 @@ pub(super) fn content(reader: &mut Reader<'_>) -> Scanned<()> {
     Ok(())
 }
 
-/// The fields of a part that tell what it is.
+/// The fields that classify a part.
 #[derive(Default)]
 struct Fields {
     type_name: Span,

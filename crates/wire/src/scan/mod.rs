@@ -1,8 +1,9 @@
-//! A request body as spans: where its messages, parts, calls, outputs and markers are.
+//! Scans a request body into spans: the positions of its messages, parts, calls, outputs and
+//! markers.
 //!
-//! One pass over the bytes, nothing copied. Positions are those of the model: what
-//! [`Scan::message`] gives at a position is what the readers of the dialects make of it, so
-//! that a plan made for the model's messages can be carried out on the bytes.
+//! The scan is one pass over the bytes without copies. Message positions are those of the model:
+//! [`Scan::message`] returns what the reader of the dialect makes of that position, so a plan for
+//! the model's messages can be executed on the bytes.
 //!
 //! ```
 //! use trimtab_model::{Dialect, Role};
@@ -50,25 +51,23 @@ pub struct Scan<'a> {
     dialect: Dialect,
     request: Request,
     tables: Tables,
-    /// How many parts the first message has, if it stands in a field of its own and not in
-    /// the list.
+    /// The number of parts of the first message, if it is in the system field and not in the list.
     head: Option<usize>,
-    /// What was known before the list, for who reads a longer body.
+    /// The state before the list, for scanning a longer body.
     before: Option<Box<memo::Before>>,
 }
 
 impl<'a> Scan<'a> {
-    /// Scans `body`, which is a request of `dialect`.
+    /// Scans `body`, a request of `dialect`.
     pub fn new(body: &'a [u8], dialect: Dialect) -> Result<Self, Unscannable> {
         let text = text_of(body)?;
         Ok(Self::of(text, dialect, body::read(text, dialect)?))
     }
 
-    /// Scans a body that begins like another one, from where they part.
+    /// Scans a body that starts like another one, from the first difference on.
     ///
-    /// Up to the [`boundary`](Memo::boundary) of `entries` its bytes must be those of the body
-    /// that `memo` is of: the caller has to make sure of that. A memo of another body gives a
-    /// wrong scan, or none.
+    /// Up to the [`boundary`](Memo::boundary) of `entries` its bytes must equal those of the memo's
+    /// body; the caller must ensure that. A memo of another body gives a wrong scan, or none.
     pub fn resume(body: &'a [u8], memo: &Memo, entries: usize) -> Result<Self, Unscannable> {
         let text = text_of(body)?;
         let Some(reader) = memo.reader(text, entries) else {

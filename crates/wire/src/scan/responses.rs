@@ -1,7 +1,6 @@
-//! The entries of a Responses request.
+//! Scans the entries of a Responses request.
 //!
-//! Follows [`crate::responses`] word for word in what is gathered into which message; the
-//! tests hold the two against each other.
+//! It gathers entries into messages exactly like [`crate::responses`]; tests compare the two.
 
 use trimtab_model::{MediaKind, Role};
 
@@ -10,7 +9,7 @@ use super::table::{PartKind, PartSpan};
 use crate::json::cursor::Scanned;
 use crate::json::span::Span;
 
-/// The fields of an entry that tell what it is.
+/// The fields that classify an entry.
 #[derive(Default)]
 struct Fields {
     type_name: Span,
@@ -25,7 +24,7 @@ struct Fields {
     arguments: Span,
 }
 
-/// Reads an input that is one text: one message of the user.
+/// Scans an input that is a string: one user message.
 pub(super) fn text_input(reader: &mut Reader<'_>) -> Scanned<()> {
     let span = reader.cursor.value()?;
     reader.tables.entry(span, reader.text.len())?;
@@ -37,7 +36,7 @@ pub(super) fn text_input(reader: &mut Reader<'_>) -> Scanned<()> {
     Ok(())
 }
 
-/// Reads one entry.
+/// Scans one entry.
 pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
     reader.scratch.clear();
     let read = reader.object_or_value(field)?;
@@ -67,14 +66,14 @@ pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
             alone(reader, span, Role::System, bare(PartKind::Opaque, span))
         }
         other => {
-            // It stands for something that the provider keeps.
+            // It refers to an item that the provider keeps.
             reader.request.partial |= other == "item_reference";
             said(reader, span, &[bare(PartKind::Opaque, span)])
         }
     }
 }
 
-/// True if an entry is said in the system's name.
+/// True if an entry has a system role.
 fn is_of_system(reader: &Reader<'_>, fields: &Fields) -> bool {
     let role = reader.string(fields.role);
     matches!(role.as_deref(), Some("system" | "developer"))
@@ -102,7 +101,7 @@ fn field(reader: &mut Reader<'_>, key: &str, fields: &mut Fields) -> Scanned<()>
     Ok(())
 }
 
-/// Steps over the content of an entry and puts its parts aside.
+/// Skips the content of an entry and buffers its parts.
 fn content(reader: &mut Reader<'_>) -> Scanned<Span> {
     reader.scratch.clear();
     let first = reader.cursor.peek();
@@ -214,7 +213,7 @@ fn output(reader: &mut Reader<'_>, span: Span, fields: &Fields) -> Scanned<()> {
     alone(reader, span, Role::Tool, part)
 }
 
-/// A message of one part that nothing is gathered into.
+/// A message of one part, separate from all others.
 fn alone(reader: &mut Reader<'_>, span: Span, role: Role, part: PartSpan) -> Scanned<()> {
     reader.speaking = false;
     reader.tables.entry(span, reader.text.len())?;
@@ -223,7 +222,7 @@ fn alone(reader: &mut Reader<'_>, span: Span, role: Role, part: PartSpan) -> Sca
     Ok(())
 }
 
-/// What the model said: part of the message that it is speaking.
+/// Parts of the current answer.
 fn said(reader: &mut Reader<'_>, span: Span, parts: &[PartSpan]) -> Scanned<()> {
     let goes_on = reader.speaking;
     reader.tables.entry(span, reader.text.len())?;

@@ -1,7 +1,7 @@
-//! What a model answers, as data.
+//! The answers of a scripted model, as data.
 //!
-//! A script is a list of replies, given one after the other; when it runs out, the model says
-//! `done`. The format is described in `docs/script.md`.
+//! A script is a list of replies, given one after the other; after the last one the model answers
+//! `done`. `docs/script.md` describes the format.
 //!
 //! ```
 //! use trimtab_wire::script::{Player, Script};
@@ -41,13 +41,13 @@ struct Whole {
 }
 
 impl Script {
-    /// A script of `replies`, as they are.
+    /// A script of `replies`.
     pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let replies = replies.into_iter().collect();
         Self { replies }
     }
 
-    /// Reads a script: a list of replies, or an object with the list in `replies`.
+    /// Parses a script: a list of replies, or an object with the list in `replies`.
     pub fn parse(json: &str) -> Result<Self, ScriptError> {
         let value: Value =
             serde_json::from_str(json).map_err(|error| ScriptError::Json(error.to_string()))?;
@@ -69,7 +69,7 @@ impl Script {
         &self.replies
     }
 
-    /// The reply at position `at`; `done` behind the end.
+    /// The reply at position `at`; `done` after the end.
     pub fn reply(&self, at: usize) -> Reply {
         self.replies.get(at).cloned().unwrap_or_else(Reply::done)
     }
@@ -87,7 +87,7 @@ fn read(at: usize, value: Value) -> Result<Reply, ScriptError> {
     }
 }
 
-/// Gives the replies of a script one after the other.
+/// Returns the replies of a script one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Player {
     script: Script,
@@ -95,24 +95,24 @@ pub struct Player {
 }
 
 impl Player {
-    /// Begins with the first reply of `script`.
+    /// Starts with the first reply of `script`.
     pub fn new(script: Script) -> Self {
         Self { script, next: 0 }
     }
 
-    /// The next reply; `done` when the script has run out.
+    /// The next reply; `done` at the end.
     pub fn next_reply(&mut self) -> Reply {
         let reply = self.script.reply(self.next);
         self.next += 1;
         reply
     }
 
-    /// How many replies were given.
+    /// The number of replies given.
     pub fn position(&self) -> usize {
         self.next
     }
 
-    /// Goes on at reply `position`, for a session that is resumed.
+    /// Continues at reply `position`, for a resumed session.
     pub fn seek(&mut self, position: usize) {
         self.next = position;
     }

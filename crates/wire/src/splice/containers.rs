@@ -8,7 +8,7 @@ use crate::json::cursor::Cursor;
 use crate::json::quoted;
 use crate::scan::Span;
 
-/// The lists and objects that change, by where they are.
+/// The lists and objects that change, by their positions.
 #[derive(Debug)]
 pub(crate) struct Containers<'a> {
     text: &'a str,
@@ -34,7 +34,7 @@ impl<'a> Containers<'a> {
             .or_insert_with(|| Members::read(text, container, list))
     }
 
-    /// Leaves out the element of `list` in which `span` lies.
+    /// Removes the element of `list` that contains `span`.
     pub(crate) fn drop_element(&mut self, list: Span, span: Span) {
         let members = self.at(list);
         if let Some(index) = members.position(span) {
@@ -42,7 +42,7 @@ impl<'a> Containers<'a> {
         }
     }
 
-    /// Leaves out every field `name` of `object`.
+    /// Removes every field `name` of `object`.
     pub(crate) fn drop_field(&mut self, object: Span, name: &str) {
         for field in fields(self.text, object) {
             if field.name == name {
@@ -51,7 +51,7 @@ impl<'a> Containers<'a> {
         }
     }
 
-    /// Adds a field to `object`, behind all others.
+    /// Adds a field to `object`, after all others.
     pub(crate) fn add_field(&mut self, object: Span, name: &str, json: &str) {
         let members = self.at(object);
         members.add(members.len(), format!("{}:{json}", quoted(name)));
@@ -67,7 +67,7 @@ impl<'a> Containers<'a> {
 /// A field of an object.
 pub(crate) struct Field {
     pub(crate) name: String,
-    /// The field with its name.
+    /// The field, including its name.
     pub(crate) span: Span,
     pub(crate) value: Span,
 }

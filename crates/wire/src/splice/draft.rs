@@ -1,4 +1,4 @@
-//! All changes of a list, checked and brought together.
+//! Validates and combines all changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use super::change::{Change, Refused};
 use super::write::sendable;
 use crate::scan::{PartKind, PartSpan, Scan};
 
-/// A part, by position of its message and index in it.
+/// A part: the position of its message, and its index in it.
 pub(super) type At = (usize, usize);
 
-/// What the body is to become.
+/// The intended result.
 #[derive(Debug, Default)]
 pub(super) struct Draft<'c> {
-    /// What outputs are shown as, with the index of the change.
+    /// The new outputs, with the index of the change.
     pub(super) shown: BTreeMap<At, (usize, &'c Output)>,
     pub(super) removed: BTreeSet<usize>,
     pub(super) removed_parts: BTreeSet<At>,
@@ -24,18 +24,20 @@ pub(super) struct Draft<'c> {
     pub(super) removed_tools: Vec<&'c str>,
     pub(super) limit: Option<u64>,
     pub(super) stops_thinking: bool,
-    /// What is added to the system's field, in Messages.
+    /// Text to add to the system field of Messages.
     pub(super) system: Vec<String>,
 }
 
 impl<'c> Draft<'c> {
-    /// Brings `changes` together, if all of them fit.
+    /// Combines `changes`, if all of them are possible.
     pub(super) fn new(scan: &Scan<'_>, changes: &'c [Change]) -> Result<Self, Refused> {
         let mut draft = Self::default();
         for (index, change) in changes.iter().enumerate() {
             let taken = draft.take(scan, index, change);
             taken.map_err(|why| Refused { change: index, why })?;
         }
+        // Removing the last part of a message removes the message, because providers reject empty
+        // ones.
         draft.remove_emptied(scan);
         Ok(draft)
     }
@@ -53,6 +55,8 @@ impl<'c> Draft<'c> {
                 output,
             } => {
                 let found = part_at(scan, (*message, *part))?;
+                // Reject impossible changes before anything is edited: a body is changed completely
+                // or not at all.
                 require(found.kind == PartKind::Output, "the part is no output")?;
                 self.shown.insert((*message, *part), (index, output));
             }
@@ -70,7 +74,7 @@ impl<'c> Draft<'c> {
         Ok(())
     }
 
-    /// A change that is not about one part.
+    /// Adds a change that does not concern a single part.
     fn take_whole(&mut self, scan: &Scan<'_>, change: &'c Change) -> Result<(), &'static str> {
         match change {
             Change::Remove { message } => {
@@ -83,6 +87,7 @@ impl<'c> Draft<'c> {
                     !(scan.has_head() && *message == 0),
                     "the system's field is not written anew",
                 )?;
+                // A replacement is a removal and an insertion at the same position.
                 self.removed.insert(*message);
                 self.insert(scan, *message, with);
             }
@@ -104,8 +109,8 @@ impl<'c> Draft<'c> {
 
     fn insert(&mut self, scan: &Scan<'_>, before: usize, message: &Message) {
         let dialect = scan.dialect();
-        // What we tell the system goes into its field; what the client told it in the
-        // conversation stays there.
+        // Our own system messages go into the system field; those of the client stay in the
+        // conversation.
         let is_ours = message.meta.kind.is_some();
         if dialect == Dialect::Messages && message.role == Role::System && is_ours {
             self.system.push(message.text().into_owned());
@@ -124,7 +129,7 @@ impl<'c> Draft<'c> {
         }
     }
 
-    /// A message whose parts are all left out is left out itself.
+    /// Removes messages whose parts are all removed.
     fn remove_emptied(&mut self, scan: &Scan<'_>) {
         let touched = self.removed_parts.iter().map(|(message, _)| *message);
         let mut last = None;
@@ -145,7 +150,7 @@ impl<'c> Draft<'c> {
         self.removed.extend(emptied);
     }
 
-    /// True if the part is still there.
+    /// True if the part is not removed.
     pub(super) fn stays(&self, at: At) -> bool {
         !self.removed.contains(&at.0) && !self.removed_parts.contains(&at)
     }

@@ -1,6 +1,6 @@
-//! The members of a list or object, some of them left out and some put in.
+//! The members of a list or object, with removals and insertions.
 //!
-//! White space and commas between those that stay are left as they came.
+//! White space and commas between remaining members stay unchanged.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ impl Members {
         }
     }
 
-    /// The elements of the list, or the fields of the object, at `container`; a value at
-    /// `known` is not looked into again.
+    /// The elements of the list, or the fields of the object, at `container`; a value at `known` is
+    /// not scanned again.
     pub(crate) fn read(text: &str, container: Span, known: Span) -> Self {
         let mut spans = Vec::new();
         let mut cursor = Cursor::at(text, container.start as usize);
@@ -60,12 +60,12 @@ impl Members {
         self.spans.len()
     }
 
-    /// Where they are.
+    /// The positions of the members.
     pub(crate) fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// The index of the member in which `span` lies.
+    /// The index of the member that contains `span`.
     pub(crate) fn position(&self, span: Span) -> Option<usize> {
         let after = self
             .spans
@@ -85,7 +85,7 @@ impl Members {
         self.dropped.get(index).copied().unwrap_or(false)
     }
 
-    /// For each member, and for the end, the last member before it that is not left out.
+    /// For each member, and for the end, the last remaining member before it.
     pub(crate) fn kept_before(&self) -> Vec<Option<usize>> {
         let mut last = None;
         let mut kept = vec![None];
@@ -98,13 +98,13 @@ impl Members {
         kept
     }
 
-    /// Puts `json` in before member `before`.
+    /// Inserts `json` before member `before`.
     pub(crate) fn add(&mut self, before: usize, json: String) {
         let before = before.min(self.spans.len());
         self.added.entry(before).or_default().push(json);
     }
 
-    /// What to replace so that the members are as wanted.
+    /// Writes the replacements for the intended members.
     pub(crate) fn write(self, edits: &mut Edits) {
         let stays = |index: &usize| !self.is_dropped(*index);
         let last = (0..self.spans.len()).rfind(stays);
@@ -114,7 +114,7 @@ impl Members {
         }
     }
 
-    /// Nothing stays.
+    /// No member stays.
     fn write_all_new(self, edits: &mut Edits) {
         let text = self.added.into_values().flatten().collect::<Vec<_>>();
         let text = text.join(",");
@@ -130,7 +130,7 @@ impl Members {
         }
     }
 
-    /// Something stays; `last` is the last that does.
+    /// Some members stay; `last` is the last of them.
     fn write_around(self, last: usize, edits: &mut Edits) {
         let mut added = self.added.into_iter().peekable();
         let mut previous: Option<Span> = None;
@@ -148,7 +148,7 @@ impl Members {
                     edits.insert(span.start, text);
                 }
             } else if let Some(previous) = previous {
-                // Behind another one: with the comma before it.
+                // Remove it together with the comma before it.
                 edits.replace(
                     Span {
                         start: previous.end,
@@ -157,7 +157,7 @@ impl Members {
                     "",
                 );
             } else if let Some(next) = self.spans.get(index + 1) {
-                // In front of all that stay: with the comma behind it.
+                // Before all remaining members: remove it together with the comma after it.
                 edits.replace(
                     Span {
                         start: span.start,

@@ -1,7 +1,7 @@
-//! Changes a body by splicing its bytes.
+//! Edits a body by splicing its bytes.
 //!
-//! What no change touches stays as it came, byte for byte: unknown fields, key order, number
-//! spelling, escapes, white space. No changes give the body itself.
+//! Everything that no change touches stays identical, byte for byte: unknown fields, key order,
+//! number spelling, escapes, white space. Without changes the result is the body itself.
 //!
 //! ```
 //! use trimtab_model::{Dialect, Output};
@@ -46,18 +46,18 @@ use edits::{Edits, Settled};
 
 use crate::scan::{MarkerSpan, Scan, Span};
 
-/// A body that was changed.
+/// A changed body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spliced<'a> {
-    /// The new body; the old one itself if nothing changed.
+    /// The new body; the original if nothing changed.
     pub body: Cow<'a, [u8]>,
-    /// The changes that were not carried out because the body would have grown by them.
+    /// The changes that were skipped because the body would have grown.
     pub skipped: Vec<usize>,
 }
 
 /// Changes the body of `scan`.
 ///
-/// Refused as a whole if one of the changes does not fit.
+/// Fails as a whole if one of the changes is impossible.
 pub fn splice<'a>(scan: &Scan<'a>, changes: &[Change]) -> Result<Spliced<'a>, Refused> {
     let (edits, skipped) = edits(scan, changes)?;
     let body = if edits.is_empty() {
@@ -68,20 +68,20 @@ pub fn splice<'a>(scan: &Scan<'a>, changes: &[Change]) -> Result<Spliced<'a>, Re
     Ok(Spliced { body, skipped })
 }
 
-/// A body that was changed from a place on.
+/// A body that was changed from a position on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
-    /// The new body, without what stands before the place.
+    /// The new body from that position on.
     pub bytes: Vec<u8>,
-    /// Where in it another place went that was asked about; none if nothing is left of that.
+    /// The new position of the requested byte; none if it was removed.
     pub moved: Option<usize>,
 }
 
-/// The same for what stands behind byte `start` of the body alone: only what `changes` do there
-/// is done. Tells where byte `place` goes, which must not stand before `start`.
+/// Like [`splice`], for the part after byte `start` only. Also returns the new position of byte
+/// `place`, which must not be before `start`.
 ///
-/// Who knows what the bytes before `start` become, because they are those of an earlier
-/// request, need not have them changed again. None if a change reaches across `start`.
+/// A caller that knows the new bytes before `start` from an earlier request need not change them
+/// again. None if a change crosses `start`.
 pub fn splice_tail(
     scan: &Scan<'_>,
     changes: &[Change],
@@ -97,7 +97,7 @@ pub fn splice_tail(
     Ok(Some(Tail { bytes, moved }))
 }
 
-/// What changes in the text of a body, and which changes would have made it longer.
+/// The edits of a body, and the changes that would have made it longer.
 fn edits(scan: &Scan<'_>, changes: &[Change]) -> Result<(Settled, Vec<usize>), Refused> {
     let draft = Draft::new(scan, changes)?;
     let mut splicer = Splicer {
@@ -121,31 +121,31 @@ fn edits(scan: &Scan<'_>, changes: &[Change]) -> Result<(Settled, Vec<usize>), R
     Ok(splicer.finish())
 }
 
-/// Carries out a draft.
+/// Executes a draft.
 struct Splicer<'s, 'a, 'c> {
     scan: &'s Scan<'a>,
     draft: &'s Draft<'c>,
     edits: Edits,
     containers: Containers<'a>,
     skipped: Vec<usize>,
-    /// The markers of the body in the order in which they stand.
+    /// The markers of the body, by position.
     markers_by_place: Vec<MarkerSpan>,
-    /// The fields of objects that were looked up.
+    /// Looked-up fields of objects.
     values: HashMap<(Span, &'static str), Option<Span>>,
-    /// For lists inside messages, whether a part in them is not left out.
+    /// For lists inside messages, whether a part in them stays.
     left_in: HashMap<Span, bool>,
-    /// What is left of entries that were looked at.
+    /// The remaining parts of visited entries.
     left_of: HashMap<usize, LeftOfEntry>,
     /// The answers whose entries lost their ids.
     nameless: BTreeSet<usize>,
 }
 
-/// What is left of an entry of the list, whose messages may go one by one.
+/// The remaining part of an entry, whose messages may be removed one by one.
 #[derive(Clone, Copy, Debug)]
 struct LeftOfEntry {
-    /// The first message in it that stays, and whether that holds outputs.
+    /// The first remaining message in it, and whether it contains outputs.
     first: Option<(usize, bool)>,
-    /// True if all that stay hold outputs.
+    /// True if all remaining messages contain outputs.
     only_outputs: bool,
 }
 
@@ -163,7 +163,7 @@ impl Splicer<'_, '_, '_> {
         *found.or_insert_with(|| value_of(text, object, name))
     }
 
-    /// The markers that stand inside `span`.
+    /// The markers inside `span`.
     fn markers_in(&self, span: Span) -> &[MarkerSpan] {
         let before = |place: u32| {
             let markers = &self.markers_by_place;

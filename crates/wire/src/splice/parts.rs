@@ -1,4 +1,4 @@
-//! Parts of messages that stay: shown differently, renamed, left out.
+//! Changes parts of remaining messages: views, ids, removals.
 
 use trimtab_model::{Dialect, RawJson};
 
@@ -10,7 +10,7 @@ use super::write::output_content;
 use crate::json::quoted;
 use crate::scan::{PartKind, PartSpan, Span};
 
-/// The fields in which Chat Completions servers keep thoughts.
+/// The fields in which Chat Completions servers keep reasoning.
 const THOUGHTS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 
 impl Splicer<'_, '_, '_> {
@@ -21,9 +21,11 @@ impl Splicer<'_, '_, '_> {
                 continue;
             };
             let as_list = self.scan.json(part.content).starts_with('[');
+            // A marker in the old content must survive: the client placed it for the cache.
             let marker = self.marker_in(part.content);
             let dialect = self.scan.dialect();
             match output_content(output, dialect, as_list, marker) {
+                // A view must never make the body longer than the original.
                 Some(json) if json.len() <= part.content.len() => {
                     self.edits.replace(part.content, json);
                 }
@@ -46,7 +48,7 @@ impl Splicer<'_, '_, '_> {
         self.scan.parts(message).get(part).copied()
     }
 
-    /// The marker that a content which is replaced leaves behind.
+    /// The marker of a replaced content, which must be kept.
     fn marker_in(&self, content: Span) -> Option<Marker> {
         let found = self.markers_in(content).last()?;
         let value = self.scan.json(found.value);
@@ -111,11 +113,12 @@ impl Splicer<'_, '_, '_> {
         if self.is_any_left(at.0, content) {
             self.containers.drop_element(content, part.span);
         } else {
+            // Keep the field: null is the usual content next to calls.
             self.edits.replace(content, "null");
         }
     }
 
-    /// True if a part of the message that stands in `list` is not left out.
+    /// True if a part of the message in `list` is not removed.
     fn is_any_left(&mut self, message: usize, list: Span) -> bool {
         let (scan, draft) = (self.scan, self.draft);
         *self.left_in.entry(list).or_insert_with(|| {
@@ -135,6 +138,7 @@ impl Splicer<'_, '_, '_> {
         if is_thought(part) {
             self.forget_ids(at.0);
         }
+        // The part is an entry of its own, which is removed with the list.
         if span == part.span {
             return;
         }
@@ -143,8 +147,8 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// An entry that the provider knows by id is refused without the thought before it, so
-    /// the ids of what stays of an answer go with its thoughts.
+    /// A provider rejects an entry with a known id without the reasoning before it, so the ids of
+    /// the remaining entries are removed together with the reasoning.
     fn forget_ids(&mut self, message: usize) {
         if !self.nameless.insert(message) {
             return;

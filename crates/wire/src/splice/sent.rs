@@ -1,4 +1,4 @@
-//! The changes that turn the messages of a body into those that are sent.
+//! Computes the changes that turn the messages of a body into those to send.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use trimtab_model::{Call, Dialect, Message, Output, Part, Role};
 
 use super::Change;
 
-/// A message that is sent, with where it comes from.
+/// A message to send, with its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// The message as it is sent.
+    /// The message to send.
     pub message: Arc<Message>,
-    /// The position of the message that it was, changed or not; none if it is ours.
+    /// The position of the original message; none for our own.
     pub from: Option<usize>,
 }
 
 /// The changes that turn the messages `came` of a body into `sent`.
 ///
-/// What is sent as it came is not among them, so its bytes stay as they are.
+/// Unchanged messages need no change, so their bytes stay identical.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -33,8 +33,8 @@ pub fn changes<M: Borrow<Message>>(came: &[M], sent: &[Sent], dialect: Dialect) 
     changes_behind(0, came, sent, dialect)
 }
 
-/// The same where the first messages are sent as they came: `sent` is what follows them, and
-/// holds none of them.
+/// Like [`changes`], but skips the first messages, which are unchanged and must not appear in
+/// `sent`.
 pub fn changes_behind<M: Borrow<Message>>(
     settled: usize,
     came: &[M],
@@ -44,11 +44,12 @@ pub fn changes_behind<M: Borrow<Message>>(
     let mut changes = Vec::new();
     let mut kept = vec![false; came.len()];
     kept.iter_mut().take(settled).for_each(|kept| *kept = true);
-    // From the end, so that what is put in knows the position it stands before.
+    // From the end, so that an insertion knows the position of the next kept message.
     let mut before = came.len();
     for batch in batches(sent, dialect).into_iter().rev() {
         let places = places(batch, before);
         let first = places.iter().flatten().next().copied();
+        // Outputs that must be one message are written as one.
         if places.len() > 1 {
             changes.push(one_message(batch, first, before));
             mark(&mut kept, first);
@@ -66,13 +67,14 @@ pub fn changes_behind<M: Borrow<Message>>(
         before = first.unwrap_or(before);
     }
     changes.reverse();
+    // Everything that no sent message came from is removed.
     let gone = kept.iter().enumerate().filter(|(_, kept)| !**kept);
     changes.extend(gone.map(|(message, _)| Change::Remove { message }));
     changes
 }
 
-/// The entries in runs that must be one message: the outputs of a round, where the dialect
-/// wants all of them in the message behind the calls. Every other entry is by itself.
+/// Groups entries that must be one message: the outputs of a round, if the dialect wants them in
+/// the message after the calls. Every other entry is a group of its own.
 fn batches(sent: &[Sent], dialect: Dialect) -> Vec<&[Sent]> {
     let together = |one: &Sent, next: &Sent| {
         let tool = |entry: &Sent| entry.message.role == Role::Tool;
@@ -81,7 +83,7 @@ fn batches(sent: &[Sent], dialect: Dialect) -> Vec<&[Sent]> {
     sent.chunk_by(together).collect()
 }
 
-/// Where each entry of a batch can stay, if what follows stays at `before`.
+/// The positions at which the entries of a batch can stay, if the next one stays at `before`.
 fn places(batch: &[Sent], before: usize) -> Vec<Option<usize>> {
     let mut before = before;
     let mut places: Vec<Option<usize>> = Vec::with_capacity(batch.len());
@@ -120,16 +122,17 @@ fn one_message(batch: &[Sent], place: Option<usize>, before: usize) -> Change {
     }
 }
 
-/// The position at which an entry can stay, if what follows it stays at `before`.
+/// The position at which an entry can stay, if the next one stays at `before`.
 fn place(entry: &Sent, before: usize) -> Option<usize> {
     entry.from.filter(|position| *position < before)
 }
 
-/// What makes the message at `position` the one that is shown.
+/// The changes that turn the message at `position` into `shown`.
 fn rewritten<M: Borrow<Message>>(log: &[M], position: usize, shown: &Arc<Message>) -> Vec<Change> {
     let Some(came) = log.get(position).map(Borrow::borrow) else {
         return Vec::new();
     };
+    // The usual case: an unchanged message keeps its bytes.
     if std::ptr::eq(came, shown.as_ref()) || came.parts == shown.parts {
         return Vec::new();
     }
@@ -145,17 +148,17 @@ fn rewritten<M: Borrow<Message>>(log: &[M], position: usize, shown: &Arc<Message
     part_changes(position, came, shown).unwrap_or_else(with)
 }
 
-/// How a part that came relates to one that is shown.
+/// How an original part relates to a part to send.
 enum Step {
-    /// It is the same.
+    /// Identical.
     Same,
-    /// It is the same after a change.
+    /// Identical after a change.
     Changed(Change),
-    /// It is another one.
+    /// Different.
     Other,
 }
 
-/// The changes of single parts that do it; none if the message must be written anew.
+/// The changes of single parts; none if the message must be rewritten.
 fn part_changes(message: usize, came: &Message, shown: &Message) -> Option<Vec<Change>> {
     let mut changes = Vec::new();
     let mut left = shown.parts.iter().peekable();

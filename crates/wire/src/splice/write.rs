@@ -1,4 +1,4 @@
-//! New JSON: what the writers of the dialects make of messages of ours.
+//! Writes new JSON for our own messages.
 
 use trimtab_model::{Dialect, Message, Metadata, Output, Part, RawJson, Role};
 
@@ -6,12 +6,12 @@ use super::change::Marker;
 use crate::json::pick;
 use crate::{chat, marks, messages, responses};
 
-/// `message` as it may be sent: without what only we know of it.
+/// `message` without our metadata.
 pub(super) fn sendable(message: &Message, dialect: Dialect) -> Message {
     let meta = &message.meta;
     let mut sent = message.clone();
     sent.meta = Metadata {
-        // Chat Completions would send it.
+        // Chat Completions would send the kind.
         kind: meta.kind.filter(|_| dialect != Dialect::Chat),
         wire_role: meta.wire_role.clone(),
         content_list: meta.content_list,
@@ -28,7 +28,7 @@ pub(super) fn sendable(message: &Message, dialect: Dialect) -> Message {
     sent
 }
 
-/// The entries for some messages in a row.
+/// The entries of consecutive messages.
 pub(super) fn entries(messages: &[Message], dialect: Dialect) -> Vec<String> {
     let text = |raw: RawJson| raw.as_str().to_owned();
     match dialect {
@@ -53,7 +53,7 @@ pub(super) fn elements(message: &Message) -> Vec<String> {
     message.parts.iter().map(messages::write_part).collect()
 }
 
-/// The content field for `output`: a list if it was one, or if it carries a marker.
+/// The content field of `output`: a list if it was one, or if it carries a marker.
 pub(super) fn output_content(
     output: &Output,
     dialect: Dialect,
@@ -85,7 +85,7 @@ pub(super) fn output_content(
     }
 }
 
-/// Puts `marker` on the last text, unless the content has one already.
+/// Puts `marker` on the last text, unless the content already has one.
 fn set_marker(output: &mut Output, marker: Marker) {
     let is_marked = |part: &Part| match part {
         Part::Text(text) => text

@@ -1,4 +1,4 @@
-//! The events of Chat Completions.
+//! Parses the events of Chat Completions.
 
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Usage};
@@ -7,10 +7,10 @@ use super::event::{Delta, Event};
 use super::watcher::{State, error, number, some, text};
 use crate::json::{Fields, elements, pick};
 
-/// Unknown fields of one call that are kept: providers have one or two.
+/// The maximum number of unknown fields per call; providers send one or two.
 const MOST_UNKNOWN: usize = 64;
 
-/// Reads one event; none if it is not an object.
+/// Parses one event; none if it is not an object.
 pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
     let [choices, usage, failure] = pick(data, ["choices", "usage", "error"])?;
     if let Some(failure) = some(failure) {
@@ -30,7 +30,7 @@ pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'
 
 fn choose(state: &mut State, choice: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
     let [index, delta, stop] = pick(choice, ["index", "delta", "finish_reason"])?;
-    // Only the first of several answers goes on.
+    // Only the first of several answers is used.
     if number(index).unwrap_or(0) > 0 {
         return None;
     }
@@ -65,8 +65,8 @@ fn say<'a>(
     }
 }
 
-/// Takes in a piece of a call. Its fields that we do not know are kept: some providers seal
-/// their thoughts in one, and want it back.
+/// Adds a piece of a call. Unknown fields are kept: some providers put signed reasoning in one, and
+/// want it back.
 fn add_call(state: &mut State, json: &str) -> Option<()> {
     let mut fields: Fields<'_> = serde_json::from_str(json).ok()?;
     let index = number(fields.take("index").map(RawValue::get)).unwrap_or(0);
@@ -89,7 +89,7 @@ fn add_call(state: &mut State, json: &str) -> Option<()> {
     Some(())
 }
 
-/// True if a piece belongs to no call before it: some servers give all calls the same index.
+/// True if a piece starts a new call: some servers give all calls the same index.
 fn begins_another(open: &Call, id: Option<&str>, name: Option<&str>) -> bool {
     name.is_some() && !open.id.is_empty() && id.is_some_and(|id| id != open.id)
 }

@@ -1,4 +1,4 @@
-//! The events of Messages.
+//! Parses the events of Messages.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use super::watcher::{State, error, number, some, text};
 use crate::json::pick;
 use crate::messages;
 
-/// Reads one event; none if it is not an object.
+/// Parses one event; none if it is not an object.
 pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
     let names = [
         "type",
@@ -68,7 +68,7 @@ fn begin_part(state: &mut State, index: u64, part: &str) {
     };
     if type_name != Some("\"tool_use\"") {
         if let Some(Part::Reasoning(mut thought)) = read_part(part) {
-            // It is announced empty and follows.
+            // The signature is announced empty and follows later.
             thought.seal = thought.seal.filter(|seal| !seal.is_empty());
             state.begin_thought(index, thought);
         }
@@ -83,7 +83,7 @@ fn begin_part(state: &mut State, index: u64, part: &str) {
     }
 }
 
-/// Figures come twice, the later ones without what has not changed.
+/// Figures are sent twice, the second time only those that changed.
 fn report(state: &mut State, usage: Option<&str>, each: &mut impl FnMut(Event<'_>)) {
     let Some(json) = some(usage) else { return };
     let Ok(value) = serde_json::from_str::<Value>(json) else {

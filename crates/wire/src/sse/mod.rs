@@ -1,9 +1,8 @@
-//! Streamed answers: watched on their way through, and rewritten where a part of them is
-//! not for the client.
+//! Reads streamed answers on their way through, and rewrites them if a part is not for the client.
 //!
-//! A [`Watcher`] is given the bytes that pass, in pieces of any size, and tells what they
-//! mean; it never holds a byte back. A [`Filter`] takes the bytes and gives others: it hides
-//! our own retrieval calls and keeps the numbering of what is left dense.
+//! A [`Watcher`] receives the forwarded bytes in pieces of any size and reports their meaning; it
+//! never holds back a byte. A [`Filter`] transforms the bytes: it hides our own retrieval calls and
+//! keeps the numbering of the rest dense.
 //!
 //! ```
 //! use trimtab_model::Dialect;

@@ -1,4 +1,4 @@
-//! The events of Responses.
+//! Parses the events of Responses.
 
 use trimtab_model::{Call, Part, Reasoning, Usage};
 
@@ -7,7 +7,7 @@ use super::watcher::{State, error, some, text};
 use crate::json::pick;
 use crate::responses;
 
-/// Reads one event; none if it is not an object.
+/// Parses one event; none if it is not an object.
 pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
     let [type_name, delta, item, response] = pick(data, ["type", "delta", "item", "response"])?;
     match type_name.unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Tells what a stream says while it passes.
+//! Reports the meaning of a stream while it passes.
 
 use trimtab_model::{Call, Dialect, Reasoning, Usage, work};
 
@@ -9,7 +9,7 @@ use super::{chat, messages, responses};
 use crate::json::pick;
 use crate::scan::{Span, string};
 
-/// The most bytes of arguments and thoughts that are kept at the same time for one answer.
+/// The maximum size of buffered arguments and reasoning per answer.
 const MAX_KEPT: usize = 8 << 20;
 
 /// Watches a stream.
@@ -19,15 +19,15 @@ pub struct Watcher {
     state: State,
 }
 
-/// What is known of the answer so far.
+/// The state of the answer.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     dialect: Dialect,
-    /// The calls that are being written, by the index that the stream gives them.
+    /// The incomplete calls, by the index that the stream gives them.
     calls: OpenParts<Call>,
-    /// The thoughts that are being written, by the same index.
+    /// The incomplete reasoning parts, by the same index.
     thoughts: OpenParts<Reasoning>,
-    /// Bytes of arguments and thoughts that are kept.
+    /// The size of buffered arguments and reasoning.
     kept: usize,
     pub(super) usage: Usage,
     pub(super) started: bool,
@@ -40,7 +40,7 @@ impl Watcher {
         Self::with_limit(dialect, MAX_EVENT)
     }
 
-    /// The same, keeping at most `limit` bytes of an event.
+    /// Like [`new`](Self::new), with a maximum event size of `limit` bytes.
     pub fn with_limit(dialect: Dialect, limit: usize) -> Self {
         Self {
             frames: EventFrames::new(limit),
@@ -56,7 +56,7 @@ impl Watcher {
         }
     }
 
-    /// Takes the bytes that pass next, and gives what they say to `each`.
+    /// Reads the next bytes and passes their events to `each`.
     pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(Event<'_>)) {
         work::step_bytes(bytes.len());
         let state = &mut self.state;
@@ -64,14 +64,14 @@ impl Watcher {
             .push(bytes, |frame| state.frame(&frame, &mut each));
     }
 
-    /// Ends the stream: gives what was left open.
+    /// Ends the stream and reports the parts that were left open.
     pub fn finish(&mut self, mut each: impl FnMut(Event<'_>)) {
         let state = &mut self.state;
         self.frames.finish(|frame| state.frame(&frame, &mut each));
         state.end_calls(&mut each);
     }
 
-    /// What the provider reported so far.
+    /// The usage reported so far.
     pub fn usage(&self) -> Usage {
         self.state.usage
     }
@@ -105,14 +105,14 @@ impl State {
         }
     }
 
-    /// Says once that the answer begins.
+    /// Reports the start of the answer, once.
     pub(super) fn start(&mut self, each: &mut impl FnMut(Event<'_>)) {
         if !std::mem::replace(&mut self.started, true) {
             each(Event::Start);
         }
     }
 
-    /// Says once that the answer is complete.
+    /// Reports the end of the answer, once.
     pub(super) fn end(&mut self, each: &mut impl FnMut(Event<'_>)) {
         self.end_calls(each);
         if !std::mem::replace(&mut self.ended, true) {
@@ -120,7 +120,7 @@ impl State {
         }
     }
 
-    /// The newest call at `index`, which may be new.
+    /// The newest call at `index`; created if necessary.
     pub(super) fn call(&mut self, index: u64) -> Option<&mut Call> {
         if self.calls.newest(index).is_none() {
             self.begin_call(index);
@@ -128,12 +128,12 @@ impl State {
         self.calls.newest(index)
     }
 
-    /// Begins another call at `index`.
+    /// Starts another call at `index`.
     pub(super) fn begin_call(&mut self, index: u64) {
         self.calls.begin(index, Call::new("", "", ""));
     }
 
-    /// Begins a thought at `index`.
+    /// Starts reasoning at `index`.
     pub(super) fn begin_thought(&mut self, index: u64, thought: Reasoning) {
         self.kept += thought.text.len();
         self.thoughts.begin(index, thought);
@@ -148,7 +148,7 @@ impl State {
         }
     }
 
-    /// Adds to the thought at `index`, if there is one: to its text, or to its seal.
+    /// Adds to the text or the signature of the reasoning at `index`, if there is one.
     pub(super) fn add_thought(&mut self, index: u64, text: &str, seal: &str) {
         if self.is_kept(text.len() + seal.len())
             && let Some(thought) = self.thoughts.newest(index)
@@ -160,14 +160,14 @@ impl State {
         }
     }
 
-    /// True if there is room for so many more bytes, which are kept then.
+    /// True if there is room for `more` bytes, which then count.
     fn is_kept(&mut self, more: usize) -> bool {
         let fits = self.kept + more <= MAX_KEPT;
         self.kept += if fits { more } else { 0 };
         fits
     }
 
-    /// Gives the call or the thought at `index`, which is complete.
+    /// Reports the complete call or reasoning at `index`.
     pub(super) fn end_part(&mut self, index: u64, each: &mut impl FnMut(Event<'_>)) {
         if let Some(thought) = self.thoughts.end(index) {
             let seal = thought.seal.as_ref().map_or(0, String::len);
@@ -194,7 +194,7 @@ pub(super) fn text(json: Option<&str>) -> Option<String> {
     string(json, Span::new(0, json.len())).map(Into::into)
 }
 
-/// The figure in `json`, if it is one.
+/// The number in `json`, if it is one.
 pub(super) fn number(json: Option<&str>) -> Option<u64> {
     json?.parse().ok()
 }
@@ -204,7 +204,7 @@ pub(super) fn some(json: Option<&str>) -> Option<&str> {
     json.filter(|json| *json != "null")
 }
 
-/// Reads an error object, or an error that is a text.
+/// Parses an error object, or an error that is a string.
 pub(super) fn error(json: &str, data: &str) -> StreamError {
     let [code, kind, message] = pick(json, ["code", "type", "message"]).unwrap_or_default();
     let number = number(code).map(|code| code.to_string());

@@ -1,8 +1,8 @@
 //! Claude Code: a session as JSONL.
 //!
-//! An answer is written down part by part, each on a line with the same message id. What a
-//! sub-agent did stands among the rest and is a conversation of its own. Lines that were
-//! never sent (snapshots, progress, titles, errors of the client) are passed over.
+//! An answer is written part by part, each on a line with the same message id. Lines of sub-agents
+//! are interleaved and form separate conversations. Lines that were never sent (snapshots,
+//! progress, titles, errors of the client) are skipped.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,21 +17,21 @@ use super::thread::{Read, Thread, Threads};
 use crate::json::{self, Fields, string};
 use crate::messages;
 
-/// What the client writes in the user's name when a turn is broken off.
+/// The text that the client writes in the user's name after an interrupt.
 const INTERRUPTED: &str = "[Request interrupted by user";
-/// The model's name on answers that the client made up.
+/// The model name on answers that the client invented.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// A session, being read.
+/// A session being read.
 #[derive(Default)]
 pub(super) struct Session {
     id: Option<String>,
     threads: Threads,
-    /// The name of the sub-agent that a line belongs to, by the id of the line.
+    /// The sub-agent of a line, by the id of the line.
     agent_of: HashMap<String, String>,
-    /// How many sub-agents had no name of their own.
+    /// The number of unnamed sub-agents.
     nameless: usize,
-    /// Ids of the lines seen: a resumed session repeats them.
+    /// The ids of lines seen, because a resumed session repeats them.
     seen: HashSet<String>,
 }
 
@@ -102,14 +102,14 @@ impl Session {
         thread.conversation.model = model.or_else(|| thread.conversation.model.take());
     }
 
-    /// Remembers which thread a line without a message belongs to: later lines name it.
+    /// Records the thread of a line without a message, because later lines name it.
     fn passed_over(&mut self, line: &Fields<'_>, uuid: Option<String>) {
         if line.is_true("isSidechain") {
             self.thread(line, uuid);
         }
     }
 
-    /// The thread that a line belongs to.
+    /// The thread of a line.
     fn thread(&mut self, line: &Fields<'_>, uuid: Option<String>) -> &mut Thread {
         if self.id.is_none() {
             self.id = line.get("sessionId").and_then(string);
@@ -121,7 +121,7 @@ impl Session {
         self.threads.of(Form::ClaudeCode, agent)
     }
 
-    /// The name of the sub-agent that wrote a line: its own, or that of the line before it.
+    /// The sub-agent of a line: its own, or that of the previous line.
     fn agent(&mut self, line: &Fields<'_>) -> String {
         let parent = || line.get("parentUuid").and_then(string);
         let known = || self.agent_of.get(&parent()?).cloned();

@@ -1,7 +1,7 @@
 //! Codex: a rollout as JSONL.
 //!
-//! What was sent and answered stands in `response_item` lines, as Responses input. After a
-//! compaction the client goes on with what the `compacted` line holds.
+//! The conversation is in `response_item` lines, as Responses input. After a compaction the client
+//! continues with the content of the `compacted` line.
 
 use serde_json::value::RawValue;
 use trimtab_model::{Kind, Message, Role, work};
@@ -13,7 +13,7 @@ use super::{Conversation, Form};
 use crate::json::{self, Fields, string};
 use crate::responses::{self, Gatherer};
 
-/// What the text of a message starts with that the client wrote in the user's name.
+/// The first words of messages that the client wrote in the user's name.
 const NOTES: [&str; 6] = [
     "<environment_context>",
     "<user_instructions>",
@@ -22,12 +22,12 @@ const NOTES: [&str; 6] = [
     "<user_shell_command>",
     "<subagent_notification>",
 ];
-/// The same, where it says that the user broke the turn off.
+/// The same, for a message about an interrupt.
 const ABORTED: &str = "<turn_aborted>";
-/// A field of the client's own on every entry, never sent.
+/// The client's own field on every entry, which is never sent.
 const BOOKKEEPING: &str = "internal_chat_message_metadata_passthrough";
 
-/// A rollout, being read.
+/// A rollout being read.
 #[derive(Default)]
 pub(super) struct Rollout {
     id: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct Rollout {
     compactions: Vec<usize>,
     origins: Vec<Origin>,
     unit: usize,
-    /// Position of the newest answer: token counts belong to it.
+    /// The position of the newest answer, to which token counts belong.
     answer: Option<usize>,
 }
 
@@ -152,7 +152,7 @@ impl Rollout {
         }
     }
 
-    /// What the client goes on with: messages kept word for word, and the summary.
+    /// The messages after a compaction: kept messages and the summary.
     fn compacted(&mut self, payload: &Fields<'_>) {
         self.gatherer.pause();
         let start = self.gatherer.messages.len();

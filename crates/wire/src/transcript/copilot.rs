@@ -1,4 +1,4 @@
-//! Copilot CLI: a session as JSONL, or what the client printed while it ran.
+//! Copilot CLI: a session as JSONL, or its printed output.
 
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Kind, Message, Output, Part, Reasoning, Role};
@@ -9,7 +9,7 @@ use super::reader::Log;
 use super::thread::{Read, Thread, Threads};
 use crate::json::{self, Fields, string};
 
-/// A session, being read.
+/// A session being read.
 #[derive(Default)]
 pub(super) struct Session {
     id: Option<String>,
@@ -25,7 +25,7 @@ impl Log for Session {
         let (Some(type_name), Some(data)) = (line.text("type"), line.fields("data")) else {
             return Ok(());
         };
-        // What is ephemeral is said again in full.
+        // Ephemeral content is repeated in full later.
         if !line.is_true("ephemeral") {
             self.event(&type_name, &line, &data);
         }
@@ -60,7 +60,7 @@ impl Session {
     }
 
     fn plain(&mut self, role: Role, line: &Fields<'_>, data: &Fields<'_>) {
-        // What was typed, and what was made of it before it was sent.
+        // The typed text, and the text that was sent.
         let sent = ["transformedContent", "content"]
             .into_iter()
             .find_map(|name| data.get(name).and_then(string));
@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    /// The thread of an event: a sub-agent's is named after the call that started it.
+    /// The thread of an event: a sub-agent is named after the call that started it.
     fn thread(&mut self, data: &Fields<'_>) -> &mut Thread {
         let agent = data.get("parentToolCallId").and_then(string);
         self.threads.of(Form::CopilotCli, agent)

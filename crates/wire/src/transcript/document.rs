@@ -1,4 +1,4 @@
-//! Whole conversations in one JSON value: a list of messages, or an object around it.
+//! Conversations in one JSON value: a list of messages, or an object around it.
 
 use serde_json::value::RawValue;
 use trimtab_model::RawJson;
@@ -9,7 +9,7 @@ use super::{Conversation, Form, gemini, opencode};
 use crate::json::{self, Entry, Fields, Given, Type, owned, string, type_of};
 use crate::{chat, messages, responses};
 
-/// Reads a conversation; none if there is none in `text`.
+/// Reads a conversation; none if `text` contains none.
 pub(super) fn read(text: &str) -> Result<Option<Conversation>, serde_json::Error> {
     if let Some(read) = read_at_once(text) {
         return Ok(Some(read));
@@ -23,7 +23,7 @@ pub(super) fn read(text: &str) -> Result<Option<Conversation>, serde_json::Error
     }
 }
 
-/// Reads a request in the usual spelling in one pass; none if there is anything unusual in it.
+/// Reads a request in the usual form in one pass; none if anything is unusual.
 fn read_at_once(text: &str) -> Option<Conversation> {
     let Ok(Scanned::Object(fields, Some(entries))) = serde_json::from_str::<Scanned<Entry>>(text)
     else {
@@ -50,7 +50,7 @@ fn read_at_once(text: &str) -> Option<Conversation> {
     Some(read)
 }
 
-/// Messages if a part is of a type that only they have.
+/// Messages if a part has a type that only that dialect has.
 fn form_of(entries: &[Entry<'_>]) -> Form {
     let parts = entries.iter().filter_map(|entry| match &entry.content {
         Some(Given::List(parts)) => Some(parts),
@@ -87,7 +87,7 @@ fn object(outer: &Fields<'_>, entries: Option<Vec<Fields<'_>>>) -> Option<Conver
     Some(read)
 }
 
-/// Notes what the conversation and its model are called.
+/// Records the names of the conversation and of its model.
 fn name(read: &mut Conversation, outer: &Fields<'_>, fields: &Fields<'_>) {
     let names = ["id", "custom_id", "conversation_id", "session_id"];
     let id = |fields: &Fields<'_>| {
@@ -104,7 +104,7 @@ fn model(fields: &Fields<'_>) -> Option<String> {
     fields.get("model").and_then(string).or_else(noted)
 }
 
-/// A bare list: of messages, or of what goes into a Responses request.
+/// A bare list: of messages, or of Responses entries.
 fn list(entries: Vec<Fields<'_>>, text: &str) -> Result<Option<Conversation>, serde_json::Error> {
     let known = |entry: &Fields<'_>| entry.has("role") || entry.has("type");
     if entries.is_empty() || !entries.iter().all(known) {
@@ -134,7 +134,7 @@ fn request(fields: &Fields<'_>, entries: Vec<Fields<'_>>) -> Conversation {
     read
 }
 
-/// Adds what stands beside the messages of a request.
+/// Adds the other fields of a request.
 fn finish_request(read: &mut Conversation, fields: &Fields<'_>) {
     let system = fields.get("system");
     if let Some(system) = system.filter(|raw| type_of(raw) != Type::Null) {

@@ -1,4 +1,4 @@
-//! The forms of transcripts, told apart by what is in them.
+//! The forms of transcripts, detected by content.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use trimtab_model::Dialect;
 
 use crate::json::{self, Fields, Type, type_of};
 
-/// The form in which a conversation was written down.
+/// The form of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Form {
@@ -30,7 +30,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Every form.
+    /// All forms.
     pub const ALL: [Self; 8] = [
         Self::Chat,
         Self::Messages,
@@ -56,7 +56,7 @@ impl Form {
         }
     }
 
-    /// The dialect whose rules its windows have to keep.
+    /// The dialect whose rules its windows must follow.
     pub fn dialect(self) -> Dialect {
         match self {
             Self::Messages | Self::ClaudeCode => Dialect::Messages,
@@ -81,18 +81,18 @@ impl fmt::Display for Form {
     }
 }
 
-/// What one JSON value turned out to be.
+/// The classification of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// A whole conversation.
     Conversation,
     /// One line of a log.
     Log(Form),
-    /// One message of a conversation that is written down line by line.
+    /// One message of a conversation with one message per line.
     Message,
 }
 
-/// Recognises a value.
+/// Classifies a value.
 pub(super) fn recognise(raw: &RawValue) -> Option<Content> {
     match type_of(raw) {
         Type::List => Some(Content::Conversation),
@@ -138,7 +138,7 @@ fn is_gemini(fields: &Fields<'_>) -> bool {
     (fields.has("sessionId") && fields.has("projectHash")) || fields.has("$set")
 }
 
-/// The object that holds the conversation: this one, or the request inside a batch entry.
+/// The object with the conversation: this one, or the request inside a batch entry.
 pub(super) fn conversation<'a>(fields: &Fields<'a>) -> Option<Fields<'a>> {
     let holds = |fields: &Fields<'_>| {
         let input = matches!(fields.type_of("input"), Some(Type::List | Type::Text));
@@ -153,12 +153,12 @@ pub(super) fn conversation<'a>(fields: &Fields<'a>) -> Option<Fields<'a>> {
         .find(holds)
 }
 
-/// Which dialect a list of messages is in; none where every dialect would do.
+/// The dialect of a list of messages; none if every dialect would do.
 pub(super) fn dialect_of(messages: &[Fields<'_>]) -> Option<Form> {
     messages.iter().find_map(dialect_of_message)
 }
 
-/// Which dialect a message is in, if it can be told.
+/// The dialect of a message, if it can be told.
 pub(super) fn dialect_of_message(message: &Fields<'_>) -> Option<Form> {
     let chat = [
         "tool_calls",

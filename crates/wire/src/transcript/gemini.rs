@@ -1,7 +1,7 @@
 //! Gemini CLI: a session as JSONL, or as one document.
 //!
-//! A line with the id of an earlier one replaces it: an answer is written down when it comes
-//! and again when its calls have run.
+//! A line with the id of an earlier one replaces it: an answer is written when it arrives and again
+//! when its calls have run.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,23 +14,23 @@ use super::thread::{Origin, Read, thought, usage_inside};
 use super::{Conversation, Form};
 use crate::json::{self, Fields, Type, owned, string, type_of};
 
-/// A session, being read.
+/// A session being read.
 #[derive(Default)]
 pub(super) struct Session {
     id: Option<String>,
     model: Option<String>,
     entries: Vec<Entry>,
     places: HashMap<String, usize>,
-    /// The units of entries that a later line replaced, all of them at once.
+    /// The units of all entries that a later line replaced.
     replaced: Vec<usize>,
 }
 
-/// One entry: its messages, and the outputs that it holds besides.
+/// One entry: its messages, and the outputs that it contains.
 #[derive(Default)]
 struct Entry {
     messages: Vec<Message>,
     outputs: Vec<Output>,
-    /// The units that it stands in: it is written down again when more is known.
+    /// The units of the entry, which is written again when more is known.
     units: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ impl Log for Session {
         if let Some(all) = set.and_then(|set| set.list("messages")) {
             self.start_over(number, all);
         }
-        // A session as one document, read with a line break behind it.
+        // A session as one document, followed by a line break.
         let all = fields.list("messages").unwrap_or_default();
         for (number, raw) in all.into_iter().enumerate() {
             if let Some(fields) = json::fields(raw) {
@@ -63,7 +63,7 @@ impl Log for Session {
         read.id = self.id;
         read.model = self.model;
         let (mut entries, replaced) = (self.entries, self.replaced);
-        // Whatever becomes of the first entry, what it stands for must not come back without it.
+        // If the first entry is removed, everything it replaced must be removed too.
         if let Some(first) = entries.first_mut() {
             first.units.extend(replaced);
         }
@@ -92,7 +92,7 @@ pub(super) fn document(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<C
 }
 
 impl Session {
-    /// Reads a line that holds everything anew.
+    /// Reads a line that contains everything again.
     fn start_over(&mut self, number: usize, all: Vec<&RawValue>) {
         let old = std::mem::take(&mut self.entries);
         self.places.clear();
@@ -119,7 +119,7 @@ impl Session {
         let id = fields.get("id").and_then(string);
         let known = id.as_ref().and_then(|id| self.places.get(id)).copied();
         if let Some(earlier) = known.and_then(|at| self.entries.get_mut(at)) {
-            // The longer list is not copied.
+            // Avoids copying the longer list.
             std::mem::swap(&mut entry.units, &mut earlier.units);
             entry.units.append(&mut earlier.units);
             *earlier = entry;
@@ -235,8 +235,8 @@ fn answer(fields: &Fields<'_>) -> Entry {
     }
 }
 
-/// The messages in order. Outputs stand in the answer and again in a line of their own; the
-/// line wins, because it says when they were sent.
+/// The messages in order. Outputs appear in the answer and again on a separate line; the line wins,
+/// because it says when they were sent.
 fn in_order(entries: Vec<Entry>) -> (Vec<Message>, Vec<Origin>) {
     let on_lines: HashSet<String> = entries
         .iter()
@@ -246,8 +246,8 @@ fn in_order(entries: Vec<Entry>) -> (Vec<Message>, Vec<Origin>) {
         .collect();
     let mut messages = Vec::new();
     let mut origins = Vec::new();
-    // An output that stands in an answer too goes with it: it names one unit of the answer, and
-    // what shares a unit shares its fate.
+    // An output that also appears in an answer belongs to it: it names one unit of the answer, and
+    // messages that share a unit stay or go together.
     let mut answers: HashMap<String, usize> = HashMap::new();
     for entry in entries {
         work::step(1 + entry.units.len());

@@ -1,4 +1,4 @@
-//! Messages that stand on a line each.
+//! Conversations with one message per line.
 
 use serde_json::value::RawValue;
 
@@ -9,7 +9,7 @@ use super::{Conversation, Form};
 use crate::json::Fields;
 use crate::{chat, messages, responses};
 
-/// One conversation whose messages stand on a line each, in any dialect.
+/// A conversation with one message per line, in any dialect.
 #[derive(Default)]
 pub(super) struct Loose {
     gatherer: responses::Gatherer,

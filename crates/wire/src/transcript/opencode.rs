@@ -1,6 +1,6 @@
-//! opencode: a session as `opencode export` writes it, one document.
+//! opencode: a session as written by `opencode export`, one document.
 //!
-//! A call and its output are one part there, and a message may hold several answers, each
+//! A call and its output are one part there, and a message may contain several answers, each
 //! introduced by a `step-start`.
 
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use super::thread::{Origin, Read};
 use super::{Conversation, Form};
 use crate::json::{self, Fields, owned, string};
 
-/// What opencode notes for itself in a message; never sent.
+/// Internal notes of opencode in a message, which are never sent.
 const OWN: [&str; 7] = [
     "step-finish",
     "snapshot",
@@ -22,7 +22,7 @@ const OWN: [&str; 7] = [
     "compaction",
 ];
 
-/// Reads a session, with which element of its list gave which message.
+/// Reads a session, and records which element of its list gave which message.
 pub(super) fn read(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Read> {
     let info = fields.fields("info")?;
     let mut read = Conversation::new(Form::OpenCode);
@@ -92,7 +92,7 @@ fn close(message: Message, outputs: &mut Vec<Part>, messages: &mut Vec<Message>)
     }
 }
 
-/// A part that is not a call; none for what was never sent.
+/// A part that is not a call; none if it was never sent.
 fn said(raw: &RawValue) -> Option<Part> {
     let fields = json::fields(raw)?;
     let type_name = fields.text("type")?;
@@ -136,7 +136,7 @@ fn output(fields: &Fields<'_>) -> Option<Part> {
     Some(Part::Output(output))
 }
 
-/// Cached tokens stand beside the input, thoughts beside the output.
+/// Cached tokens are separate from input, and reasoning is separate from output.
 fn usage(tokens: &Fields<'_>) -> Usage {
     let cache = tokens.fields("cache").unwrap_or_default();
     let count = |fields: &Fields<'_>, name: &str| fields.number(name).unwrap_or(0);

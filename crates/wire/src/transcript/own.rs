@@ -1,13 +1,13 @@
-//! Messages of ours in the logs of others: which kind they are stands in a field of our own.
+//! Our own messages in logs of other agents: a separate field names their kind.
 
 use trimtab_model::{Kind, Message, Role};
 
 use crate::json::{self, Fields, Object};
 
-/// The field; agents pass over fields that they do not know.
+/// The name of the field; agents ignore unknown fields.
 pub(super) const FIELD: &str = "trimtab";
 
-/// The value of the field for `message`; none if there is nothing that the log cannot say.
+/// The value of the field for `message`; none if the log can express everything.
 pub(super) fn mark(message: &Message) -> Option<String> {
     let kind = message
         .meta
@@ -22,7 +22,7 @@ pub(super) fn mark(message: &Message) -> Option<String> {
     })
 }
 
-/// Gives the user's messages of a line what its field says.
+/// Applies the field of a line to its user messages.
 pub(super) fn apply<'m>(line: &Fields<'_>, messages: impl IntoIterator<Item = &'m mut Message>) {
     let Some(ours) = line.fields(FIELD) else {
         return;

@@ -1,4 +1,4 @@
-//! Recognises a transcript and reads its conversations one by one.
+//! Detects the form of a transcript and reads its conversations one by one.
 
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -14,16 +14,17 @@ use super::{
     Conversation, Form, ReadError, Warning, claude_code, codex, copilot, document, gemini,
 };
 
-/// How many lines may go by before one must be recognised: logs begin with lines of their own.
+/// The maximum number of lines before one must be recognised, because logs start with lines of
+/// their own.
 const LINES_TO_RECOGNISE: u64 = 32;
 
-/// A log whose lines together make up conversations.
+/// A log whose lines together form conversations.
 pub(super) trait Log {
-    /// Takes line `number` of the file; fails where it is not JSON.
+    /// Reads line `number` of the file; fails if it is not JSON.
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error>;
-    /// Gives what was read.
+    /// Returns the conversations.
     fn finish(self: Box<Self>) -> Vec<Read>;
-    /// True if text that is not JSON may stand between the lines.
+    /// True if text that is not JSON may appear between the lines.
     fn allows_text(&self) -> bool {
         false
     }
@@ -31,8 +32,8 @@ pub(super) trait Log {
 
 /// Reads the conversations of one transcript.
 ///
-/// An iterator: it ends after the first error. Conversations that stand on a line each are
-/// read one at a time; a log is one session and is read as a whole.
+/// The iterator ends after the first error. A file with one conversation per line is read line by
+/// line; a log is one session and is read as a whole.
 pub struct Reader<R> {
     lines: Lines<R>,
     state: State,
@@ -47,7 +48,7 @@ enum State {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// A reader of `input`, which is looked at when the first conversation is asked for.
+    /// A reader of `input`, which is opened when the first conversation is requested.
     pub fn new(input: R) -> Self {
         Self {
             lines: Lines::new(input),
@@ -56,7 +57,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// What was passed over so far.
+    /// Everything that was skipped so far.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -74,12 +75,13 @@ impl<R: BufRead> Reader<R> {
         self.step()
     }
 
-    /// Recognises the file and reads it if it is a log; none if each line of it is a
-    /// conversation, the current one the first.
+    /// Detects the form of the file and reads it if it is a log; none if each line is a
+    /// conversation, starting with the current one.
     pub(super) fn open(&mut self) -> Result<Option<Vec<Read>>, ReadError> {
         if !self.lines.advance()? {
             return Err(ReadError::Empty);
         }
+        // A document may be pretty-printed over many lines.
         self.join_document()?;
         let log: Box<dyn Log> = match self.recognise()? {
             Content::Conversation => return Ok(None),
@@ -92,7 +94,7 @@ impl<R: BufRead> Reader<R> {
         self.read_log(log).map(Some)
     }
 
-    /// If the first line is the beginning of a document that spans several, takes it whole.
+    /// If the first line starts a document that spans several lines, reads all of it.
     fn join_document(&mut self) -> Result<(), ReadError> {
         let text = self.lines.text()?;
         match serde_json::from_str::<&RawValue>(text) {
@@ -108,6 +110,7 @@ impl<R: BufRead> Reader<R> {
             if let Some(content) = recognise(self.raw()?) {
                 return Ok(content);
             }
+            // Give up early, so that a large file of another kind is not read completely.
             if self.lines.number - first >= LINES_TO_RECOGNISE || !self.lines.advance()? {
                 return Err(ReadError::Form { line: first });
             }
@@ -119,7 +122,7 @@ impl<R: BufRead> Reader<R> {
             .map_err(|error| ReadError::syntax(&error, self.lines.number))
     }
 
-    /// The number and text of the current line, with what is white around it.
+    /// The number and trimmed text of the current line.
     pub(super) fn current_text(&self) -> Result<(u64, &str), ReadError> {
         Ok((self.lines.number, self.lines.whole()?))
     }
@@ -146,7 +149,7 @@ impl<R: BufRead> Reader<R> {
                     let error = ReadError::syntax(&error, self.lines.number);
                     self.forgive(error, log.as_ref())?;
                 }
-                // JSON that is no object says nothing in any log.
+                // JSON that is not an object has no meaning in any log.
                 _ => {}
             }
             if !self.lines.advance()? {
@@ -155,8 +158,8 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Passes over what a log may well have: a last line that is still being written, and
-    /// text between the lines where the log is what a terminal showed.
+    /// Skips faults that are normal in a log: an incomplete last line, and text between the lines
+    /// in printed output.
     fn forgive(&mut self, error: ReadError, log: &dyn Log) -> Result<(), ReadError> {
         let ReadError::Syntax {
             line, ref message, ..

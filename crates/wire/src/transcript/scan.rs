@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::json::{Fields, Name};
 
-/// A JSON value that may be a conversation, whose messages are `M`.
+/// A JSON value that may be a conversation with messages `M`.
 pub(super) enum Scanned<'a, M> {
     /// A list of objects.
     List(Vec<M>),

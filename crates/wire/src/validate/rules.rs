@@ -7,27 +7,27 @@ use trimtab_model::{Dialect, Role, work};
 use super::{Fault, MAX_MARKERS, Rule};
 use crate::scan::{PartKind, PartSpan, Scan, Span};
 
-/// Reads a body message by message.
+/// Validates a body message by message.
 pub(super) struct Judge<'s, 'a> {
     pub(super) scan: &'s Scan<'a>,
     pub(super) faults: Vec<Fault>,
     pub(super) entry: usize,
     begun: bool,
-    /// The calls of the round being read, in order.
+    /// The calls of the current round, in order.
     calls: Vec<String>,
-    /// What became of each of them, by its id.
+    /// The state of each call, by its id.
     answers: HashMap<String, Answer>,
     /// True once the round has an output.
     answering: bool,
     ids: HashSet<String>,
 }
 
-/// What became of a call.
+/// The state of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Missing,
     Given,
-    /// It needs none, and may have one.
+    /// It needs no output, but may have one.
     Optional,
 }
 
@@ -50,8 +50,8 @@ impl<'s, 'a> Judge<'s, 'a> {
         self.faults.push(Fault { entry, rule });
     }
 
-    /// Only Messages insists on who begins. The system may give a directive without content
-    /// before that.
+    /// Only Messages requires a certain first role. A system directive without content may precede
+    /// it.
     pub(super) fn check_first(&mut self, message: usize, role: Role) {
         let in_messages = self.scan.dialect() == Dialect::Messages;
         if in_messages && role == Role::System && self.scan.parts(message).is_empty() {
@@ -59,17 +59,18 @@ impl<'s, 'a> Judge<'s, 'a> {
         }
         let first = !std::mem::replace(&mut self.begun, true);
         if first && role != Role::User && in_messages {
+            // The provider requires a user message first, apart from such directives.
             self.fault(Rule::UserNotFirst);
         }
     }
 
-    /// True if no output of the round before can come any more.
+    /// True if no output of the previous round can follow any more.
     pub(super) fn closes_round(&self, role: Role) -> bool {
         match (self.scan.dialect(), role) {
             (Dialect::Chat, role) => role != Role::Tool,
-            // An output belongs to a call by its id, wherever it stands behind it. In Messages,
-            // messages of one role in a row are one message to the provider, and the system's
-            // among them are none.
+            // An output belongs to a call by its id, anywhere after it. In Messages, consecutive
+            // messages of one role are one message to the provider, and system messages among them
+            // do not count.
             (Dialect::Responses, _) | (Dialect::Messages, Role::Tool | Role::System) => false,
             (Dialect::Messages, Role::Assistant) => self.answering,
             (Dialect::Messages, Role::User) => true,
@@ -91,6 +92,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         work::step(1 + parts.len());
         let blank = |part: &PartSpan| is_blank(self.scan, part);
         if self.scan.dialect() == Dialect::Messages && role != Role::System {
+            // A message with only blank texts is empty for the provider.
             if parts.iter().all(blank) {
                 if !self.is_prefill(message, role) {
                     self.fault(Rule::EmptyMessage);
@@ -105,7 +107,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         }
     }
 
-    /// True for an answer at the end that is to be begun with nothing.
+    /// True for an empty answer at the end, which asks the model to begin it.
     fn is_prefill(&self, message: usize, role: Role) -> bool {
         let is_last = message + 1 == self.scan.len();
         let nothing = match self.scan.parts(message) {
@@ -140,6 +142,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         if self.is_taken(&id) {
             self.fault(Rule::RepeatedId(id.clone()));
         }
+        // Chat Completions allows the same id again in a later message.
         if self.scan.dialect() != Dialect::Chat {
             self.ids.insert(id.clone());
         }
@@ -152,8 +155,8 @@ impl<'s, 'a> Judge<'s, 'a> {
         self.calls.push(id);
     }
 
-    /// A call in the field that came before `tool_calls` may stay open, and so may a search for
-    /// tools, which the provider carries out itself.
+    /// A call in the legacy field may stay open, and so may a search for tools, which the provider
+    /// runs itself.
     fn needs_no_output(&self, part: &PartSpan) -> bool {
         let searches = || {
             self.scan
@@ -167,7 +170,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         self.scan.string(part.id).unwrap_or_default().into_owned()
     }
 
-    /// A call in the field that came before `tool_calls` has no id.
+    /// A call in the legacy field has no id.
     fn is_legacy(&self, part: &PartSpan) -> bool {
         self.scan.dialect() == Dialect::Chat && part.id.is_empty() && part.content.is_empty()
     }
@@ -187,6 +190,7 @@ impl<'s, 'a> Judge<'s, 'a> {
             return self.fault(Rule::MisplacedOutput(id));
         }
         if self.scan.dialect() == Dialect::Messages
+            // In Messages, outputs must come first in their user message.
             && self.scan.messages_of(self.entry).start != message
         {
             self.fault(Rule::OutputNotFirst(id.clone()));
@@ -196,13 +200,13 @@ impl<'s, 'a> Judge<'s, 'a> {
             None => self.fault(Rule::OrphanOutput(id)),
             Some(answer @ Answer::Missing) => *answer = Answer::Given,
             Some(Answer::Optional) => {}
-            // Responses is not known to mind.
+            // Responses is not known to reject this.
             Some(Answer::Given) if self.scan.dialect() == Dialect::Responses => {}
             Some(Answer::Given) => self.fault(Rule::DuplicateOutput(id)),
         }
     }
 
-    /// A thought must be followed by something that the model said or asked for.
+    /// Reasoning must be followed by text or a call.
     pub(super) fn check_thoughts(&mut self, message: usize) {
         let Some(last) = self
             .scan
@@ -214,8 +218,9 @@ impl<'s, 'a> Judge<'s, 'a> {
         };
         let refused = match self.scan.dialect() {
             Dialect::Chat => false,
+            // Consecutive assistant messages are one message to the provider.
             Dialect::Messages => self.scan.role(message + 1) != Some(Role::Assistant),
-            // The provider misses what belongs to a thought that it knows by its id.
+            // The provider requires the entry that belongs to reasoning with a known id.
             Dialect::Responses => has_id(self.scan.json(last.span)),
         };
         if refused {
@@ -224,7 +229,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         }
     }
 
-    /// What can only be told at the end.
+    /// Checks that are only possible at the end.
     pub(super) fn end(&mut self) {
         self.entry = self.scan.entries().len();
         self.close_round();
@@ -239,6 +244,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         if count > MAX_MARKERS {
             self.fault(Rule::TooManyMarkers(count));
         }
+        // Only Messages rejects markers on reasoning and blank texts.
         if self.scan.dialect() != Dialect::Messages {
             return;
         }

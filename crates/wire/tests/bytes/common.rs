@@ -1,4 +1,4 @@
-//! What the tests of this folder share.
+//! Helpers for the tests of this folder.
 
 use proptest::prelude::*;
 use trimtab_model::{Dialect, Message, Part, Role};

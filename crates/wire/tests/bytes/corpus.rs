@@ -1,4 +1,4 @@
-//! Every recorded session beside the project, as a request of each dialect.
+//! Every recorded session in the shared folder, as a request of each dialect.
 
 #![expect(clippy::disallowed_methods, reason = "the recorded sessions are files")]
 
@@ -61,7 +61,7 @@ fn body(messages: &[Message], dialect: Dialect) -> String {
 }
 
 #[test]
-fn recorded_sessions_come_back_as_they_are() {
+fn recorded_sessions_round_trip_unchanged() {
     for messages in conversations() {
         for dialect in Dialect::ALL {
             let body = body(&messages, dialect);
@@ -73,7 +73,7 @@ fn recorded_sessions_come_back_as_they_are() {
 }
 
 #[test]
-fn recorded_sessions_made_valid_are_judged_valid_and_stay_so() {
+fn normalised_sessions_validate_and_stay_unchanged() {
     for (number, messages) in conversations().into_iter().enumerate() {
         let log: Vec<Arc<Message>> = messages.into_iter().map(Arc::new).collect();
         for dialect in Dialect::ALL {

@@ -10,7 +10,7 @@ fn why(body: &[u8]) -> (usize, Why) {
 }
 
 #[test]
-fn what_is_not_a_request_is_refused_with_its_place() {
+fn invalid_request_error_has_a_position() {
     assert_eq!(why(b""), (0, Why::NotAnObject));
     assert_eq!(why(b"\xef\xbb\xbf{}"), (0, Why::NotAnObject));
     assert_eq!(why(b"{\"a\": \xff}"), (6, Why::NotUtf8));
@@ -26,7 +26,7 @@ fn what_is_not_a_request_is_refused_with_its_place() {
 }
 
 #[test]
-fn values_may_be_nested_as_deep_as_parsers_go() {
+fn values_may_be_nested_up_to_the_parser_limit() {
     let nested = |depth: usize| {
         let inner = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         format!(r#"{{"messages": [], "x": {inner}}}"#)
@@ -71,7 +71,7 @@ fn a_body_of_twenty_megabytes_is_scanned() {
 }
 
 #[test]
-fn a_body_of_nothing_but_tiny_parts_is_left_alone() {
+fn body_of_tiny_parts_is_unchanged() {
     let parts = "1,".repeat(1 << 20);
     for dialect in Dialect::ALL {
         let list = match dialect {

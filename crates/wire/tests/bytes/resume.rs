@@ -1,4 +1,4 @@
-//! A body that is taken up where another one parts from it is scanned like a new one.
+//! A scan that resumes after a known prefix equals a full scan.
 
 use proptest::prelude::*;
 use trimtab_testkit::cases;
@@ -26,7 +26,7 @@ proptest! {
     #![proptest_config(cases(500))]
 
     #[test]
-    fn a_body_is_the_same_from_wherever_it_is_read((dialect, body) in body(8)) {
+    fn resumed_scan_equals_a_full_scan((dialect, body) in body(8)) {
         let scan = Scan::new(body.as_bytes(), dialect).unwrap();
         let Some(memo) = scan.clone().into_memo() else { return Ok(()) };
         let list = scan.request().list;

@@ -1,4 +1,4 @@
-//! A scan sees what the readers see.
+//! The scan agrees with the message readers.
 
 use proptest::prelude::*;
 use trimtab_model::Dialect;
@@ -14,18 +14,18 @@ proptest! {
     #![proptest_config(cases(1_500))]
 
     #[test]
-    fn a_scan_sees_what_the_readers_see((dialect, body) in body(10)) {
+    fn scan_agrees_with_the_message_readers((dialect, body) in body(10)) {
         check_view(&body, dialect);
     }
 
     #[test]
-    fn what_providers_accept_has_no_fault((dialect, body) in body(10)) {
+    fn accepted_bodies_have_no_faults((dialect, body) in body(10)) {
         let scan = Scan::new(body.as_bytes(), dialect).unwrap();
         prop_assert_eq!(validate(&scan), vec![]);
     }
 
     #[test]
-    fn no_change_gives_the_body_itself((dialect, body) in body(10)) {
+    fn splice_without_changes_returns_the_body((dialect, body) in body(10)) {
         let scan = Scan::new(body.as_bytes(), dialect).unwrap();
         let spliced = splice(&scan, &[]).unwrap();
         prop_assert!(std::ptr::eq(spliced.body.as_ref(), body.as_bytes()));
@@ -33,7 +33,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_body_says_besides_its_messages() {
+fn scan_reads_model_tools_and_limits() {
     let body = r#"{"model": "m\u0031", "stream": true, "max_tokens": 1, "max_completion_tokens": 9,
         "max_tokens": 20, "metadata": {"user_id": "u_session_1"}, "prompt_cache_key": "k",
         "tools": [{"type": "function", "function": {"name": "look"}}, {"name": "b"}, 7],
@@ -70,7 +70,7 @@ fn conversations_that_the_provider_keeps_are_partial() {
 }
 
 #[test]
-fn markers_are_found_wherever_they_are() {
+fn cache_markers_are_found_everywhere() {
     let mark = r#""cache_control":{"type":"ephemeral"}"#;
     let body = format!(
         r#"{{"tools":[{{"name":"a",{mark}}}],"system":[{{"type":"text","text":"s",{mark}}}],

@@ -1,4 +1,4 @@
-//! Any list of changes: what it does not touch stays as it came, and the result is valid.
+//! Arbitrary changes: the rest of the body stays identical, and the result is valid.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ proptest! {
     #![proptest_config(cases(2_000))]
 
     #[test]
-    fn changes_do_what_they_say_and_nothing_else(
+    fn splice_applies_exactly_the_changes(
         (dialect, body) in body(12),
         seed in 1..u64::MAX,
     ) {

@@ -1,4 +1,4 @@
-//! Every recorded session beside the project is read, and read in full.
+//! Every recorded session in the shared folder is read completely.
 
 #![expect(clippy::disallowed_methods, reason = "the recorded sessions are files")]
 
@@ -81,7 +81,7 @@ fn every_file_is_read() {
 }
 
 #[test]
-fn conversations_on_lines_come_back_word_for_word() {
+fn line_conversations_round_trip_verbatim() {
     let Some(folder) = corpus() else { return };
     for path in files(&folder) {
         if path.parent() != Some(&folder) {
@@ -121,7 +121,7 @@ fn list(raw: &[RawJson]) -> Value {
 }
 
 #[test]
-fn rollouts_come_back_entry_by_entry() {
+fn codex_rollouts_round_trip_by_entry() {
     let Some(folder) = corpus() else { return };
     for path in files(&folder.join("raw/codex")) {
         let text = fs::read_to_string(&path).unwrap();
@@ -155,7 +155,7 @@ fn without_bookkeeping(mut entry: Value) -> Value {
 }
 
 #[test]
-fn logs_of_claude_code_lose_no_part() {
+fn claude_code_logs_lose_no_part() {
     let Some(folder) = corpus() else { return };
     for path in files(&folder.join("raw/claude-code")) {
         let text = fs::read_to_string(&path).unwrap();

@@ -16,7 +16,7 @@ fn a_list_and_an_object_are_the_same_script() {
 }
 
 #[test]
-fn everything_that_a_reply_can_say_is_read() {
+fn all_reply_fields_are_parsed() {
     let script = Script::parse(
         r#"[{"text": "t", "reasoning": "r", "stop": "length", "delay_ms": 5,
              "usage": {"input": 3, "output": 4},
@@ -39,7 +39,7 @@ fn everything_that_a_reply_can_say_is_read() {
 }
 
 #[test]
-fn every_fault_is_written_as_it_is_read() {
+fn faults_round_trip() {
     let faults = Fault::catalogue();
     assert!(faults.len() >= 40, "{}", faults.len());
     for fault in faults {
@@ -74,7 +74,7 @@ fn errors_name_the_reply() {
 }
 
 #[test]
-fn a_player_says_done_at_the_end_and_can_be_set() {
+fn player_ends_with_done_and_can_seek() {
     let mut player = Player::new(Script::new([Reply::text("one"), Reply::text("two")]));
     let said: Vec<String> = (0..4).map(|_| player.next_reply().text).collect();
     assert_eq!(said, ["one", "two", "done", "done"]);
@@ -84,7 +84,7 @@ fn a_player_says_done_at_the_end_and_can_be_set() {
 }
 
 #[test]
-fn the_example_is_a_script() {
+fn example_script_parses() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/script.json");
     #[expect(clippy::disallowed_methods, reason = "the example is a file")]
     let text = std::fs::read_to_string(file).unwrap();

@@ -60,14 +60,14 @@ fn chat_has_only_fields_of_the_dialect() {
 }
 
 #[test]
-fn the_newest_chat_models_have_another_name_for_the_limit() {
+fn newest_chat_models_use_max_completion_tokens() {
     let body = body(Dialect::Chat, "https://api.openai.com/v1", &request());
     assert_eq!(body["max_completion_tokens"], 100);
     assert!(body.get("max_tokens").is_none());
 }
 
 #[test]
-fn responses_keep_nothing_at_the_provider() {
+fn responses_requests_are_not_stored() {
     let body = body(
         Dialect::Responses,
         "https://api.openai.com/v1",
@@ -87,7 +87,7 @@ fn responses_keep_nothing_at_the_provider() {
 }
 
 #[test]
-fn a_model_that_may_reason_is_asked_for_its_sealed_thoughts() {
+fn reasoning_model_is_asked_for_encrypted_reasoning() {
     let mut request = request();
     for (model, asked) in [
         ("gpt-5", true),
@@ -101,7 +101,7 @@ fn a_model_that_may_reason_is_asked_for_its_sealed_thoughts() {
 }
 
 #[test]
-fn an_answer_in_another_dialect_loses_what_only_that_one_has() {
+fn answer_of_another_dialect_loses_its_specific_fields() {
     let mut call = Call::new("c1", "look", "{}");
     call.extra
         .push(("extra_content".to_owned(), RawJson::of(&"x")));
@@ -140,7 +140,7 @@ fn messages_carry_at_most_four_markers() {
 }
 
 #[test]
-fn an_answer_in_words_can_be_demanded() {
+fn only_text_disables_tool_calls() {
     let asked = Request {
         only_text: true,
         ..request()
@@ -152,7 +152,7 @@ fn an_answer_in_words_can_be_demanded() {
 }
 
 #[test]
-fn a_lost_thought_ends_the_thinking_for_one_call() {
+fn lost_reasoning_disables_thinking() {
     let mut asked = request();
     assert!(
         body(Dialect::Messages, "https://h", &asked)

@@ -1,4 +1,4 @@
-//! `/model` and `/preset`: what is used, and something else instead.
+//! The commands `/model` and `/preset`.
 
 use trimtab::engine::policy::PRESETS;
 
@@ -11,7 +11,7 @@ use crate::ui::columns::{Align, lined_up};
 use crate::ui::number::grouped;
 use crate::ui::style;
 
-/// Shows the model, or changes it.
+/// Shows or changes the model.
 pub(super) fn model(chat: &mut Opened, name: &str, screen: &mut Screen<'_>) -> Result<(), Failure> {
     if !name.is_empty() {
         chat.change(chat.choice.clone().with_model(name))?;
@@ -19,7 +19,7 @@ pub(super) fn model(chat: &mut Opened, name: &str, screen: &mut Screen<'_>) -> R
     let settings = chat.agent.settings();
     let window = grouped(settings.limits.window.unwrap_or_default());
     let window = if chat.assumes_window() {
-        format!("window not known, {window} tokens assumed")
+        format!("window unknown, {window} tokens assumed")
     } else {
         format!("window {window} tokens")
     };
@@ -27,12 +27,12 @@ pub(super) fn model(chat: &mut Opened, name: &str, screen: &mut Screen<'_>) -> R
     let told = format!("{}, {dialect}, {window}", on_one_line(&settings.model.name));
     screen.line(style::STRONG, &told);
     if chat.assumes_window() {
-        screen.line(style::WARN, "--window TOKENS says how large it is");
+        screen.line(style::WARN, "set it with --window TOKENS");
     }
     Ok(())
 }
 
-/// Shows the presets, or changes to one.
+/// Lists the presets, or changes to one.
 pub(super) fn preset(
     chat: &mut Opened,
     name: &str,
@@ -65,7 +65,7 @@ pub(super) fn preset(
         ..chat.choice.clone()
     };
     chat.change(choice)?;
-    let told = format!("from now on {name} decides; what was decided stays");
+    let told = format!("preset {name} from now on; earlier plans stay");
     screen.line(style::STRONG, &told);
     Ok(())
 }

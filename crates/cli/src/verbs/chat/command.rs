@@ -1,48 +1,44 @@
-//! What can be typed in place of a message.
+//! Parses a typed line: a message or a command.
 
 use super::text::nearest;
 
-/// What is told of every command: its name, what it takes, what it does.
+/// The commands: name, argument, description.
 const COMMANDS: [(&str, &str, &str); 11] = [
     (
         "context",
         "",
-        "how the window is filled, and when it is compacted",
+        "show how the window is filled, and when it is compacted",
     ),
     (
         "compact",
         "[INSTRUCTIONS]",
-        "compact now; says what it saved",
+        "compact now, and show the savings",
     ),
-    ("undo", "", "take the last compaction or trim back"),
+    ("undo", "", "revert the last compaction or trim"),
     (
         "output",
         "[REF]",
-        "page a stored output; without a ref, list them",
+        "open a stored output in the pager, or list all",
     ),
     ("model", "[NAME]", "show or change the model"),
-    (
-        "preset",
-        "[NAME]",
-        "show or change what decides about the window",
-    ),
+    ("preset", "[NAME]", "show or change the preset"),
     ("retry", "", "ask again after an error or an interrupt"),
-    ("clear", "", "begin a new session; this one can be resumed"),
-    ("cost", "", "what was used: calls, tokens, money"),
+    ("clear", "", "start a new session; this one can be resumed"),
+    ("cost", "", "show calls, tokens and money"),
     ("help", "", "this"),
-    ("quit", "", "leave; the session stays and can be resumed"),
+    ("quit", "", "quit; the session can be resumed"),
 ];
 
-/// What somebody typed.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Typed<'t> {
-    /// Something for the model.
+    /// A message to the model.
     Message(&'t str),
-    /// A command, and what stands behind it.
+    /// A command and its argument.
     Command(Command, &'t str),
-    /// A command that there is not; a similar one, if there is one.
+    /// An unknown command, with the most similar one if there is one.
     Unknown(&'t str, Option<&'static str>),
-    /// Nothing.
+    /// An empty line.
     Nothing,
 }
 
@@ -62,7 +58,7 @@ pub(super) enum Command {
     Quit,
 }
 
-/// Reads a line.
+/// Parses a line.
 pub(super) fn read(line: &str) -> Typed<'_> {
     let line = line.trim();
     let Some(slashed) = line.strip_prefix('/') else {
@@ -77,7 +73,7 @@ pub(super) fn read(line: &str) -> Typed<'_> {
         None => (slashed, ""),
     };
     if !name.chars().all(|c| c.is_ascii_alphabetic() || c == '-') {
-        // A path, for example.
+        // Probably a path that begins with a slash.
         return Typed::Message(line);
     }
     match named(&name.to_ascii_lowercase()) {
@@ -108,7 +104,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
     COMMANDS.iter().map(|(name, _, _)| *name)
 }
 
-/// Every command with what it takes and what it does.
+/// All commands with their arguments and descriptions.
 pub(super) fn help() -> Vec<[String; 2]> {
     let row = |(name, takes, does): &(&str, &str, &str)| {
         let typed = format!("/{name} {takes}");
@@ -122,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_from_messages() {
+    fn commands_are_distinguished_from_messages() {
         for (line, expected) in [
             ("  ", Typed::Nothing),
             ("hello /undo", Typed::Message("hello /undo")),
@@ -145,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_is_told_is_there() {
+    fn help_lists_existing_commands() {
         assert!(names().all(|name| named(name).is_some()));
     }
 }

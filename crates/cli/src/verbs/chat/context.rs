@@ -1,4 +1,4 @@
-//! `/context`: how the window is filled, by region, with the thresholds.
+//! The command `/context`: draws how the window is filled, by region, with the thresholds.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped, percent};
 use crate::ui::style::{self, TextStyle};
 
-/// What fills a window.
+/// The tokens in a window, by region.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filled {
     system: u64,
@@ -25,7 +25,7 @@ pub(super) struct Filled {
     user: u64,
     assistant: u64,
     outputs: u64,
-    /// What is kept free for the answer.
+    /// The room reserved for the answer.
     answer: u64,
     window: Option<u64>,
     messages: usize,
@@ -33,17 +33,17 @@ pub(super) struct Filled {
     thresholds: Vec<Threshold>,
 }
 
-/// Something that happens at a figure.
+/// A size at which something happens.
 #[derive(Clone, Debug)]
 struct Threshold {
     /// What happens, and when.
     text: String,
-    /// Where on the bar, in tokens; none if it is not about tokens of the window.
+    /// Its position on the bar in tokens, unless it does not depend on tokens.
     at: Option<u64>,
 }
 
 impl Filled {
-    /// Looks at the window of a session as it would be sent now.
+    /// Measures the window that the session would send now.
     pub(super) fn of(session: &mut Session) -> Result<Self, Failure> {
         let mut filled = Self::default();
         let mut measures = [Measure::default(); 5];
@@ -75,7 +75,7 @@ impl Filled {
         Ok(filled)
     }
 
-    /// What is in the window.
+    /// The tokens in the window.
     fn taken(&self) -> u64 {
         self.system + self.tools + self.summary + self.user + self.assistant + self.outputs
     }
@@ -97,7 +97,7 @@ impl Filled {
             }
         } else {
             let text = if compaction.enabled {
-                "compacts by hand only"
+                "compacts only on request"
             } else {
                 "never compacts"
             };
@@ -109,20 +109,21 @@ impl Filled {
         found.extend(self.ages(policy));
         if let Some(window) = self.window {
             found.push(Threshold {
-                text: "full: the rest is kept for the answer".to_owned(),
+                text: "full: the rest is reserved for the answer".to_owned(),
                 at: Some(window.saturating_sub(self.answer)),
             });
         }
         found
     }
 
-    /// When a trigger compacts, by what is in the window.
+    /// The threshold of a compaction trigger.
     fn compacts(&self, trigger: &Trigger, policy: &Policy) -> Threshold {
         let figure = trigger.value.figure(self.window);
         let in_system = matches!(policy.compaction.placement, Placement::System { .. });
         let summary = if in_system { self.summary } else { 0 };
         let at = figure.and_then(|figure| match trigger.metric {
-            // The answer's reserve stands at the other end of the bar.
+            // A condition on the call includes the answer's reserve, which is at the other end of
+            // the bar.
             Metric::Call => Some(figure.saturating_sub(self.answer)),
             Metric::Log => Some(figure + self.system + self.tools + summary),
             Metric::UsageTotal | Metric::UsageInput => Some(figure),
@@ -130,7 +131,7 @@ impl Filled {
         });
         let text = match (figure, at) {
             (None, _) => {
-                format!("compacts when {trigger}: cannot be told, the window is not known")
+                format!("compacts when {trigger}: unknown, because the window is unknown")
             }
             (Some(figure), None) => {
                 format!("compacts when {trigger}: {} of {figure}", self.messages)
@@ -140,7 +141,7 @@ impl Filled {
         Threshold { text, at }
     }
 
-    /// When old outputs are shown shorter.
+    /// The thresholds at which old outputs are shortened.
     fn ages(&self, policy: &Policy) -> Vec<Threshold> {
         let ageing = &policy.ageing;
         let mut found = Vec::new();
@@ -168,7 +169,7 @@ impl Filled {
         lines.chain(self.rewrite(policy)).collect()
     }
 
-    /// When old text is shortened in any case.
+    /// The threshold at which old text is shortened regardless of cost.
     fn rewrite(&self, policy: &Policy) -> Option<Threshold> {
         let cards = &policy.ageing.cards;
         let around = self.tools + self.answer;
@@ -215,7 +216,7 @@ fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) 
     }
 }
 
-/// Which figure a message counts for: system, summary, user, assistant, outputs.
+/// The index of the region of a message: system, summary, user, assistant, outputs.
 fn region(message: &Message) -> usize {
     if matches!(
         message.meta.kind,
@@ -231,7 +232,7 @@ fn region(message: &Message) -> usize {
     }
 }
 
-/// The picture, `width` characters wide.
+/// Draws the window in `width` characters.
 pub(super) fn render(
     filled: &Filled,
     (model, preset): (&str, &str),
@@ -247,7 +248,7 @@ pub(super) fn render(
             grouped(window),
             percent(taken, window)
         ),
-        None => format!("{} tokens, the window is not known", grouped(taken)),
+        None => format!("{} tokens, unknown window", grouped(taken)),
     };
     let messages = counted(filled.messages, "message");
     let heading = format!(
@@ -272,7 +273,7 @@ pub(super) fn render(
     text
 }
 
-/// A line below the bar with the numbers of the thresholds where they stand.
+/// The line below the bar with the numbers of the thresholds.
 fn marks(text: &mut String, filled: &Filled, whole: usize, colour: bool) {
     let Some(window) = filled.window.filter(|window| *window > 0) else {
         return;
@@ -285,7 +286,7 @@ fn marks(text: &mut String, filled: &Filled, whole: usize, colour: bool) {
             .unwrap_or(whole)
             .min(whole.saturating_sub(1));
         let digit = char::from_digit(number % 10, 10).unwrap_or('^');
-        // Two at one place stand side by side where they can.
+        // If two thresholds share a column, the second moves right to a free one.
         let free = line.iter().skip(column).position(|c| *c == ' ');
         if let Some(place) = line.get_mut(column + free.unwrap_or(0)) {
             *place = digit;
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_and_thresholds_stand_where_they_belong() {
+    fn regions_and_thresholds_are_drawn_at_their_positions() {
         let text = drawn(&filled("steady", Some(20_000)), 80);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_wider_than_the_terminal() {
+    fn picture_fits_the_terminal() {
         for preset in trimtab::engine::policy::PRESETS {
             for window in [None, Some(20_000), Some(9_000)] {
                 for width in [20, 40, 80] {

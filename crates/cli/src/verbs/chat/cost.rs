@@ -1,4 +1,4 @@
-//! `/cost`: what the model and the summaries took since the chat was opened.
+//! The command `/cost`: usage of the model and of summaries since the chat was opened.
 
 use std::fmt::Write;
 
@@ -10,17 +10,17 @@ use trimtab_model::Usage;
 
 use crate::ui::number::{counted, grouped};
 
-/// What was used since the chat was opened.
+/// The usage since the chat was opened.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
     model: CallTotals,
     summaries: CallTotals,
-    /// Calls of tools, and how many of them were for stored outputs.
+    /// Tool calls, and how many of them retrieved stored outputs.
     tools: usize,
     retrievals: usize,
 }
 
-/// Calls, what they used, and what that cost where the prices are known.
+/// Calls, their usage, and their cost if the prices are known.
 #[derive(Debug, Default)]
 struct CallTotals {
     calls: usize,
@@ -47,14 +47,14 @@ impl CallTotals {
             Some(dollars) => {
                 let _ = write!(told, ", ${dollars:.4}");
             }
-            None => told.push_str(", price not known"),
+            None => told.push_str(", price unknown"),
         }
         told
     }
 }
 
 impl Spent {
-    /// Takes in what happened.
+    /// Adds an event.
     pub(super) fn event(&mut self, event: &Event, prices: Option<&Prices>) {
         match event {
             Event::Usage(usage) => {
@@ -78,7 +78,7 @@ impl Spent {
         }
     }
 
-    /// In a few lines.
+    /// The report in a few lines.
     pub(super) fn text(&self) -> String {
         let calls = counted(self.model.calls, "call");
         let mut text = format!("{calls} of the model: {}\n", self.model.told());
@@ -124,7 +124,7 @@ mod tests {
         }
         assert_eq!(
             spent.text(),
-            "2 calls of the model: 2,000 tokens in (200 cached), 20 out, price not known\n\
+            "2 calls of the model: 2,000 tokens in (200 cached), 20 out, price unknown\n\
              2 calls of tools, 1 of them for stored outputs\n"
         );
     }

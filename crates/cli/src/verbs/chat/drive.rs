@@ -1,4 +1,4 @@
-//! Work of the agent that is watched and can be interrupted.
+//! Runs the agent while a user watches and may interrupt.
 
 use std::future::{Future, ready};
 use std::io;
@@ -8,32 +8,32 @@ use tokio::sync::mpsc::Receiver;
 use trimtab_agent::tools::{Question, end_all_commands};
 use trimtab_agent::{Event, Events, Interrupt};
 
-/// What a shell adds to the number of the signal that ended a command.
+/// Shells add this to the number of the signal that ended a command.
 const BY_SIGNAL: i32 = 128;
 
-/// Whoever watches the agent work.
+/// Receives events and questions of the agent.
 pub(super) trait Watcher {
-    /// Something happened.
+    /// An event occurred.
     fn event(&mut self, event: &Event);
 
-    /// The agent asks whether it may do something. False to interrupt it altogether.
+    /// The agent asks for permission. Returns false to interrupt the agent.
     fn question(&mut self, question: Question) -> bool;
 
-    /// The user pressed Ctrl-C: the turn is about to end.
+    /// The user pressed Ctrl-C: the turn will end.
     fn interrupted(&mut self);
 }
 
-/// Everything that can come in while the agent works.
+/// Everything that can arrive while the agent works: events, questions, Ctrl-C.
 pub(super) struct Ears {
-    /// What the agent tells.
+    /// The events of the agent.
     pub(super) events: Events,
     questions: Option<Receiver<Question>>,
     interrupts: Signal,
 }
 
 impl Ears {
-    /// Listens to the agent, to its questions, and to Ctrl-C, which from now on ends nothing by
-    /// itself. Must be called within a tokio runtime.
+    /// Subscribes to events, questions and Ctrl-C, which from now on does not end the process.
+    /// Requires a tokio runtime.
     pub(super) fn new(events: Events, questions: Option<Receiver<Question>>) -> io::Result<Self> {
         Ok(Self {
             events,
@@ -42,8 +42,8 @@ impl Ears {
         })
     }
 
-    /// Does `work` until it ends. The first Ctrl-C asks it to end; the second drops it, which
-    /// gives none.
+    /// Runs `work` to its end. The first Ctrl-C asks it to stop; the second drops it and returns
+    /// nothing.
     pub(super) async fn drive<T>(
         &mut self,
         work: impl Future<Output = T>,
@@ -55,6 +55,8 @@ impl Ears {
         let mut work = std::pin::pin!(work);
         let ended = loop {
             tokio::select! {
+                // Events first, so that the screen shows them in order before a question or the
+                // end.
                 biased;
                 Some(event) = self.events.recv() => watcher.event(&event),
                 question = asked(self.questions.as_mut()) => {
@@ -73,18 +75,20 @@ impl Ears {
                 ended = &mut work => break Some(ended),
             }
         };
+        // The work may have sent events just before it ended.
         self.tell_rest(watcher);
         ended
     }
 
-    /// Tells what has happened since.
+    /// Delivers the remaining events.
     pub(super) fn tell_rest(&mut self, watcher: &mut dyn Watcher) {
         while let Ok(event) = self.events.try_recv() {
             watcher.event(&event);
         }
     }
 
-    /// A Ctrl-C from before, in a pager for example, was not meant for what begins now.
+    /// Discards earlier Ctrl-C signals, for example from a pager, which were not meant for this
+    /// turn.
     async fn forget_interrupts(&mut self) {
         loop {
             tokio::select! {
@@ -96,15 +100,14 @@ impl Ears {
     }
 }
 
-/// Lets commands that run end with us when we are told to end, or our terminal goes away. Must
-/// be called within a tokio runtime.
+/// Ends running commands when we are terminated or the terminal closes. Requires a tokio runtime.
 pub(super) fn end_commands_with_us() -> io::Result<()> {
     for kind in [SignalKind::terminate(), SignalKind::hangup()] {
         let mut told = signal(kind)?;
         tokio::spawn(async move {
             if told.recv().await.is_some() {
                 end_all_commands();
-                // As a shell reports a command that a signal ended.
+                // Exit as a shell reports a command that a signal ended.
                 std::process::exit(BY_SIGNAL + kind.as_raw_value());
             }
         });
@@ -112,7 +115,7 @@ pub(super) fn end_commands_with_us() -> io::Result<()> {
     Ok(())
 }
 
-/// The next question; waits for ever where nobody asks.
+/// The next question; pending forever if nobody can ask.
 async fn asked(questions: Option<&mut Receiver<Question>>) -> Question {
     if let Some(questions) = questions
         && let Some(question) = questions.recv().await

@@ -1,4 +1,4 @@
-//! What happens, as lines of JSON.
+//! The events of a chat as lines of JSON.
 
 use serde_json::{Value, json};
 use trimtab_agent::{Event, Turn, TurnEnd};
@@ -6,7 +6,7 @@ use trimtab_model::{Output, Usage};
 
 use super::opened::Opened;
 
-/// The first line: what answers, and where the session is kept.
+/// The first line: model, preset and session.
 pub(super) fn start(chat: &Opened) -> Value {
     let settings = chat.agent.settings();
     json!({
@@ -18,7 +18,7 @@ pub(super) fn start(chat: &Opened) -> Value {
     })
 }
 
-/// An event; none for those that other lines tell.
+/// The line of an event, unless other lines already cover it.
 pub(super) fn event(event: &Event) -> Option<Value> {
     Some(match event {
         Event::Text(text) => json!({"type": "text", "text": text}),
@@ -45,7 +45,7 @@ pub(super) fn event(event: &Event) -> Option<Value> {
     })
 }
 
-/// The last line of a turn that came to an end.
+/// The last line of a completed turn.
 pub(super) fn end(turn: &Turn) -> Value {
     json!({
         "type": "end",
@@ -56,7 +56,7 @@ pub(super) fn end(turn: &Turn) -> Value {
     })
 }
 
-/// The last line of a turn that did not.
+/// The last line of a failed turn.
 pub(super) fn error(message: &str, hint: Option<&str>) -> Value {
     json!({"type": "error", "message": message, "hint": hint})
 }
@@ -80,7 +80,7 @@ fn of_usage(usage: &Usage) -> Value {
     json!(usage)
 }
 
-/// An object with its type.
+/// An object with its `type`.
 fn typed(name: &str, fields: &Value) -> Value {
     let mut line = serde_json::Map::from_iter([("type".to_owned(), json!(name))]);
     if let Value::Object(fields) = fields {

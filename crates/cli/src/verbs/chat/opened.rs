@@ -1,4 +1,4 @@
-//! A chat that is open: the agent, and what was chosen for it.
+//! An open chat: the agent with its options.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::model::{SCRIPTED, Wanted};
 use crate::settings::keys::{ALLOW_WRITES, ENVIRONMENT};
 use crate::{catalogue, model, settings};
 
-/// What the model is told first unless --system says otherwise.
+/// The default system prompt.
 const SYSTEM: &str = "\
 You are an agent in a terminal. You help with the files in the workspace, which is the folder \
 that your tools work in: read before you change, change as little as does the job, and check \
@@ -27,42 +27,42 @@ what you did. Paths are relative to the workspace. Long outputs are shown to you
 with a ref by which you get the rest. Answer in plain text, briefly, and say what you did not \
 do or could not check.";
 
-/// The window of a model that is a script, unless it is said.
+/// The default window of a script.
 const SCRIPTED_WINDOW: u64 = 200_000;
-/// The longest answer that room is kept for where nothing better is known, in tokens.
+/// The default reserve for an answer, in tokens.
 const ANSWER: u64 = 16_384;
 
-/// A chat that is open.
+/// An open chat.
 pub(super) struct Opened {
     /// The agent.
     pub(super) agent: Agent,
-    /// What was chosen for it.
+    /// Its options.
     pub(super) choice: Choice,
-    /// True if the session was there before.
+    /// True if the session existed before.
     pub(super) resumed: bool,
-    /// True if the window is not known.
+    /// True if the window is unknown.
     assumes_window: bool,
     store: Arc<dyn Store>,
     id: SessionId,
     around: Around,
 }
 
-/// What stays as it is when another model or preset is chosen.
+/// The parts that stay when the model or the preset changes.
 struct Around {
     catalogue: Catalogue,
-    /// Who is asked where nothing is allowed by a flag.
+    /// Asks for permissions that no flag gives.
     ask: Confirm,
     allow_shell: bool,
     allow_writes: bool,
     allow_protected: bool,
     environment: CommandEnvironment,
     system: String,
-    /// Where settings are looked for.
+    /// The sources of the settings.
     inputs: Inputs,
 }
 
 impl Opened {
-    /// Opens the chat that the flags ask for. `ask` decides about what no flag allows.
+    /// Opens the chat for the flags. `ask` decides about actions that no flag allows.
     pub(super) fn open(
         args: &Args,
         common: &Common,
@@ -80,6 +80,7 @@ impl Opened {
         };
         let store: Arc<dyn Store> = Arc::new(common.store.make()?.store);
         let (id, remembered) = whose(args, &*store)?;
+        // Flags override the saved options, and these override the settings.
         let chosen = Choice::of_flags(args).or(remembered);
         let config = around.config(chosen.preset.as_deref())?;
         let choice = chosen.or(of_config(&config));
@@ -101,14 +102,16 @@ impl Opened {
             id,
             around,
         };
+        // Save the options at once: a killed chat must be resumable.
         chat.remember()?;
         Ok((chat, events))
     }
 
-    /// Goes on with other choices. What the session decided stays.
+    /// Continues with other options. The plans of the session stay.
     pub(super) fn change(&mut self, choice: Choice) -> Result<(), Failure> {
         let around = &self.around;
         let config = around.config(choice.preset.as_deref())?;
+        // Keep the client, which reuses the JSON of earlier requests.
         let model = if choice.model == self.choice.model {
             self.agent.settings().model.clone()
         } else {
@@ -122,12 +125,13 @@ impl Opened {
         self.remember()
     }
 
-    /// Goes on in a new session with the same choices; the events of the new agent.
+    /// Starts a new session with the same options and returns its events.
     pub(super) fn clear(&mut self) -> Result<Events, Failure> {
         let id = sessions::new_id().map_err(|error| sessions::failed(&error))?;
         let settings = self.agent.settings().clone();
         let opened = Agent::open(Arc::clone(&self.store), id.clone(), settings);
         let (agent, events) = opened.map_err(|error| failed(&error))?;
+        // Remove the old session only after the new one has opened.
         self.forget_empty()?;
         self.agent = agent;
         self.id = id;
@@ -136,7 +140,7 @@ impl Opened {
         Ok(events)
     }
 
-    /// True if the window of the model is not known.
+    /// True if the window of the model is unknown.
     pub(super) fn assumes_window(&self) -> bool {
         self.assumes_window
     }
@@ -146,26 +150,27 @@ impl Opened {
         &self.id
     }
 
-    /// The store that it is in.
+    /// The store of the session.
     pub(super) fn store(&self) -> &dyn Store {
         &*self.store
     }
 
-    /// True if the user has said something.
+    /// True if the user has sent a message.
     pub(super) fn has_begun(&self) -> bool {
         let log = self.agent.session().projection().log().messages();
         log.iter().any(|message| message.is_real_user())
     }
 
-    /// Leaves nothing behind if nothing was said, and remembers what was learned.
+    /// Removes an empty session, else saves the learned window.
     pub(super) fn close(mut self) -> Result<(), Failure> {
         self.keep_learned_window()?;
         self.forget_empty()
     }
 
-    /// Remembers a window that an error of the provider named.
+    /// Saves a window that an error of the provider named.
     pub(super) fn keep_learned_window(&mut self) -> Result<(), Failure> {
         let learned = self.agent.session().setup().limits.window;
+        // Only a smaller window is worth saving. A larger one comes from the catalogue.
         if learned < self.agent.settings().limits.window {
             self.choice.window = learned;
             self.remember()?;
@@ -173,8 +178,9 @@ impl Opened {
         Ok(())
     }
 
-    /// Removes the session if nothing was said in it.
+    /// Removes the session if it is empty.
     fn forget_empty(&self) -> Result<(), Failure> {
+        // A resumed session existed before, so never delete it.
         if self.resumed || self.has_begun() {
             return Ok(());
         }
@@ -189,8 +195,8 @@ impl Opened {
     }
 }
 
-/// The model that was chosen. `answered` counts the answers that the session has already: a
-/// script goes on behind them.
+/// Opens the chosen model. `answered` is the number of answers in the session, after which a script
+/// continues.
 fn open_model(
     choice: &Choice,
     catalogue: &Catalogue,
@@ -200,10 +206,11 @@ fn open_model(
     let name = choice.model.as_deref().map(str::trim).unwrap_or_default();
     if name.is_empty() {
         return Err(Failure::input(
-            "no model is named",
-            "--model NAME or TRIMTAB_MODEL; --model scripted:examples/script.json needs no key",
+            "no model is set",
+            "use --model NAME or TRIMTAB_MODEL; --model scripted:examples/script.json needs no key",
         ));
     }
+    // A script continues after the answers that the session already has.
     if let Some(script) = model::script(name)? {
         let answered = answered().map_err(|error| sessions::failed(&error))?;
         let client = Client::new(script.from_position(answered));
@@ -217,13 +224,13 @@ fn open_model(
     model::find(&wanted, catalogue, settings::outgoing(config)?)
 }
 
-/// What is told of an error of the agent.
+/// The failure for an error of the agent.
 pub(super) fn failed(error: &AgentError) -> Failure {
     let (message, hint) = with_hint(&error.to_string());
     Failure::Stuck { message, hint }
 }
 
-/// The session that is meant, and what it remembers.
+/// The session to open, and its saved options.
 fn whose(args: &Args, store: &dyn Store) -> Result<(SessionId, Choice), Failure> {
     let found = match &args.resume {
         Some(given) => {
@@ -235,7 +242,7 @@ fn whose(args: &Args, store: &dyn Store) -> Result<(SessionId, Choice), Failure>
     found.map_err(|error| sessions::failed(&error))
 }
 
-/// What the settings say.
+/// The options from the settings.
 fn of_config(config: &Config) -> Choice {
     Choice {
         model: config.model.clone(),
@@ -245,23 +252,23 @@ fn of_config(config: &Config) -> Choice {
     }
 }
 
-/// What follows from choices.
+/// The result of resolving the options.
 struct ChatSetup {
-    /// What the agent is made of.
+    /// The settings of the agent.
     settings: Settings,
-    /// The choices, with everything that follows from them.
+    /// The options with all defaults filled in.
     choice: Choice,
-    /// True if the window is not known.
+    /// True if the window is unknown.
     assumes_window: bool,
 }
 
-/// Whether the settings allow writes without a question.
+/// True if the settings allow writes without a confirmation.
 fn allows_writes(common: &Common) -> Result<bool, Failure> {
     let set = settings::lookup(common, ALLOW_WRITES)?;
     Ok(set.and_then(|set| set.as_bool()).unwrap_or(false))
 }
 
-/// The variables that commands are given.
+/// The environment of commands.
 pub(super) fn environment(args: &Args, common: &Common) -> Result<CommandEnvironment, Failure> {
     let set = settings::lookup(common, ENVIRONMENT)?;
     let set = set.as_ref().and_then(Value::as_array);
@@ -275,12 +282,13 @@ pub(super) fn environment(args: &Args, common: &Common) -> Result<CommandEnviron
     })
 }
 
-/// What the model is told first.
+/// The system prompt.
 fn system(args: &Args) -> Result<String, Failure> {
     let Some(given) = &args.system else {
         return Ok(SYSTEM.to_owned());
     };
     let path = Path::new(given);
+    // A text that is not a file is the prompt itself.
     if !path.is_file() {
         return Ok(given.clone());
     }
@@ -293,7 +301,7 @@ fn system(args: &Args) -> Result<String, Failure> {
 }
 
 impl Around {
-    /// Who decides about something that a flag may allow.
+    /// The confirmation for an action that a flag may allow.
     fn confirm(&self, allowed: bool) -> Confirm {
         if allowed {
             Confirm::Always
@@ -302,7 +310,7 @@ impl Around {
         }
     }
 
-    /// The settings, with this preset where one was chosen.
+    /// The settings, with this preset if one was chosen.
     fn config(&self, preset: Option<&str>) -> Result<Config, Failure> {
         let mut inputs = self.inputs.clone();
         if let Some(preset) = preset {
@@ -313,7 +321,7 @@ impl Around {
         Config::load(&inputs).map_err(|error| settings::failure(&error))
     }
 
-    /// What the agent is made of, and the choices with everything that follows from them.
+    /// The settings of the agent, and the options with all defaults filled in.
     fn settings(
         &self,
         model: Model,
@@ -325,9 +333,10 @@ impl Around {
             Workspace::new(folder, self.confirm(self.allow_shell)).map_err(|error| {
                 Failure::input(
                     format!("workspace {}: {error}", folder.display()),
-                    "give a folder that is there with --workspace DIR",
+                    "name an existing folder with --workspace DIR",
                 )
             })?;
+        // Save the resolved path, because the chat may be resumed from another folder.
         choice.workspace = Some(workspace.root().to_owned());
         let protected = self.confirm(self.allow_protected);
         let workspace = workspace
@@ -335,9 +344,10 @@ impl Around {
             .confirm_writes(self.confirm(self.allow_writes));
         let mut made = Settings::new(model, workspace);
         let shell = Shell::default().environment(self.environment.clone());
-        // We start nothing else while a command runs, so every orphan is left over from one.
+        // We start no other children while a command runs, so every orphan belongs to one.
         made.tools = made.tools.with(shell.ends_orphans());
         let assumes_window = limit(&mut made, &choice, &self.catalogue)?;
+        // Some settings depend on the window, so check them once it is known.
         let checked = config.check(made.limits.window);
         checked.map_err(|error| settings::failure(&error))?;
         made.policy = config.policy;
@@ -350,8 +360,8 @@ impl Around {
     }
 }
 
-/// What the model allows: what is said, else what the user's catalogue knows. True if its window
-/// is not known.
+/// Sets the limits of the model: from the options, else from the user's catalogue. Returns true if
+/// the window is unknown.
 fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Result<bool, Failure> {
     let name = &settings.model.name;
     let scripted = name.starts_with(SCRIPTED).then_some(SCRIPTED_WINDOW);
@@ -363,6 +373,7 @@ fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Res
     let window = window.or(scripted);
     limits.window = window.or(Some(ASSUMED_WINDOW));
     let most = limits.max_output.unwrap_or(ANSWER);
+    // A quarter of the window at most, so that small models keep room for the conversation.
     let fitting = limits.window.map(|window| most.min(window / 4));
     limits.max_output = choice.max_output.or(fitting).or(limits.max_output);
     if let Some(known) = known {
@@ -372,7 +383,7 @@ fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Res
     }
     match (limits.window, limits.max_output) {
         (Some(window), Some(answer)) if answer >= window => Err(Failure::input(
-            format!("an answer of {answer} tokens leaves no room in a window of {window}"),
+            format!("an answer of {answer} tokens leaves no room in a window of {window} tokens"),
             "give a smaller --max-output or a larger --window",
         )),
         _ => Ok(window.is_none()),

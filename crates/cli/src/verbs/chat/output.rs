@@ -1,4 +1,4 @@
-//! `/output`: a stored output, paged.
+//! The command `/output`: shows a stored output in a pager.
 
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
@@ -16,12 +16,12 @@ use crate::ui::visible::{visible, visible_lines};
 use crate::ui::{self, number, units};
 use crate::verbs::output::prefix::unique_name;
 
-/// How many outputs are listed.
+/// The number of outputs in the list.
 const LISTED: usize = 12;
-/// How many lines are read at a time.
+/// The number of lines that are read at a time.
 const BATCH: u64 = 500;
 
-/// Pages the output that is meant by the beginning of its ref; lists them if none is given.
+/// Opens the output with this ref prefix in a pager, or lists the outputs if none is given.
 pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result<(), Failure> {
     let mut outputs = chat
         .store()
@@ -40,7 +40,7 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
         return Ok(());
     }
     let names = outputs.iter().map(|output| output.reference.id());
-    // One that is not found here may belong to a session above this one.
+    // A ref that is unknown here may belong to a parent session.
     let id = unique_name(given, "output", names)?.unwrap_or(given);
     let stored = chat
         .store()
@@ -54,7 +54,7 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
         })?;
     if stored.is_binary().map_err(|error| failed(&error))? {
         return Err(Failure::input(
-            format!("output '{id}' is binary: it has no lines to show"),
+            format!("output '{id}' is binary and has no lines to show"),
             format!(
                 "trimtab output read --session {} {id} --raw > FILE",
                 chat.id()
@@ -96,7 +96,7 @@ fn list(outputs: &[Metadata], lines: impl Fn(&Metadata) -> u64, screen: &mut Scr
     }
 }
 
-/// Shows all lines, in a pager if there are more than the terminal has.
+/// Shows all lines, in a pager if they do not fit the terminal.
 fn page(stored: &Stored, screen: &mut Screen<'_>) -> Result<(), Failure> {
     let rows = terminal_size().map_or(u64::MAX, |(_, Height(rows))| u64::from(rows));
     let count = stored.shown_lines().map_err(|error| failed(&error))?;
@@ -120,7 +120,7 @@ fn page(stored: &Stored, screen: &mut Screen<'_>) -> Result<(), Failure> {
     drop(input);
     pager.wait()?;
     match written {
-        // Whoever leaves the pager has seen enough.
+        // The user quit the pager early.
         Err(Failure::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
@@ -130,7 +130,7 @@ fn gone() -> Failure {
     io::Error::from(io::ErrorKind::BrokenPipe).into()
 }
 
-/// The user's pager, else less; none if there is none.
+/// Starts `$PAGER`, else less, if there is one.
 fn pager() -> Option<Child> {
     let wanted = std::env::var("PAGER").unwrap_or_default();
     let mut words = wanted.split_whitespace();
@@ -175,7 +175,7 @@ mod tests {
     use trimtab::store::{MemoryStore, Put, SessionId, Store};
 
     #[test]
-    fn what_follows_the_last_line_feed_is_a_line_if_it_is_something() {
+    fn non_empty_text_after_the_last_newline_is_a_line() {
         let store = MemoryStore::new();
         let session = SessionId::new("s").unwrap();
         for (text, count) in [("one\ntwo\n", 2), ("one\ntwo", 2), ("one\n\n", 2), ("", 0)] {

@@ -1,4 +1,4 @@
-//! The user at the terminal: is shown what happens, and asked where the agent asks.
+//! The user at the terminal: sees events and answers questions.
 
 use trimtab::session::EventKind;
 use trimtab::wire::catalogue::Prices;
@@ -16,22 +16,22 @@ use crate::ui::number::counted;
 use crate::ui::style;
 use crate::ui::visible::{visible, visible_lines};
 
-/// How many lines of a change are shown at first.
+/// The number of lines of a change that are shown at first.
 const SHOWN_LINES: usize = 40;
 
 /// The user at the terminal.
 pub(super) struct Person<'t> {
     pub(super) screen: Screen<'t>,
     pub(super) prompt: Prompt,
-    /// What the provider reported last, until an edit makes it stale.
+    /// The last reported usage, until an edit makes it stale.
     pub(super) usage: Option<Usage>,
-    /// What was used since the chat was opened.
+    /// The usage since the chat was opened.
     pub(super) spent: Spent,
-    /// What the model costs, where that is known.
+    /// The prices of the model, if known.
     pub(super) prices: Option<Prices>,
     /// False if there is nobody to ask.
     pub(super) is_there: bool,
-    /// What the user allowed for the rest of the conversation.
+    /// Kinds of actions that the user allowed for the rest of the conversation.
     pub(super) allowed: Vec<QuestionKind>,
 }
 
@@ -39,6 +39,7 @@ impl Watcher for Person<'_> {
     fn event(&mut self, event: &Event) {
         match event {
             Event::Usage(usage) => self.usage = Some(*usage),
+            // The session changed the window, so the reported usage no longer describes it.
             Event::Session(event) if event.kind != EventKind::Warning => self.usage = None,
             _ => {}
         }
@@ -66,6 +67,7 @@ impl Watcher for Person<'_> {
             return false;
         };
         let kind = question.kind;
+        // A protected file is asked about every time.
         let always = can_be_always(kind) && matches!(answer.as_str(), "a" | "always");
         if always {
             self.allowed.push(kind);
@@ -77,12 +79,13 @@ impl Watcher for Person<'_> {
 
     fn interrupted(&mut self) {
         self.screen
-            .wait("interrupting; Ctrl-C again breaks off at once");
+            .wait("interrupting; press Ctrl-C again to stop at once");
     }
 }
 
 impl Person<'_> {
-    /// What the user answers; none for Ctrl-C. A change that was cut can be seen whole first.
+    /// Asks the user; returns nothing for Ctrl-C. If the change was `cut`, the user can see all of
+    /// it first.
     fn answer(&mut self, question: &Question, mut cut: bool) -> Option<String> {
         loop {
             let always = if can_be_always(question.kind) {
@@ -92,6 +95,8 @@ impl Person<'_> {
             };
             let whole = if cut { ", [d]iff in full" } else { "" };
             let prompt = format!("allow it? [y]es, [n]o{always}{whole}: ");
+            // Reading a line blocks. Tell the runtime, so that it moves other tasks to another
+            // thread.
             let read = tokio::task::block_in_place(|| self.prompt.ask(&prompt));
             let answer = match read {
                 Ok(Read::Line(line)) => line.trim().to_ascii_lowercase(),
@@ -107,7 +112,7 @@ impl Person<'_> {
         }
     }
 
-    /// Shows what changes in a file, at most so many lines of it; true if there are more.
+    /// Shows at most `most` lines of a change. Returns true if there are more.
     fn show(&mut self, change: &FileChange, most: usize) -> bool {
         let before = change.before.as_deref().unwrap_or_default();
         let lines = diff(before, &change.after);
@@ -119,7 +124,8 @@ impl Person<'_> {
                 DiffLine::Added(text) => (style::GOOD, '+', *text),
                 DiffLine::Gap => (style::DIM, ' ', "..."),
             };
-            // The whole line: nothing may hide behind the edge of the terminal.
+            // A clipped line counts as cut too, so that the user can see all of it before
+            // answering.
             let text = visible(&text.replace('\t', "    ")).into_owned();
             let text = if most == usize::MAX {
                 text
@@ -146,18 +152,18 @@ fn can_be_always(kind: QuestionKind) -> bool {
     kind != QuestionKind::ProtectedFile
 }
 
-/// What a tool wants to do.
+/// Describes what a tool wants to do.
 fn wants(question: &Question) -> String {
     let does = match question.kind {
         QuestionKind::Command => "run:",
         QuestionKind::ProtectedFile | QuestionKind::WriteFile => "write",
     };
-    // Further lines of a command cannot pass for lines of ours.
+    // Indent further lines of a command, so that they cannot imitate our own lines.
     let what = visible_lines(&question.what).replace('\n', "\n  | ");
     format!("{} wants to {does} {what}", visible(&question.tool))
 }
 
-/// What is told of a question where there is nobody to ask.
+/// The message for a question that nobody can answer.
 pub(super) fn refused(question: &Question) -> String {
     let flag = match question.kind {
         QuestionKind::Command => "--allow-shell",
@@ -165,7 +171,7 @@ pub(super) fn refused(question: &Question) -> String {
         QuestionKind::WriteFile => "--allow-writes",
     };
     format!(
-        "{}: refused, there is nobody to ask; {flag} allows it",
+        "{}: refused because there is nobody to ask; {flag} allows it",
         wants(question)
     )
 }

@@ -27,10 +27,10 @@ pub(super) fn run(
     let from_pipe = said == "-";
     let said = said_by(said)?;
     let runtime = talk::runtime()?;
-    // There is nobody to ask, but somebody to be told what was refused.
+    // Nobody can answer questions, but refused actions are reported.
     let (ask, questions) = Confirm::channel();
     let (mut chat, events) = Opened::open(args, common, &ask)?;
-    // What comes from a pipe was not typed by the user: it names no files.
+    // Piped text was not typed by the user, so `@file` in it attaches nothing.
     let message = if from_pipe {
         Message::user(said)
     } else {
@@ -50,6 +50,7 @@ pub(super) fn run(
         printer.line(&json::start(&chat));
     }
     let ended = runtime.block_on(async {
+        // Commands must end if the script is terminated.
         drive::end_commands_with_us()?;
         let mut ears = Ears::new(events, Some(questions))?;
         let interrupt = chat.agent.interrupt();
@@ -57,7 +58,7 @@ pub(super) fn run(
             .drive(chat.agent.turn_with(message), &interrupt, &mut printer)
             .await;
         if let Some(Ok(_)) = &turn {
-            // A summary in the background would be lost with the process.
+            // Wait for a summary in the background, which would be lost with the process.
             let _ = ears
                 .drive(chat.agent.settle(), &interrupt, &mut printer)
                 .await;
@@ -72,30 +73,32 @@ pub(super) fn run(
         Some(Err(error)) => Err(failed(&error)),
         None => Err(stuck("interrupted", None)),
     };
+    // A closed pipe is more important than the result of the turn.
     if let Some(error) = printer.failed.take() {
         return Err(error.into());
     }
+    // Scripts expect the last line to explain a failure.
     if let (true, Err(Failure::Stuck { message, hint })) = (common.json, &told) {
         printer.line(&json::error(message, hint.as_deref()));
     }
     told
 }
 
-/// What is said: the text itself, or what comes in.
+/// The prompt: the given text, or standard input.
 fn said_by(given: &str) -> Result<String, Failure> {
     let mut said = given.to_owned();
     if given == "-" {
         said.clear();
         io::stdin().read_to_string(&mut said).map_err(|error| {
             Failure::input(
-                format!("standard input cannot be read: {error}"),
+                format!("cannot read standard input: {error}"),
                 "give text in UTF-8",
             )
         })?;
     }
     if said.trim().is_empty() {
         return Err(Failure::input(
-            "there is nothing to say to the model",
+            "the prompt is empty",
             "trimtab chat --print 'what does this project do?'",
         ));
     }
@@ -109,7 +112,8 @@ fn stuck(message: &str, hint: Option<&str>) -> Failure {
     }
 }
 
-/// The answer on standard output, everything else on standard error; or all of it as JSON.
+/// Prints the answer to standard output and everything else to standard error, or all of it as
+/// JSON.
 struct Printer<'t> {
     json: bool,
     terminal: &'t mut Terminal,
@@ -122,7 +126,7 @@ impl Printer<'_> {
         self.done(written);
     }
 
-    /// The answer goes out as it is, except on a terminal.
+    /// Prints the answer, escaped only on a terminal.
     fn answer(&mut self, text: &str) {
         let written = self.terminal.data().write_all(text.as_bytes());
         self.done(written);
@@ -139,6 +143,7 @@ impl Printer<'_> {
         if self.json {
             self.line(&json::end(turn));
         } else if !turn.text.is_empty() {
+            // End the output with a newline, as other command line tools do.
             let end = if turn.text.ends_with('\n') { "" } else { "\n" };
             self.answer(&format!("{}{end}", turn.text));
         }
@@ -154,7 +159,7 @@ impl Printer<'_> {
             TurnEnd::Interrupted => Err(stuck("interrupted", None)),
             TurnEnd::OutOfRounds => Err(stuck(
                 &format!("no answer after {} rounds of calls", turn.rounds),
-                Some("go on with --resume, or give the model a smaller task"),
+                Some("continue with --resume, or give the model a smaller task"),
             )),
         }
     }
@@ -166,7 +171,7 @@ impl Watcher for Printer<'_> {
             if let Some(line) = json::event(event) {
                 self.line(&line);
             }
-            // The diagnostic line of a design is for standard error, whatever else goes out.
+            // The diagnostic line of a design goes to standard error in every mode.
             if let Event::Session(event) = event
                 && event.kind == EventKind::Trimmed
                 && let Some(note) = &event.note

@@ -1,4 +1,4 @@
-//! Chats that were saved: their names, what they remember, which of them is meant.
+//! Saved chats: their names, their saved options, and how to find one.
 
 use std::io::Write;
 
@@ -17,31 +17,32 @@ use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, units};
 use crate::verbs::output::prefix::unique_name;
 
-/// What the names of chats begin with: other sessions live in the same store.
+/// The prefix of chat names, because the store also holds other sessions.
 const PREFIX: &str = "chat-";
-/// The label and type of what a chat remembers.
+/// The label and media type of saved options.
 const CHOICE: &str = "chat-choice";
 const CHOICE_TYPE: &str = "application/vnd.trimtab.chat+json";
-/// How many messages are looked at for what the user said first.
+/// How many messages are searched for the user's first one.
 const FIRST: usize = 8;
-/// How many are read at a time.
+/// How many entries are read at a time.
 const BATCH: usize = 256;
-/// How much of what the user said first is shown.
+/// How much of the user's first message is shown.
 const SHOWN: usize = 50;
 
-/// An entry of a log, as far as it matters here.
+/// The part of a log entry that matters here.
 #[derive(Deserialize)]
 struct Entry {
     message: Message,
 }
 
-/// A name for a new chat: the time, to be read, and something that no other chat has that began
-/// in the same second.
+/// A name for a new chat: a readable time, plus a suffix that distinguishes chats of the same
+/// second.
 pub(super) fn new_id() -> Result<SessionId, Error> {
     let now = trimtab::store::since_epoch();
     let (year, month, day) = date(now.as_secs() / 86_400);
     let second = now.as_secs() % 86_400;
     let (hour, minute) = (second / 3_600, second / 60 % 60);
+    // Two chats of the same second differ in their process or in the nanoseconds.
     let mark = (u64::from(now.subsec_nanos()) >> 8) ^ (u64::from(std::process::id()) << 4);
     SessionId::new(format!(
         "{PREFIX}{year:04}{month:02}{day:02}-{hour:02}{minute:02}{:02}-{:04x}",
@@ -50,8 +51,9 @@ pub(super) fn new_id() -> Result<SessionId, Error> {
     ))
 }
 
-/// Year, month and day of a day since 1970 (Gregorian, years begin in March while counting).
+/// Year, month and day of a day since 1970 (Gregorian; the computation starts years in March).
 fn date(days: u64) -> (u64, u64, u64) {
+    // Count from 1 March of year 0, so that leap days come last.
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -62,24 +64,25 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
-/// All chats in which something was said, the newest first.
+/// All non-empty chats, the newest first.
 fn chats(store: &dyn Store) -> Result<Vec<SessionInfo>, Error> {
     let mut chats = Vec::new();
     for info in store.sessions()? {
         let is_chat = info.session.as_str().starts_with(PREFIX) && info.parent.is_none();
+        // The first entry is the system prompt. A chat with nothing else is empty.
         if is_chat && store.position(&info.session, Stream::Log)? > 1 {
             chats.push(info);
         }
     }
-    // The time of use is exact to a minute only; names are exact to a second.
+    // The time of use is precise to a minute only, but names to a second.
     chats.sort_by_key(|info| std::cmp::Reverse((info.used, info.session.clone())));
     Ok(chats)
 }
 
-/// The chat that is meant by the beginning of its name, with or without `chat-`; the newest
-/// one if nothing is given.
+/// Finds a chat by a prefix of its name, with or without `chat-`. Without a prefix, the newest
+/// chat.
 pub(super) fn find(store: &dyn Store, given: &str) -> Result<SessionId, Failure> {
-    let hint = "`trimtab chat --list` shows those that there are";
+    let hint = "`trimtab chat --list` lists the sessions";
     let chats = chats(store).map_err(|error| failed(&error))?;
     let begins = |info: &&SessionInfo| {
         let name = info.session.as_str();
@@ -92,7 +95,7 @@ pub(super) fn find(store: &dyn Store, given: &str) -> Result<SessionId, Failure>
     match (found.next(), found.next()) {
         (None, _) if given.is_empty() => Err(Failure::input(
             "there is no session to resume",
-            "begin one with `trimtab chat --model NAME`",
+            "start one with `trimtab chat --model NAME`",
         )),
         (None, _) => Err(Failure::input(
             format!("no session '{}'", visible(given)),
@@ -111,7 +114,7 @@ pub(super) fn find(store: &dyn Store, given: &str) -> Result<SessionId, Failure>
     }
 }
 
-/// How many answers a chat has.
+/// The number of answers in a chat.
 pub(super) fn answers(store: &dyn Store, id: &SessionId) -> Result<usize, Error> {
     let (mut from, mut answers) = (0, 0);
     loop {
@@ -129,41 +132,42 @@ pub(super) fn answers(store: &dyn Store, id: &SessionId) -> Result<usize, Error>
     }
 }
 
-/// What a chat remembers of its choices.
+/// The saved options of a chat.
 pub(super) fn remembered(store: &dyn Store, id: &SessionId) -> Result<Choice, Error> {
     let outputs = store.list(id)?;
     let Some(newest) = outputs.iter().rfind(|output| is_choice(output)) else {
         return Ok(Choice::default());
     };
     let bytes = store.get(id, newest.reference.id())?;
-    // What another version wrote is forgotten, not refused.
+    // Options written by another version are ignored.
     Ok(serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// Remembers the choices of a chat.
+/// Saves the options of a chat.
 pub(super) fn remember(store: &dyn Store, id: &SessionId, choice: &Choice) -> Result<(), Error> {
+    // Options are outputs of the session, so do not store equal ones again.
     if remembered(store, id)? == *choice {
         return Ok(());
     }
     let bytes = serde_json::to_vec(choice).unwrap_or_default();
-    // The same bytes under the same label are stored once: what comes back must be newest.
+    // Equal bytes under an equal label are stored once. A new label makes these options the newest.
     let label = format!("{CHOICE}-{}", store.list(id)?.len());
     store.put(id, Put::new(&label, &bytes).media_type(CHOICE_TYPE))?;
     Ok(())
 }
 
-/// True for what a chat remembers: no output of a tool.
+/// True for saved options, which are not an output of a tool.
 pub(super) fn is_choice(output: &Metadata) -> bool {
     output.labels.media_type == CHOICE_TYPE
 }
 
-/// What is told of an error of the store.
+/// The failure for an error of the store.
 pub(super) fn failed(error: &Error) -> Failure {
     let (message, hint) = crate::exit::with_hint(&error.to_string());
     Failure::Stuck { message, hint }
 }
 
-/// One chat as it is listed.
+/// One chat in the list.
 struct Listed {
     info: SessionInfo,
     messages: u64,
@@ -171,7 +175,7 @@ struct Listed {
     first: String,
 }
 
-/// `trimtab chat --list`.
+/// The list of `trimtab chat --list`.
 pub(super) fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     let place = common.store.make()?;
     let look = || {
@@ -188,7 +192,7 @@ pub(super) fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failu
         return Ok(());
     }
     if chats.is_empty() {
-        terminal.note("no sessions yet: begin one with `trimtab chat --model NAME`");
+        terminal.note("no sessions yet: start one with `trimtab chat --model NAME`");
         return Ok(());
     }
     let text = as_text(&chats);
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chat_is_found_by_how_its_name_begins() {
+    fn chat_is_found_by_prefix() {
         let store = MemoryStore::new();
         for name in [
             "chat-20260101-000000-aaaa",
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_choice_is_remembered() {
+    fn newest_options_are_returned() {
         let store = MemoryStore::new();
         let id = SessionId::new("chat-1").unwrap();
         assert_eq!(remembered(&store, &id).unwrap(), Choice::default());

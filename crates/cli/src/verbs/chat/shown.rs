@@ -1,4 +1,4 @@
-//! Calls, outputs and events in few words.
+//! Short descriptions of calls, outputs and events.
 
 use std::fmt::Write;
 
@@ -14,12 +14,12 @@ use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped};
 use crate::ui::visible::{visible, visible_lines};
 
-/// Where the width does not matter, a line has at most so many characters.
+/// The maximum length of a line whose width does not matter.
 pub(super) const WIDE: usize = 160;
 /// How many lines of an output are shown.
 const LINES: usize = 5;
 
-/// A call: the tool and its arguments, on one line.
+/// A call on one line: the tool and its arguments.
 pub(super) fn call(call: &Call, width: usize) -> String {
     let arguments = match serde_json::from_str::<Value>(&call.arguments) {
         Ok(Value::Object(arguments)) => {
@@ -37,7 +37,7 @@ pub(super) fn call(call: &Call, width: usize) -> String {
     clipped(&on_one_line(&line), width).into_owned()
 }
 
-/// What there is to see of an output: its first lines, and how much more there is.
+/// The first lines of an output, and how much more there is.
 pub(super) fn output(output: &Output, width: usize) -> Vec<String> {
     let text = output.text();
     let mut lines: Vec<String> = text
@@ -48,7 +48,7 @@ pub(super) fn output(output: &Output, width: usize) -> Vec<String> {
     let stored = output.stored.as_ref();
     let seen = text.lines().count();
     let whole = stored.and_then(trimtab_model::Ref::line_count);
-    // Of a view that leaves nothing out, the lines are those that it has.
+    // If the view omits nothing, count the lines of the view.
     let whole = match whole.filter(|_| output.trimmed) {
         Some(whole) => usize::try_from(whole).unwrap_or(usize::MAX),
         None => seen,
@@ -58,7 +58,7 @@ pub(super) fn output(output: &Output, width: usize) -> Vec<String> {
         let how = stored.map(|stored| format!("/output {}", stored.id()));
         match how {
             Some(how) if of.len() + how.len() + 4 <= width => lines.push(format!("({of}: {how})")),
-            // A ref that is broken in two cannot be copied.
+            // The ref gets its own line, because a wrapped ref cannot be copied.
             how => lines.extend([Some(format!("({of})")), how].into_iter().flatten()),
         }
     }
@@ -68,7 +68,7 @@ pub(super) fn output(output: &Output, width: usize) -> Vec<String> {
     lines
 }
 
-/// What a session did, in a line or two.
+/// An event of the session in a line or two.
 pub(super) fn session(event: &session::Event) -> Option<String> {
     let saved = || {
         format!(
@@ -90,25 +90,29 @@ pub(super) fn session(event: &session::Event) -> Option<String> {
             format!("compacted: {}; {}{}", saved(), messages(), audit(event))
         }
         EventKind::Trimmed => format!("trimmed: {}", saved()),
-        EventKind::Dropped => format!("dropped with a note: {}; {}", saved(), messages()),
+        EventKind::Dropped => format!(
+            "dropped, with a note to the model: {}; {}",
+            saved(),
+            messages()
+        ),
         EventKind::Undone => format!(
-            "undone: {} tokens again ({} before); {}",
+            "reverted: {} tokens ({} before); {}",
             grouped(event.tokens_after),
             grouped(event.tokens_before),
             messages()
         ),
         EventKind::NoOp if event.note.is_some() => "nothing was done".to_owned(),
-        EventKind::NoOp => "nothing was done: the window would not get smaller".to_owned(),
+        EventKind::NoOp => "no change: the window would not get smaller".to_owned(),
         EventKind::Stale => "a summary came too late and was not used".to_owned(),
         EventKind::AnswerLowered => "room is short".to_owned(),
         EventKind::Suspended | EventKind::Warning => String::new(),
         _ => return None,
     };
     let note = event.note.as_deref().map(visible_lines);
-    // What a plan did is a list already; the note is one more entry of it.
+    // The actions of a plan are already a list; the note is one more entry.
     let joint = match event.kind {
         EventKind::Compacted | EventKind::Dropped => "; ",
-        // The diagnostic line of a design stands by itself, as the design has it.
+        // The diagnostic line of a design stands on its own line, as the design requires.
         EventKind::Trimmed => "\n",
         _ => ": ",
     };
@@ -119,7 +123,7 @@ pub(super) fn session(event: &session::Event) -> Option<String> {
     })
 }
 
-/// How good the summary is: facts covered, who wrote it, what it cost.
+/// The quality of a summary: covered facts, author, cost.
 fn audit(event: &session::Event) -> String {
     let mut told = String::new();
     if let Some(coverage) = event.coverage.filter(|coverage| coverage.facts > 0) {
@@ -137,17 +141,17 @@ fn audit(event: &session::Event) -> String {
     told
 }
 
-/// Trouble with the model that the agent deals with itself.
+/// A problem with the model that the agent handles itself.
 pub(super) fn trouble(event: &Event) -> Option<String> {
     Some(match event {
         Event::Retry { attempt, wait, why } => format!(
-            "attempt {attempt} failed ({}); again in {:.1} s",
+            "attempt {attempt} failed ({}); retrying in {:.1} s",
             on_one_line(why),
             wait.as_secs_f64()
         ),
         Event::BrokeOff { why } => {
             format!(
-                "the answer broke off ({}); the model goes on",
+                "the answer was cut off ({}); the model continues",
                 on_one_line(why)
             )
         }
@@ -155,7 +159,7 @@ pub(super) fn trouble(event: &Event) -> Option<String> {
     })
 }
 
-/// What a turn used.
+/// The usage of a turn.
 pub(super) fn used(turn: &Turn, prices: Option<&Prices>) -> String {
     let usage = &turn.usage;
     let mut told = counted(turn.rounds as usize, "round");

@@ -1,4 +1,4 @@
-//! The conversation: a line, what it asks for, and so on until the user leaves.
+//! The interactive conversation: reads lines and executes them until the user quits.
 
 use std::io::{self, IsTerminal};
 
@@ -28,17 +28,20 @@ use crate::ui::number::{counted, grouped};
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, style};
 
-/// What stands before the line that is typed.
+/// The prompt of the line editor.
 const PROMPT: &str = "> ";
 
 /// Runs the conversation.
 pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+    // The agent asks questions through a channel, because it runs on another thread than the
+    // terminal.
     let (ask, questions) = Confirm::channel();
     let runtime = runtime()?;
     let mut prompt = Prompt::new().map_err(unreadable)?;
     let (chat, events) = Opened::open(args, common, &ask)?;
     prompt.complete_in(&chat.agent.settings().workspace);
     warn_of(&chat, args, terminal);
+    // Signal handlers can only be registered inside a runtime.
     let inside = runtime.enter();
     drive::end_commands_with_us()?;
     let ears = Ears::new(events, Some(questions))?;
@@ -53,37 +56,38 @@ pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Resu
             usage: None,
             spent: Spent::default(),
             prices: None,
-            // What comes in from elsewhere is for the model: there is nobody to ask.
+            // Piped input goes to the model, so there is nobody to ask.
             is_there: io::stdin().is_terminal(),
             allowed: Vec::new(),
         },
         can_retry: false,
     };
     talk.greet();
+    // Say how to resume even if the conversation ended with an error.
     let ended = talk.go_on();
     talk.leave()?;
     ended
 }
 
-/// Where the agent works while the user types.
+/// The runtime on which the agent works while the user types.
 pub(super) fn runtime() -> Result<Runtime, Failure> {
     let mut builder = Builder::new_multi_thread();
     Ok(builder.worker_threads(2).enable_all().build()?)
 }
 
-/// Says what will not be as one may expect.
+/// Warns about an unknown window and similar surprises.
 pub(super) fn warn_of(chat: &Opened, args: &Args, terminal: &mut Terminal) {
     let settings = chat.agent.settings();
     if chat.assumes_window() {
         terminal.warn(&format!(
-            "the window of '{}' is not known: {} tokens are assumed\n\
-             hint: say how large it is with --window TOKENS",
+            "the window of '{}' is unknown: assuming {} tokens\n\
+             hint: set it with --window TOKENS",
             on_one_line(&settings.model.name),
             grouped(settings.limits.window.unwrap_or_default())
         ));
     }
     if chat.resumed && args.system.is_some() {
-        terminal.warn("--system is for new sessions: this one keeps what it began with");
+        terminal.warn("--system applies to new sessions only: this one keeps its system prompt");
     }
 }
 
@@ -94,13 +98,13 @@ fn unreadable(error: ReadlineError) -> Failure {
     }
 }
 
-/// The conversation.
+/// The state of the conversation.
 struct Talk<'t> {
     chat: Opened,
     ears: Ears,
     runtime: Runtime,
     person: Person<'t>,
-    /// True if the last turn did not come to its end.
+    /// True if the last turn did not complete.
     can_retry: bool,
 }
 
@@ -116,10 +120,10 @@ impl Talk<'_> {
         }
         self.person
             .screen
-            .line(style::DIM, "/help shows what can be typed, Ctrl-D leaves");
+            .line(style::DIM, "/help lists the commands, Ctrl-D quits");
     }
 
-    /// Shows where a session that is resumed stands.
+    /// Shows the last answer of a resumed session.
     fn recall(&mut self) {
         let log = self.chat.agent.session().projection().log().messages();
         let told = format!("{}: {}", self.chat.id(), counted(log.len(), "message"));
@@ -134,6 +138,7 @@ impl Talk<'_> {
                 .screen
                 .line(style::DIM, &clipped(&format!("{PROMPT}{user}"), width));
         }
+        // Without a final answer, the last turn did not complete and can be retried.
         match last {
             Some(last) => self.person.screen.answer(&last),
             None => self.can_retry = true,
@@ -150,7 +155,9 @@ impl Talk<'_> {
                 Read::Interrupted if pressed => return Ok(()),
                 Read::Interrupted => {
                     pressed = true;
-                    self.person.screen.line(style::DIM, "Ctrl-C again leaves");
+                    self.person
+                        .screen
+                        .line(style::DIM, "press Ctrl-C again to quit");
                 }
                 Read::Line(line) => {
                     pressed = false;
@@ -163,14 +170,14 @@ impl Talk<'_> {
         }
     }
 
-    /// Does what a line asks for; false to leave.
+    /// Executes a line. Returns false to quit.
     fn line(&mut self, line: &str) -> bool {
         match command::read(line) {
             Typed::Nothing => {}
             Typed::Message(said) => self.turn(Some(said)),
             Typed::Unknown(typed, near) => {
                 let near = near.map(|near| format!("did you mean /{near}? "));
-                let hint = format!("{}/help shows all commands", near.unwrap_or_default());
+                let hint = format!("{}/help lists all commands", near.unwrap_or_default());
                 self.person
                     .screen
                     .error(&format!("there is no /{typed}"), Some(&hint));
@@ -193,18 +200,19 @@ impl Talk<'_> {
             Command::Output => output::run(&self.chat, behind, &mut self.person.screen)?,
             Command::Model => {
                 change::model(&mut self.chat, behind, &mut self.person.screen)?;
+                // The reported usage belongs to the old model.
                 self.person.usage = None;
             }
             Command::Preset => change::preset(&mut self.chat, behind, &mut self.person.screen)?,
             Command::Retry if self.can_retry => self.turn(None),
-            Command::Retry => self.person.screen.text("there is nothing to ask again\n"),
+            Command::Retry => self.person.screen.text("nothing to retry\n"),
             Command::Clear => self.clear()?,
             Command::Cost => self.person.screen.lines(&self.person.spent.text()),
             Command::Help | Command::Quit => {
                 let help = lined_up(&command::help(), [Align::Left; 2]);
                 self.person.screen.lines(&help);
-                let more = "@FILE in a message sends the file along; a line that ends with \\ goes \
-                            on in the next; Tab completes commands and files";
+                let more = "@FILE in a message attaches the file; a line that ends with \\ \
+                continues on the next; Tab completes commands and files";
                 self.person.screen.line(style::DIM, more);
             }
         }
@@ -222,17 +230,15 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Begins a new session.
+    /// Starts a new session.
     fn clear(&mut self) -> Result<(), Failure> {
         let before = self.chat.has_begun().then(|| self.chat.id().to_string());
         self.ears.events = self.chat.clear()?;
         self.person.usage = None;
         self.can_retry = false;
-        self.person
-            .screen
-            .line(style::STRONG, "a new session begins");
+        self.person.screen.line(style::STRONG, "new session");
         if let Some(before) = before {
-            let told = format!("the one before: trimtab chat --resume {before}");
+            let told = format!("the previous one: trimtab chat --resume {before}");
             self.person.screen.line(style::DIM, &told);
         }
         Ok(())
@@ -241,8 +247,9 @@ impl Talk<'_> {
     fn undo(&mut self) -> Result<(), Failure> {
         let undone = self.chat.agent.undo().map_err(|error| failed(&error))?;
         if !undone {
-            self.person.screen.text("there is nothing to take back\n");
+            self.person.screen.text("nothing to undo\n");
         }
+        // The event of the undo is still in the channel.
         self.ears.tell_rest(&mut self.person);
         Ok(())
     }
@@ -257,13 +264,13 @@ impl Talk<'_> {
             Some(Ok(_)) if !self.chat.agent.interrupt().is_set() => {}
             Some(Err(error)) => self.person.screen.failure(&failed(&error)),
             _ => {
-                let told = "interrupted; the window is as it was";
+                let told = "interrupted; the window is unchanged";
                 self.person.screen.line(style::WARN, told);
             }
         }
     }
 
-    /// Takes what the user says, or goes on where the last turn stopped.
+    /// Runs a turn with the user's message, or continues the last turn.
     fn turn(&mut self, said: Option<&str>) {
         let said = said.map(|said| attach(said, &self.chat.agent.settings().workspace));
         for note in said.iter().flat_map(|said| &said.notes) {
@@ -279,7 +286,7 @@ impl Talk<'_> {
         self.tell_end(ended);
     }
 
-    /// Lets the agent do something while the user looks on; none if it was broken off.
+    /// Runs the agent while the user watches. Returns nothing if it was interrupted twice.
     fn watched<T>(&mut self, work: impl AsyncFnOnce(&mut Agent) -> T) -> Option<T> {
         let agent = &mut self.chat.agent;
         let interrupt = agent.interrupt();
@@ -288,6 +295,7 @@ impl Talk<'_> {
     }
 
     fn tell_end(&mut self, ended: Option<Result<Turn, AgentError>>) {
+        // Assume failure: only a complete answer clears it.
         self.can_retry = true;
         let turn = match ended {
             Some(Ok(turn)) => turn,
@@ -303,7 +311,7 @@ impl Talk<'_> {
             TurnEnd::Interrupted => {
                 self.person
                     .screen
-                    .line(style::WARN, "interrupted; what was said stays");
+                    .line(style::WARN, "interrupted; the partial answer stays");
             }
             TurnEnd::CutOff => {
                 let told = "the answer was cut off; --max-output allows longer ones";
@@ -311,16 +319,16 @@ impl Talk<'_> {
             }
             TurnEnd::OutOfRounds => {
                 let rounds = turn.rounds;
-                let told = format!("no answer after {rounds} rounds; /retry lets it go on");
+                let told = format!("no answer after {rounds} rounds; /retry continues");
                 self.person.screen.line(style::WARN, &told);
             }
         }
     }
 
-    /// Says how to come back. A summary that is being written is waited for: it is paid for.
+    /// Prints how to resume. Waits for a summary in progress, because it is already paid for.
     fn leave(mut self) -> Result<(), Failure> {
         if self.chat.agent.is_summarising() {
-            let told = "waiting for the summary; Ctrl-C leaves without it";
+            let told = "waiting for the summary; Ctrl-C quits without it";
             self.person.screen.line(style::DIM, told);
             let _ = self.watched(async |agent| agent.settle().await);
         }
@@ -331,11 +339,13 @@ impl Talk<'_> {
             ..
         } = self;
         screen.settle();
+        // An empty session is removed, so there is nothing to resume.
         if chat.has_begun() {
-            let told = format!("go on with: trimtab chat --resume {}", chat.id());
+            let told = format!("to continue: trimtab chat --resume {}", chat.id());
             screen.line(style::DIM, &told);
         }
         chat.close()?;
+        // Background commands must not survive the chat.
         end_all_commands();
         runtime.shutdown_background();
         Ok(())

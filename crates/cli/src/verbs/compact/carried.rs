@@ -1,4 +1,4 @@
-//! One conversation, compacted in a session of its own.
+//! Compacts one conversation in a new session of the store.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
@@ -19,11 +19,11 @@ use super::summariser::Summariser;
 use crate::exit::Failure;
 use crate::verbs::output::place::explain;
 
-/// How a conversation is to be compacted.
+/// The options of a compaction.
 pub(super) struct Wishes {
     pub(super) policy: Policy,
     pub(super) limits: Limits,
-    /// True if a result that does not fit the window is no result.
+    /// True if a result that does not fit the window is an error.
     pub(super) must_fit: bool,
     pub(super) instructions: String,
     pub(super) keep_turns: Option<usize>,
@@ -31,32 +31,32 @@ pub(super) struct Wishes {
     pub(super) read_command: String,
 }
 
-/// What became of a conversation.
+/// The result of a compaction.
 pub(super) struct Carried {
-    /// What is sent now, with positions in the conversation.
+    /// The new window, with positions in the original conversation.
     pub(super) sent: Vec<Sent>,
     pub(super) session: SessionId,
     /// The command that reads a ref.
     pub(super) read_command: String,
-    /// The transcript as it was.
+    /// The ref of the original transcript.
     pub(super) original: Option<Ref>,
     pub(super) tokens_before: u64,
     pub(super) tokens_after: u64,
     pub(super) messages_before: usize,
-    /// Messages of the conversation that are not in the window any more.
+    /// The number of messages that left the window.
     pub(super) replaced: usize,
-    /// Outputs that are shown shorter than they came.
+    /// Outputs that are shown shorter than before.
     pub(super) shortened: Vec<Ref>,
-    /// What was replaced.
+    /// The refs of the replaced messages.
     pub(super) refs: Vec<Ref>,
     pub(super) coverage: Option<Coverage>,
-    /// Who wrote the summary; none if there is no summary.
+    /// True if a model wrote the summary, false if it is deterministic, none without a summary.
     pub(super) summary_by_model: Option<bool>,
-    /// What should be known besides.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// Why a conversation was not compacted.
+/// The reasons why a compaction fails.
 pub(super) enum Failed {
     Store(trimtab::store::Error),
     Session(SessionError),
@@ -64,7 +64,7 @@ pub(super) enum Failed {
 }
 
 impl Failed {
-    /// What to tell of it.
+    /// The failure to report.
     pub(super) fn failure(&self, place: &std::path::Path) -> Failure {
         match self {
             Self::Store(error) | Self::Session(SessionError::Store(error)) => explain(place, error),
@@ -77,7 +77,7 @@ impl Failed {
                 Failure::Stuck { message, hint }
             }
             Self::Runtime(error) => Failure::Stuck {
-                message: format!("cannot ask the model: {error}"),
+                message: format!("cannot call the model: {error}"),
                 hint: None,
             },
         }
@@ -104,6 +104,7 @@ pub(super) fn compact(
     wishes: Wishes,
     summariser: &Summariser,
 ) -> Result<Carried, Failed> {
+    // Store the transcript first: nothing may be replaced before the original is safe.
     let put = |bytes: &[u8]| store.put(&id, Put::new("transcript", bytes).tool("compact"));
     let original = original.map(put).transpose()?;
     let tools = tools(conversation);
@@ -136,10 +137,11 @@ pub(super) fn compact(
     let too_large = too_large(&mut session, wishes.must_fit)?;
     let mut notes: Vec<String> = too_large.into_iter().collect();
     let events = session.events();
-    // The report says itself where no round was replaced.
+    // If no round was replaced, the report says so itself.
     let is_news = |event: &&Event| is_planned || event.kind != EventKind::NoOp;
     let news = events.iter().filter(is_news);
     notes.extend(news.filter_map(|event| event.note.clone()));
+    // Map the window back to positions of the transcript, so that kept messages keep their bytes.
     let mut sent = placed(sent(session.window()?), conversation, &positions);
     tell_how_to_read(&mut sent, conversation, &wishes.read_command);
     let mut after = tools;
@@ -163,7 +165,7 @@ pub(super) fn compact(
     })
 }
 
-/// What to tell if the window does not fit; an error if it must.
+/// The warning if the window does not fit, or an error if it must.
 fn too_large(session: &mut Session, must_fit: bool) -> Result<Option<String>, Failed> {
     match session.ready() {
         Ok(_) => Ok(None),
@@ -175,8 +177,8 @@ fn too_large(session: &mut Session, must_fit: bool) -> Result<Option<String>, Fa
     }
 }
 
-/// The positions of what the model was sent last: the system messages at the head and
-/// everything since the last compaction.
+/// The positions of the last window: the leading system messages and everything since the last
+/// compaction.
 fn positions(conversation: &Conversation) -> Vec<usize> {
     let messages = &conversation.messages;
     let start = conversation.compactions.last().copied().unwrap_or(0);
@@ -185,8 +187,8 @@ fn positions(conversation: &Conversation) -> Vec<usize> {
     (0..head).chain(start..messages.len()).collect()
 }
 
-/// What is sent, with positions in the conversation. A message that a plan kept by putting it
-/// in again is known by what it says, so that it keeps its bytes.
+/// The window with positions in the conversation. A plan can keep a message by withdrawing it and
+/// inserting a copy; such a copy is matched by its content, so that it keeps its bytes.
 fn placed(mut sent: Vec<Sent>, conversation: &Conversation, positions: &[usize]) -> Vec<Sent> {
     for entry in &mut sent {
         entry.from = entry.from.and_then(|at| positions.get(at).copied());
@@ -195,6 +197,7 @@ fn placed(mut sent: Vec<Sent>, conversation: &Conversation, positions: &[usize])
     let mut free: HashMap<String, VecDeque<usize>> = HashMap::new();
     for at in positions.iter().filter(|at| !used.contains(at)) {
         if let Some(message) = conversation.messages.get(*at) {
+            // Equal messages are matched in order, hence a queue per content.
             free.entry(said(message)).or_default().push_back(*at);
         }
     }
@@ -205,7 +208,7 @@ fn placed(mut sent: Vec<Sent>, conversation: &Conversation, positions: &[usize])
     sent
 }
 
-/// What a message says, apart from where its outputs are stored.
+/// The content of a message, without the place of its stored outputs.
 fn said(message: &Message) -> String {
     let mut parts = message.parts.clone();
     for part in &mut parts {
@@ -225,8 +228,8 @@ fn tools(conversation: &Conversation) -> Measure {
     measure
 }
 
-/// Tells a model in the summary how to read refs if it has no tool for it: most clients have
-/// none, and a log does not say.
+/// Adds to the summary how to read refs without a tool: most clients have none, and a log does not
+/// say.
 fn tell_how_to_read(sent: &mut [Sent], conversation: &Conversation, command: &str) {
     let has_tool = |name: &str| {
         conversation

@@ -1,4 +1,8 @@
-//! `trimtab compact`: a recorded conversation, compacted, in the form that it was read in.
+//! `trimtab compact`: compacts a recorded conversation and writes it back in the same form.
+//!
+//! The transcript is read with `wire::transcript`, compacted in a new session of the store
+//! (`carried`), and written with the same crate. `next_steps` tells the user how to continue in the
+//! client.
 
 mod carried;
 mod next_steps;
@@ -26,57 +30,57 @@ use crate::verbs::inspect::unreadable;
 use crate::verbs::output::place::session_id;
 use crate::{catalogue, settings, source};
 
-/// What `trimtab compact` takes.
+/// The arguments of `trimtab compact`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The transcript; - is standard input
+    /// The transcript; - for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Where the compacted transcript goes; - is standard output
+    /// The file for the compacted transcript; - for standard output
     #[arg(long, short, value_name = "OUT")]
     pub output: PathBuf,
-    /// The policy that decides what stays: steady, refs, checkpoint, turns, archive, retention
+    /// The preset that decides what stays: steady, refs, checkpoint, turns, archive, retention
     #[arg(long, short, value_name = "NAME")]
     pub preset: Option<String>,
-    /// Further wishes for the summary
+    /// Additional instructions for the summary
     #[arg(long, short, value_name = "TEXT")]
     pub instructions: Option<String>,
-    /// Keep this many of the last turns word for word
+    /// Keep this many of the last turns verbatim
     #[arg(long, short, value_name = "N")]
     pub keep_turns: Option<usize>,
-    /// The model that writes the summary; without one it is put together from the conversation
+    /// The model that writes the summary; without it, the summary is extracted from the
+    /// conversation
     #[arg(long, short, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Where that model is served; by its maker, or where the environment says, if not given
+    /// The server of that model [default: its provider's address, or the environment's]
     #[arg(long, value_name = "URL", requires = "model")]
     pub base_url: Option<String>,
-    /// The window that the result has to fit, in tokens (200000, 200k, 1M)
+    /// The window that the result must fit, in tokens (200000, 200k, 1M)
     #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub window: Option<u64>,
-    /// What the session in the store is called
+    /// The name of the session in the store
     #[arg(long, value_name = "S")]
     pub session: Option<String>,
-    /// Overwrite the transcript itself
+    /// Allow overwriting the transcript itself
     #[arg(long, short)]
     pub force: bool,
 }
 
-/// What `trimtab compact --help` says first.
+/// The first part of `trimtab compact --help`.
 pub const ABOUT: &str = "\
-Compact a recorded conversation, in the form that it was written down in.
+Compact a recorded conversation and write it back in the same form.
 
-Reads every form that `trimtab inspect` reads and writes the same form: what stays keeps its bytes, \
-old rounds become a summary, outputs are shown as the preset says. Nothing is lost: the transcript \
-as it was, every output and every message that was replaced are in the store, under refs that are \
-printed.
+Reads every form that `trimtab inspect` reads. Messages that stay keep their bytes, old rounds \
+become a summary, and outputs are shown as the preset decides. Nothing is lost: the original \
+transcript, every output and every replaced message are in the store, under refs that are printed.
 
-Without --model the summary is put together from the conversation itself: what the user said, what \
-was run, files, errors, open work, and the identifiers that later work may need.
+Without --model the summary is extracted from the conversation: the user's messages, commands, \
+files, errors, open work, and identifiers that later work may need.
 
-A log with sub-agents has the user's own conversation compacted; the others stay as they are. In a \
-file with a conversation on each line each of them is compacted.";
+In a log with sub-agents, only the main conversation is compacted and the others stay unchanged. \
+In a file with one conversation per line, each of them is compacted.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab compact session.json -o short.json
@@ -85,8 +89,8 @@ Examples:
   trimtab compact session.jsonl -o session.jsonl --force
   trimtab compact session.json -o short.json --json | jq .tokens_after
 
-Exit codes: 0 done (also if there is nothing to replace), 1 it failed, 2 the input or the arguments \
-are wrong. The fields of --json are described in docs/compact.md.";
+Exit codes: 0 success (also if there is nothing to replace), 1 failure, 2 wrong input or arguments.
+docs/compact.md describes the fields of --json.";
 
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -156,7 +160,7 @@ fn read(args: &Args, terminal: &Terminal) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// The conversations that are compacted: of a log the user's own, else all.
+/// The conversations to compact: the main one of a log, else all.
 fn conversations(
     name: &str,
     original: &[u8],
@@ -177,7 +181,7 @@ fn conversations(
     Ok(all)
 }
 
-/// The store, where it is, and whether that is another place than the default one.
+/// The store, its path, and whether it is not the default store.
 fn open_store(common: &Common, config: &Config) -> Result<(FolderStore, PathBuf, bool), Failure> {
     let mut args = common.store.clone();
     args.store = args.store.or_else(|| config.store.clone());
@@ -193,7 +197,7 @@ struct Run<'a> {
     summariser: &'a Summariser,
     catalogue: Catalogue,
     place: &'a Path,
-    /// The same, if it is not the default one.
+    /// The path of the store, if it is not the default store.
     own_place: Option<&'a Path>,
     store: Arc<dyn Store>,
 }
@@ -215,7 +219,7 @@ impl Run<'_> {
             read_command: read_command(&name, self.own_place),
         };
         let id = session_id(&name)?;
-        // The whole file is kept once, with the first of its conversations.
+        // The whole file is stored once, with its first conversation.
         let original = (number == 0).then_some(original);
         let compacted = carried::compact(
             (Arc::clone(&self.store), id),
@@ -246,7 +250,7 @@ impl Run<'_> {
         })
     }
 
-    /// A session of its own for every run: a log is written once.
+    /// A new session for every run, because a log can only be appended to.
     fn session_name(&self, number: usize, conversation: &Conversation) -> String {
         let stem = self.args.file.file_stem().and_then(|stem| stem.to_str());
         let id = conversation.id.as_deref().or(stem).unwrap_or("transcript");

@@ -1,4 +1,4 @@
-//! What was done, told.
+//! The report of a compaction.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -16,10 +16,10 @@ use crate::ui::number::{counted, grouped, percent};
 use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, style};
 
-/// How many refs are shown before the rest is only counted.
+/// How many refs are listed before the rest is only counted.
 const REFS: usize = 5;
 
-/// What was done with one conversation.
+/// The report for one conversation.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     file: String,
@@ -37,7 +37,7 @@ pub(super) struct Report {
     audit: Option<Audit>,
     originals: Originals,
     notes: Vec<String>,
-    /// What to do with the file, as commands for people.
+    /// Commands that continue the session.
     next_steps: Vec<String>,
     #[serde(skip)]
     read_command: String,
@@ -52,14 +52,14 @@ struct Audit {
     ratio: f64,
 }
 
-/// Where everything is that is not in the transcript any more.
+/// The refs of everything that left the transcript.
 #[derive(Debug, Serialize)]
 struct Originals {
     store: String,
     session: String,
-    /// The transcript as it was.
+    /// The original transcript.
     transcript: Option<String>,
-    /// The messages that were replaced.
+    /// The replaced messages.
     replaced: Vec<String>,
     /// The outputs that are shown shorter.
     outputs: Vec<String>,
@@ -112,7 +112,7 @@ impl Report {
         }
     }
 
-    /// The same with what to do next.
+    /// The report with its next steps.
     pub(super) fn with_steps(mut self, steps: Vec<String>) -> Self {
         self.next_steps = steps;
         self
@@ -136,7 +136,7 @@ impl Report {
         let (before, after) = (self.messages_before, self.messages_after);
         let left_out = match self.summary {
             Some(_) => "replaced",
-            // A message that only repeats another one goes without a summary.
+            // A message that only repeats another one is dropped without a summary.
             None => "left out",
         };
         let replaced = format!("{} {left_out}", self.messages_replaced);
@@ -150,7 +150,7 @@ impl Report {
             match self.summary {
                 None => "none: no round was replaced",
                 Some("model") => "written by the model",
-                Some(_) => "put together without a model",
+                Some(_) => "written without a model",
             },
         );
         if let Some(audit) = &self.audit {
@@ -162,14 +162,10 @@ impl Report {
             &format!("{}, session {}", originals.store, originals.session),
         );
         if let Some(transcript) = &originals.transcript {
-            line("", &format!("{transcript}  the transcript as it was"));
+            line("", &format!("{transcript}  the original transcript"));
         }
-        list(&mut line, &originals.replaced, "what was replaced");
-        list(
-            &mut line,
-            &originals.outputs,
-            "an output that is shown shorter",
-        );
+        list(&mut line, &originals.replaced, "replaced messages");
+        list(&mut line, &originals.outputs, "an output shown shorter");
         for note in &self.notes {
             line("note", note);
         }
@@ -185,9 +181,9 @@ impl Audit {
         let kept = self.covered + self.added;
         let share = percent(kept as u64, self.facts.max(1) as u64);
         match self.facts {
-            0 => "there was no fact to lose".to_owned(),
+            0 => "no important facts".to_owned(),
             facts => format!(
-                "{share} of {facts} facts are in it ({} in the summary, {} added)",
+                "{share} of {facts} facts kept ({} in the summary, {} added)",
                 self.covered, self.added
             ),
         }
@@ -203,7 +199,8 @@ fn list(line: &mut impl FnMut(&str, &str), refs: &[String], what: &str) {
     }
 }
 
-/// Prints the reports: as data, unless the transcript is the data.
+/// Prints the reports to standard output, or to standard error if the transcript goes to standard
+/// output.
 pub(super) fn print(
     reports: &[Report],
     args: &Args,

@@ -1,4 +1,4 @@
-//! Who writes the summary.
+//! The optional model that writes the summary.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::exit::Failure;
 use crate::model::Wanted;
 use crate::{catalogue, model, settings};
 
-/// Who writes the summary: a model, or nobody.
+/// The model that writes the summary, if any.
 pub(super) struct Summariser(Option<Model>);
 
 impl Summariser {
-    /// The model that was named, by flag or in the settings, and where it is served.
+    /// The model named by the flag or in the settings, and its server.
     pub(super) fn new(
         named: Option<&str>,
         base_url: Option<&str>,
@@ -29,8 +29,7 @@ impl Summariser {
         opened.transpose().map(Self)
     }
 
-    /// The plan with its answers. Without a model there are none, and the plan has something
-    /// to fall back on.
+    /// Adds the model's answers to the plan. Without a model the plan uses its fallback.
     pub(super) fn answer(
         &self,
         pending: Pending,
@@ -62,7 +61,7 @@ fn open(name: &str, base_url: Option<&str>, config: &Config) -> Result<Model, Fa
     model::find(&wanted, &catalogue::load()?, settings::outgoing(config)?)
 }
 
-/// The tools that were called: some providers refuse calls of tools that are not listed.
+/// The tools that were called, because some providers reject calls of unlisted tools.
 fn tools(conversation: &Conversation) -> Vec<Definition> {
     let calls = conversation.messages.iter().flat_map(Message::calls);
     let names: BTreeSet<&str> = calls.map(|call| call.name.as_str()).collect();

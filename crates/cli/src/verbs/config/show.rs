@@ -1,4 +1,4 @@
-//! `trimtab config show`: every setting and where it comes from.
+//! `trimtab config show`: every setting with its value and source.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::settings;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::{Terminal, style};
 
-/// The most characters of a value that are shown.
+/// The maximum length of a shown value.
 const WIDEST: usize = 60;
 
 /// Runs the verb.

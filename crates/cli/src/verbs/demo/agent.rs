@@ -1,4 +1,4 @@
-//! The agent of the demo: plays the session against a base URL, as a real client would.
+//! The agent of the demo: plays the session against a base URL like a real client.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use super::session::{Round, Session, Step, tools};
 use crate::exit::Failure;
 use crate::proxy::http::{Answer, Http};
 
-/// How long one answer may take.
+/// The time limit of one answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest answer that is asked for.
+/// The output limit of each request.
 const MAX_TOKENS: u64 = 2_048;
 
 /// The body of a request.
@@ -30,7 +30,7 @@ struct Body<'a> {
     messages: &'a [Value],
 }
 
-/// Plays `session` against `url`; `after` is told of every call. Gives the usage of each.
+/// Plays `session` against `url`, calls `after` for every call, and returns the usage of each.
 pub(super) async fn play(
     session: &Session,
     url: &str,
@@ -60,7 +60,7 @@ pub(super) async fn play(
     Ok(usages)
 }
 
-/// The request, with the end of the conversation marked for the cache, as clients do.
+/// The request, with a cache marker at the end of the conversation, as clients set it.
 fn body(session: &Session, tools: &Value, messages: &mut [Value]) -> Result<Vec<u8>, Failure> {
     let mark = json!({"type": "ephemeral"});
     let system = json!([{"type": "text", "text": session.system, "cache_control": mark}]);
@@ -112,7 +112,7 @@ async fn send(http: &Http, url: &str, call: usize, body: Vec<u8>) -> Result<Answ
     Ok(answer)
 }
 
-/// Checks that the client got what the model said, and nothing else.
+/// Checks that the client received exactly the model's answer.
 fn judge(answer: &Answer, round: &Round) -> Result<Usage, String> {
     let (mut text, mut calls) = (String::new(), Vec::new());
     let mut watcher = Watcher::new(Dialect::Messages);
@@ -131,7 +131,7 @@ fn judge(answer: &Answer, round: &Round) -> Result<Usage, String> {
     Ok(watcher.usage())
 }
 
-/// What the agent remembers of a round.
+/// The messages of a round in the agent's history.
 fn remembered(round: &Round) -> Vec<Value> {
     let mut said = vec![json!({"type": "text", "text": round.text})];
     let mut given = Vec::new();

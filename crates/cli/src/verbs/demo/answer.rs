@@ -1,4 +1,4 @@
-//! Answers of the demo's provider, as Messages writes them.
+//! Answers of the demo's provider in the Messages dialect.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub(super) fn tokens(reply: &Reply) -> u64 {
     measure.tokens().max(1)
 }
 
-/// A reply as one document; `number` makes its ids.
+/// A reply as one JSON document. `number` makes its ids unique.
 pub(super) fn message(reply: &Reply, number: usize, model: &str, usage: &Usage) -> Value {
     let mut content = Vec::new();
     if !reply.text.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn message(reply: &Reply, number: usize, model: &str, usage: &Usage) 
     })
 }
 
-/// The same as a stream of events.
+/// The same reply as a stream of events.
 pub(super) fn events(message: &Value) -> String {
     let mut text = String::new();
     let mut event = |name: &str, mut data: Value| {
@@ -87,7 +87,7 @@ pub(super) fn events(message: &Value) -> String {
     text
 }
 
-/// A part as it begins, and all that follows of it.
+/// A part at its start, and its complete delta.
 fn opened(part: &Value) -> (Value, Value) {
     let (field, empty, delta) = if let Some(input) = part.get("input") {
         let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});

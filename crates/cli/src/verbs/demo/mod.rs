@@ -1,4 +1,7 @@
-//! `trimtab demo`: the whole thing on embedded defaults, no key needed.
+//! `trimtab demo`: demonstrates the proxy with embedded defaults and without a key.
+//!
+//! `agent` plays the recorded `session` against two instances of `provider`: directly, and through
+//! a real proxy. The comparison becomes a `report`, which `picture` draws.
 
 mod agent;
 mod answer;
@@ -35,16 +38,16 @@ use crate::ui::Terminal;
 use crate::ui::number::parse_tokens;
 use crate::ui::progress::Progress;
 
-/// The model that the session asks for: its prices count.
+/// The model of the session, whose prices apply.
 const MODEL: &str = "claude-sonnet-4-5";
 
-/// How long records of the last calls may take.
+/// How long to wait for the records of the last calls.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// What `trimtab demo` takes.
+/// The arguments of `trimtab demo`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// End after the report, instead of serving on
+    /// Exit after the report instead of serving
     #[arg(long)]
     pub once: bool,
     /// The window of the scripted model, in tokens
@@ -53,37 +56,38 @@ pub struct Args {
     /// The preset that decides what goes into the window
     #[arg(long, value_name = "NAME", default_value = "steady")]
     pub preset: String,
-    /// Address and port to listen on [default: 127.0.0.1:8787, or any free port]
+    /// Address and port to listen on [default: 127.0.0.1:8787, or a free port]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
 }
 
-/// What `trimtab demo --help` says first.
+/// The first part of `trimtab demo --help`.
 pub const ABOUT: &str = "\
-Show all of it, without a key and without settings.
+Demonstrate the proxy without a key or any configuration.
 
-An agent looks for a bug in a web shop: 38 calls of the model, and more files, logs, test runs and \
-query results than the window takes. The session is played twice over HTTP: straight to a scripted model with a \
+An agent looks for a bug in a web shop: 38 model calls, and more files, logs, test runs and query \
+results than fit the window. The session runs twice over HTTP: directly to a scripted model with a \
 window large enough for everything, and through the proxy to the same model with a small window \
-and the rules of a real provider, which refuses what is too long or not well-formed. Shown are \
-the windows call by call and what was saved, in tokens and at real prices, with the provider's \
-prompt cache counted for both.
+and the rules of a real provider, which rejects requests that are too long or malformed. The \
+report shows the window of each call and the savings, in tokens and at real prices, with the \
+provider's prompt cache counted for both.
 
-Then the proxy keeps serving, so that you can point a client at it; --once ends instead. \
-Everything is kept in a temporary folder that is removed at the end.";
+Then the proxy keeps serving, so that you can point a client at it; --once exits instead. All data \
+is kept in a temporary folder that is removed at the end.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab demo
   trimtab demo --once --window 32k
   trimtab demo --once --preset refs --json
 
-Exit codes: 0 done, 1 it failed, 2 the arguments are wrong.";
+Exit codes: 0 success, 1 failure, 2 wrong arguments.";
 
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     block_on(async {
+        // Register before serving, so that no signal is lost.
         let mut orders = Orders::new()?;
         let folder = tempfile::tempdir()?;
         let mut stage = Stage::set(args, &folder).await?;
@@ -119,7 +123,7 @@ fn parse_window(text: &str) -> Result<u64, String> {
     let tokens = parse_tokens(text)?;
     if tokens < LEAST_WINDOW {
         return Err(format!(
-            "the session of the demo needs a window of {LEAST_WINDOW} tokens at least"
+            "the demo needs a window of at least {LEAST_WINDOW} tokens"
         ));
     }
     Ok(tokens)
@@ -149,22 +153,22 @@ fn print(report: &Report, common: &Common, terminal: &mut Terminal) -> Result<()
     Ok(())
 }
 
-/// Tells of a request that came after the report.
+/// Prints a request that arrived after the report.
 fn tell(record: &Record, terminal: &mut Terminal) {
     if is_traffic(record) {
         terminal.note(&request_line(record));
     }
 }
 
-/// The session, the two upstreams and the proxy before one of them.
+/// The session, the two providers, and the proxy in front of one of them.
 struct Stage {
     session: Session,
-    /// With a window large enough for everything.
+    /// The provider with a window large enough for everything.
     boundless: DemoProvider,
-    /// With the small window.
+    /// The provider with the small window.
     strict: DemoProvider,
     proxy: Running,
-    /// What the proxy did.
+    /// The records of the proxy.
     log: Log,
 }
 
@@ -188,19 +192,20 @@ impl Stage {
         })
     }
 
-    /// Plays the session both ways.
+    /// Plays the session directly and through the proxy.
     async fn play(&mut self, args: &Args, terminal: &Terminal) -> Result<Report, Failure> {
         let begun = Instant::now();
         let without = self
             .play_at(&self.boundless.url(), "without trimtab", terminal)
             .await?;
+        // The same session through the proxy, against the strict provider.
         let address = self.proxy.address();
         self.play_at(&format!("http://{address}"), "with trimtab", terminal)
             .await?;
         self.settle().await;
         let answered = self.strict.answered();
         let with = windows(&answered, without.len());
-        // Summaries and what the model looks up cost, too.
+        // Includes summaries and retrieval rounds, because they cost money too.
         let all: Vec<Usage> = answered.iter().map(|request| request.usage).collect();
         let found = catalogue::load()?
             .find(MODEL)
@@ -235,8 +240,8 @@ impl Stage {
         })
     }
 
-    /// Waits until the proxy has written down all that it did: a record is written when the
-    /// client has its answer, and summaries may still be under way.
+    /// Waits for the last records of the proxy: a record is written after the client has its
+    /// answer, and summaries may still be in progress.
     async fn settle(&self) {
         let until = Instant::now() + SETTLING;
         while self.proxy.report().open > 0 && Instant::now() < until {
@@ -257,10 +262,12 @@ impl Stage {
     }
 }
 
-/// The usage of each call of the session, as the model answered it in the end.
+/// The usage of each call of the session, from its final answer.
 fn windows(answered: &[AnsweredCall], calls: usize) -> Vec<Usage> {
     let mut windows = vec![Usage::default(); calls];
     for request in answered {
+        // A later request of the same call replaces an earlier one: it was sent again after an
+        // overflow.
         if let Some(window) = request.call.and_then(|call| windows.get_mut(call)) {
             *window = request.usage;
         }
@@ -278,7 +285,7 @@ fn call(round: &Round, without: &Usage, with: &Usage) -> Call {
     }
 }
 
-/// Starts the proxy where it is wanted; where nothing is said, on the usual port if it is free.
+/// Starts the proxy on the given address; by default on the usual port if it is free.
 async fn start(
     listen: Option<SocketAddr>,
     config: ProxyConfig,
@@ -288,6 +295,7 @@ async fn start(
     let store = FolderStore::open(folder.path().join("store"));
     let store = Arc::new(store.map_err(|error| stuck(&error.to_string()))?);
     let mut last = None;
+    // By default use the usual port, or any port if it is taken.
     for listen in listen.map_or_else(|| vec![at(PORT), at(0)], |one| vec![one]) {
         let config = ProxyConfig {
             listen,

@@ -1,4 +1,4 @@
-//! The windows as a picture in the terminal, and what was saved.
+//! Draws the windows of the demo in the terminal, with the savings.
 
 use std::fmt::Write as _;
 
@@ -10,32 +10,32 @@ use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style::{self, TextStyle};
 use crate::verbs::chat::text::wrapped;
 
-/// Columns of a line where nobody says how many there are.
+/// The width if the terminal does not report one.
 const USUAL: usize = 80;
-/// The most and the fewest columns that a window takes.
+/// The largest and the smallest width of a window's bar.
 const BAR: (usize, usize) = (40, 10);
-/// Columns of a row beside its window.
+/// The width of a row without its bar.
 const AROUND: usize = 35;
-/// Columns before the text of a line of the summary.
+/// The indentation of the summary's text.
 const LEAD: usize = 9;
 
 fn width() -> usize {
     line_width().unwrap_or(USUAL)
 }
 
-/// What one is about to see.
+/// The introduction.
 pub(super) fn opening(window: u64) -> String {
     let window = grouped(window);
     let text = format!(
-        "An agent looks for a bug: one session, played straight to a model and then through \
-         trimtab to the same model with a window of {window} tokens. The model is scripted, so \
-         this shows that every request is valid and what it costs, not how well a real model \
-         works."
+        "An agent looks for a bug. The session runs twice: directly against a model, then \
+         through trimtab against the same model with a window of {window} tokens. The model is \
+         scripted, so the demo shows that every request is valid and what it costs, not how well \
+         a real model works."
     );
     wrapped(&text, width(), 0) + "\n"
 }
 
-/// The picture: a line for each call.
+/// The picture: one line per call.
 pub(super) fn calls(report: &Report, colour: bool) -> String {
     let window = report.window;
     let bar_width = width().saturating_sub(AROUND).clamp(BAR.1, BAR.0);
@@ -68,7 +68,7 @@ pub(super) fn calls(report: &Report, colour: bool) -> String {
     text + &key(colour)
 }
 
-/// What the signs in the picture mean.
+/// The legend of the picture.
 fn key(colour: bool) -> String {
     let (cached, fresh, free) = if colour {
         ("\u{2588}", "\u{2588}", "\u{2591}")
@@ -78,7 +78,7 @@ fn key(colour: bool) -> String {
     let (one, two, dim, bad) = (style::OUTPUT, style::USER, style::DIM, style::BAD);
     format!(
         "      {one}{cached}{one:#} from the provider's cache  {two}{fresh}{two:#} new  \
-         {dim}{free}{dim:#} free\n      {bad}!{bad:#} larger than the window: refused\n"
+         {dim}{free}{dim:#} free\n      {bad}!{bad:#} larger than the window: rejected\n"
     )
 }
 
@@ -91,7 +91,7 @@ fn segment(letter: char, style: TextStyle, amount: u64) -> Segment {
     }
 }
 
-/// What was saved, in a few lines.
+/// The savings in a few lines.
 pub(super) fn summary(report: &Report) -> String {
     let (without, with) = (&report.without, &report.with);
     let count = report.calls.len();
@@ -100,7 +100,7 @@ pub(super) fn summary(report: &Report) -> String {
         None => String::new(),
     };
     let straight = format!(
-        "{ends}with a window large enough, {} tokens sent, {}",
+        "{ends}with a large enough window, {} tokens sent, {}",
         short(without.tokens),
         dollars(without.dollars)
     );
@@ -141,7 +141,7 @@ fn line(name: &str, said: &str, style: TextStyle) -> String {
     format!("{style}{name}{style:#}{gap}{said}\n")
 }
 
-/// What was saved of `without` dollars.
+/// The saved part of `without` dollars.
 fn money(without: f64, with: f64) -> String {
     let saved = without - with;
     let word = if saved < 0.0 { "more" } else { "saved" };

@@ -1,4 +1,4 @@
-//! Who may use the proxy: tokens, encryption, the audit log.
+//! Checks the access settings: tokens, encryption, the audit log.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use trimtab_proxy::{ProxyConfig, TlsFiles};
 
 use super::check::Check;
 
-/// Looks at what the settings say about access.
+/// Checks the access settings.
 pub(super) fn check(config: &ProxyConfig) -> Vec<Check> {
     let mut checks = vec![exposure(config)];
     checks.extend(config.tls.as_ref().map(tls));
@@ -17,9 +17,9 @@ pub(super) fn check(config: &ProxyConfig) -> Vec<Check> {
 fn exposure(config: &ProxyConfig) -> Check {
     let tokens = config.tokens.len() + usize::from(config.token.is_some());
     let asked = match tokens {
-        0 => "no token is asked for".to_owned(),
-        1 => "a token is asked for".to_owned(),
-        tokens => format!("one of {tokens} tokens is asked for"),
+        0 => "no token required".to_owned(),
+        1 => "a token is required".to_owned(),
+        tokens => format!("one of {tokens} tokens is required"),
     };
     let is_local = config.listen.ip().is_loopback();
     match (is_local, &config.tls) {
@@ -44,10 +44,10 @@ fn tls(files: &TlsFiles) -> Check {
         return Check::warning(
             "tls",
             format!("other users can read the key {}", files.key.display()),
-            "let only the user of the proxy read it: chmod 600",
+            "make it readable only by the proxy's user: chmod 600",
         );
     }
-    Check::ok("tls", format!("{certificate} and its key can be used"))
+    Check::ok("tls", format!("{certificate} and its key are usable"))
 }
 
 fn audit(file: &Path) -> Check {
@@ -63,11 +63,11 @@ fn audit(file: &Path) -> Check {
         Ok(_) if others_can_read(file) => Check::warning(
             "audit log",
             format!("other users can read {shown}"),
-            "let only the user of the proxy read it: chmod 600",
+            "make it readable only by the proxy's user: chmod 600",
         ),
-        Ok(_) => Check::ok("audit log", format!("{shown} can be written")),
+        Ok(_) => Check::ok("audit log", format!("{shown} is writable")),
         Err(_) if is_new && folder.is_none_or(Path::is_dir) => {
-            Check::ok("audit log", format!("{shown} will be made"))
+            Check::ok("audit log", format!("{shown} will be created"))
         }
         Err(error) => Check::problem(
             "audit log",

@@ -1,4 +1,4 @@
-//! Is the model catalogue there?
+//! Checks the model catalogue.
 
 use super::check::Check;
 use crate::catalogue;

@@ -1,17 +1,17 @@
-//! One thing that was looked at.
+//! The result of one check.
 
 use serde::Serialize;
 use trimtab::redact::redact_urls;
 
 use crate::exit::Failure;
 
-/// How it was found.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
-    /// As it should be.
+    /// No problem.
     Ok,
-    /// It works, and deserves a look.
+    /// It works, but deserves attention.
     Warning,
     /// It does not work.
     Problem,
@@ -27,16 +27,16 @@ impl State {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Check {
-    /// What it is.
+    /// The name of the check.
     pub(super) name: String,
-    /// How it was found.
+    /// The outcome.
     pub(super) state: State,
-    /// What was found.
+    /// The finding.
     pub(super) message: String,
-    /// What to do.
+    /// How to fix it.
     pub(super) hint: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Check {
         }
     }
 
-    /// What a failure of ours says.
+    /// The check for a failure of the verb.
     pub(super) fn of_failure(name: impl Into<String>, failure: &Failure) -> Self {
         let hint = match failure {
             Failure::Input { hint, .. } | Failure::Stuck { hint, .. } => hint.clone(),

@@ -1,10 +1,10 @@
-//! How are other machines reached?
+//! Reports how other machines are reached.
 
 use super::check::Check;
 use crate::proxy::settings::Resolved;
 
-/// Says which certificates are believed and which proxy leads out. Settings that cannot be used
-/// were refused before.
+/// Reports the certificate authorities and the egress proxy. Invalid settings have been rejected
+/// before.
 pub(super) fn check(resolved: &Resolved) -> Check {
     let mut found = Vec::new();
     if let Some(path) = &resolved.config.network.ca_file {

@@ -1,4 +1,4 @@
-//! Can the store be written, has it room, is what it holds whole?
+//! Checks whether the store is writable, has room, and is intact.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use crate::proxy::settings::Resolved;
 use crate::ui::units::size;
 use crate::verbs::output::place::explain;
 
-/// Less room than this is a problem: a busy day of outputs would fill it.
+/// Below this, a busy day of outputs could fill the disk: a problem.
 const LITTLE: u64 = 100 << 20;
-/// Less than this deserves a look.
+/// Below this, a warning.
 const SCARCE: u64 = 1 << 30;
-/// How long stored outputs are read to see whether they are whole.
+/// How long stored outputs are read.
 const READING: Duration = Duration::from_secs(5);
-/// The session in which writing is tried; it is removed again.
+/// The session of the write test, which is removed afterwards.
 const PROBE: &str = "trimtab-doctor/probe";
 
 pub(super) fn check(resolved: &Resolved) -> Vec<Check> {
@@ -40,7 +40,7 @@ pub(super) fn check(resolved: &Resolved) -> Vec<Check> {
     checks
 }
 
-/// A store that is not there is made when it is first used.
+/// The check for a store that does not exist yet and will be created on first use.
 fn not_yet(path: &Path) -> Check {
     let shown = path.display();
     if path.exists() && !path.is_dir() {
@@ -55,23 +55,23 @@ fn not_yet(path: &Path) -> Check {
     match tempfile::tempfile_in(&above) {
         Ok(_) => Check::ok(
             "store",
-            format!("{shown}: not there yet, made when it is first used"),
+            format!("{shown}: does not exist yet, will be created on first use"),
         ),
         Err(error) => Check::problem(
             "store",
-            format!("{shown} cannot be made: {}: {error}", above.display()),
+            format!("cannot create {shown}: {}: {error}", above.display()),
             "give a folder that you may write to with --store or TRIMTAB_STORE",
         ),
     }
 }
 
-/// The nearest folder above that exists.
+/// The nearest existing parent folder.
 fn existing(path: &Path) -> PathBuf {
     let found = path.ancestors().find(|folder| folder.is_dir());
     found.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// Writes something, reads it back and removes it.
+/// Writes a value, reads it back and removes it.
 fn writable(store: &FolderStore, path: &Path) -> Check {
     let text = "is the store well?";
     let tried = SessionId::new(PROBE).and_then(|session| {
@@ -87,30 +87,27 @@ fn writable(store: &FolderStore, path: &Path) -> Check {
         ),
         Ok(_) => Check::problem(
             "store",
-            format!(
-                "{}: gives back other bytes than it was given",
-                path.display()
-            ),
+            format!("{}: returns other bytes than were written", path.display()),
             "the disk or its file system is damaged; use another folder with --store",
         ),
         Err(Error::ReadOnly) => Check::warning(
             "store",
             format!("{} is read-only", path.display()),
-            "what is stored can be read; a proxy passes requests as they came until it can be \
-             written",
+            "stored outputs are readable; a proxy passes requests through unchanged until the \
+             store is writable",
         ),
         Err(error) => Check::of_failure("store", &explain(path, &error)),
     }
 }
 
-/// Without the secret of the store a proxy manages nothing.
+/// Without the secret of the store, a proxy manages no requests.
 fn secret(store: &FolderStore, path: &Path) -> Option<Check> {
     let error = store.secret().err()?;
     let check = Check::of_failure("store secret", &explain(path, &error));
     Some(check)
 }
 
-/// Reads what is stored, the newest sessions first, for a while.
+/// Reads stored outputs for a while, the newest sessions first.
 fn whole(store: &FolderStore) -> Check {
     let name = "stored outputs";
     let mut sessions = match store.sessions() {
@@ -119,7 +116,7 @@ fn whole(store: &FolderStore) -> Check {
             return Check::problem(
                 name,
                 error.to_string().lines().next().unwrap_or_default(),
-                "`trimtab store check` says what is lost, `trimtab store repair` saves the rest",
+                "`trimtab store check` reports what is lost, `trimtab store repair` saves the rest",
             );
         }
     };
@@ -154,8 +151,11 @@ fn whole(store: &FolderStore) -> Check {
     };
     Check::problem(
         name,
-        format!("{} of {read} are damaged, {first} for one", damaged.len()),
-        "the rest is not affected; `trimtab store check` names them all; look at the disk",
+        format!(
+            "{} of {read} are damaged, for example {first}",
+            damaged.len()
+        ),
+        "the rest is not affected; `trimtab store check` lists them all; check the disk",
     )
 }
 
@@ -166,7 +166,7 @@ fn is_whole(store: &FolderStore, session: &SessionId, id: &str) -> bool {
     matches!(read, Ok(Ok(_)))
 }
 
-/// How much may still be written.
+/// The free disk space.
 #[cfg(unix)]
 fn room(path: &Path) -> Option<Check> {
     let place = existing(path);

@@ -1,4 +1,4 @@
-//! Does an upstream answer, does it take our key, does its clock agree with ours?
+//! Checks whether an upstream answers, accepts our key, and agrees with our clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,10 +14,10 @@ use crate::proxy::http::{Answer, Http};
 
 /// How long an upstream may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Clocks that differ by more make signatures, tokens and cache lifetimes go wrong.
+/// A larger clock difference breaks signatures, tokens and cache lifetimes.
 const SKEW: Duration = Duration::from_mins(1);
 
-/// Asks `upstream` for its models; `key` gives the keys of the environment.
+/// Requests the models of `upstream`. `key` looks up keys in the environment.
 pub(super) async fn check(
     http: &Http,
     upstream: &Upstream,
@@ -53,14 +53,14 @@ pub(super) async fn check(
     }
 }
 
-/// The provider whose key is for an upstream: it is set for dialects of that provider only.
+/// The provider whose key an upstream takes, if all its dialects belong to one provider.
 fn provider(upstream: &Upstream) -> Option<Provider> {
     let mut kinds = upstream.dialects.iter().copied().map(Provider::of_dialect);
     let first = kinds.next()?;
     kinds.all(|kind| kind == first).then_some(first)
 }
 
-/// False for a provider's own address and a key that is plainly another's.
+/// False for a provider's own address with a key of another provider.
 fn may_see(upstream: &Upstream, key: &str) -> bool {
     let address = upstream.address("/");
     let provider = address.and_then(|uri| Provider::of_host(uri.host()?));
@@ -77,7 +77,7 @@ fn headers(upstream: &Upstream, key: Option<&str>) -> Vec<(&'static str, String)
     key_headers(dialect, key)
 }
 
-/// What the answer says about reach and key; `key` is the name of the variable that was sent.
+/// Interprets the answer. `key` is the name of the variable whose key was sent.
 fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) -> Check {
     let url = &upstream.url;
     let status = answer.status;
@@ -95,11 +95,11 @@ fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) ->
     match key {
         Some(key) if refused => Check::problem(
             name,
-            format!("{url} refuses the key of {key} ({status})"),
-            format!("set {key} to a key that is valid there"),
+            format!("{url} rejects the key in {key} ({status})"),
+            format!("set {key} to a valid key for this server"),
         ),
         Some(key) if status.is_success() => {
-            Check::ok(name, format!("{url} answers and takes the key of {key}"))
+            Check::ok(name, format!("{url} answers and accepts the key in {key}"))
         }
         None if refused || status.is_success() => {
             Check::ok(name, format!("{url} answers; no key was sent"))
@@ -107,9 +107,9 @@ fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) ->
         _ if status.is_server_error() => Check::warning(
             name,
             format!("{url} answers with {status}"),
-            "it is reachable, and has trouble of its own; try again later",
+            "the server is reachable but failing; try again later",
         ),
-        // A server need not list its models to be useful.
+        // A server without a list of models can still be useful.
         _ => Check::ok(
             name,
             format!("{url} answers ({status} for its list of models)"),
@@ -117,8 +117,8 @@ fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) ->
     }
 }
 
-/// True if a model server may have given this answer to a request for its models: a list of
-/// them, or an error in JSON, or a bare refusal of the key.
+/// True if the answer looks like that of a model server: a list of models, an error in JSON, or a
+/// bare rejection of the key.
 fn is_like_provider(answer: &Answer) -> bool {
     let body: Option<Value> = serde_json::from_slice(&answer.body).ok();
     match body {
@@ -127,14 +127,14 @@ fn is_like_provider(answer: &Answer) -> bool {
             is_list("data") || is_list("models")
         }
         Some(Value::Object(_)) => true,
-        // Some servers list their models without an object around them.
+        // Some servers return a bare list of models.
         Some(Value::Array(_)) => answer.status.is_success(),
         Some(_) => false,
         None => answer.body.is_empty() && !answer.status.is_success(),
     }
 }
 
-/// What an answer is, in few words.
+/// A short description of an answer.
 fn came_back(answer: &Answer) -> String {
     let kind = match answer.header("content-type") {
         "" => "no content type",
@@ -147,19 +147,19 @@ fn came_back(answer: &Answer) -> String {
     format!("{}, {kind}{server}", answer.status)
 }
 
-/// Compares the clock of an answer with `now`.
+/// Compares the date of an answer with `now`.
 fn clock(answer: &Answer, now: SystemTime) -> Option<Check> {
     let theirs = httpdate::parse_http_date(answer.header("date")).ok()?;
     let apart = now
         .duration_since(theirs)
         .or_else(|_| theirs.duration_since(now))
         .ok()?;
-    let message = format!("{} seconds apart from the upstream's", apart.as_secs());
+    let message = format!("differs from the upstream's by {} seconds", apart.as_secs());
     (apart > SKEW).then(|| {
         Check::warning(
             "clock",
             message,
-            "set the clock of this machine, best with NTP",
+            "set the clock of this machine, for example with NTP",
         )
     })
 }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_go_to_their_own_kind_only() {
+    fn keys_go_only_to_upstreams_of_their_kind() {
         let kind = |dialects: &[Dialect]| {
             provider(&Upstream::new("u", "http://h").for_dialects(dialects.iter().copied()))
         };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_judged() {
+    fn upstream_answers_are_classified() {
         let upstream = Upstream::new("u", "http://h");
         let state = |status, key| judge("u", &upstream, key, &answer(status, "")).state;
         assert_eq!(state(401, Some("K")), State::Problem);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_of_a_model_server_is_a_warning() {
+    fn answer_of_another_kind_of_server_is_a_warning() {
         let upstream = Upstream::new("u", "http://h");
         let state = |status, body: &'static str| {
             let answer = Answer {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_differ_are_noticed() {
+    fn clock_differences_are_detected() {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         let theirs = httpdate::parse_http_date(date).unwrap();
         let at = |now| clock(&answer(200, date), now).map(|check| check.state);

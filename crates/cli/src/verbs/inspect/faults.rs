@@ -1,4 +1,4 @@
-//! What a provider would refuse, in plain words.
+//! Faults that a provider would reject, in plain words.
 
 use serde::Serialize;
 use trimtab_engine::verify::{self, FaultKind};
@@ -6,19 +6,19 @@ use trimtab_model::{Dialect, Message};
 
 use super::report::Positions;
 
-/// Something that a provider would refuse.
+/// A fault that a provider would reject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Index of the message; the number of messages where it is at the end.
+    /// The index of the message, or the number of messages for a fault at the end.
     pub message: usize,
-    /// What is wrong, in plain words.
+    /// The fault in plain words.
     pub text: String,
-    /// The same for scripts, with the id of the call that it is about.
+    /// The same for scripts, with the id of its call.
     #[serde(flatten)]
     pub kind: FaultKind,
 }
 
-/// Every fault of `window` by the rules of `dialect`.
+/// All faults of `window` by the rules of `dialect`.
 pub fn find(window: &[&Message], positions: &Positions, dialect: Dialect) -> Vec<Fault> {
     let faults = verify::verify(window, dialect).into_iter();
     let mut found: Vec<Fault> = faults
@@ -35,7 +35,8 @@ pub fn find(window: &[&Message], positions: &Positions, dialect: Dialect) -> Vec
     found
 }
 
-/// Where to look: an open call is noticed where its output should be, and stands before it.
+/// The message to show: an open call is detected where its output is missing, which is after the
+/// call.
 fn place(fault: &verify::Fault, window: &[&Message]) -> usize {
     let FaultKind::OpenCall { id } = &fault.kind else {
         return fault.message;
@@ -47,7 +48,7 @@ fn place(fault: &verify::Fault, window: &[&Message]) -> usize {
         .unwrap_or(fault.message)
 }
 
-/// The fault in words; names the tool where that helps to find it.
+/// The fault in words, with the name of the tool if that helps.
 fn describe(kind: &FaultKind, message: Option<&Message>) -> String {
     let FaultKind::OpenCall { id } = kind else {
         return kind.to_string();

@@ -1,4 +1,4 @@
-//! The outputs of a conversation: the largest, and those that say something twice.
+//! The largest and the repeated outputs of a conversation.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,21 +15,21 @@ use crate::verbs::chat::text::on_one_line;
 
 /// How many of the largest outputs are shown.
 const LARGEST: usize = 10;
-/// Characters that tell what a call was.
+/// The maximum length of a call's description.
 const GIST: usize = 200;
 
-/// The outputs, in short.
+/// A summary of the outputs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outputs {
     /// Estimated tokens of all outputs.
     pub tokens: u64,
-    /// The largest, largest first.
+    /// The largest outputs, in descending order.
     pub largest: Vec<Large>,
-    /// How many say word for word what an earlier one says.
+    /// The number of outputs that repeat an earlier one verbatim.
     pub repeated: usize,
     /// Estimated tokens of those.
     pub repeated_tokens: u64,
-    /// The largest of those, largest first.
+    /// The largest repetitions, in descending order.
     pub repeats: Vec<Repeat>,
 }
 
@@ -38,9 +38,9 @@ pub struct Outputs {
 pub struct Large {
     /// Index of its message.
     pub message: usize,
-    /// The tool that gave it.
+    /// The tool that produced it.
     pub tool: String,
-    /// What the call was: its command or its path, on one line.
+    /// The command or path of the call, on one line.
     pub call: String,
     /// Bytes of its text.
     pub bytes: usize,
@@ -50,28 +50,29 @@ pub struct Large {
     pub share: f64,
 }
 
-/// An output that says what an earlier one says.
+/// An output that repeats an earlier one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Repeat {
     /// Index of its message.
     pub message: usize,
-    /// Index of the message that says it first.
+    /// The index of the message with the first copy.
     pub first: usize,
-    /// The tool that gave it.
+    /// The tool that produced it.
     pub tool: String,
-    /// What the call was: its command or its path, on one line.
+    /// The command or path of the call, on one line.
     pub call: String,
     /// Estimated tokens.
     pub tokens: u64,
 }
 
-/// Looks at the outputs of `window`, which have `weights` tokens each, of `total` in all.
+/// Analyses the outputs of `window` with `weights` tokens each, of `total` tokens in all.
 pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, total: u64) -> Outputs {
     let mut weights = weights.iter().copied();
     let mut found = Outputs::default();
     let mut called: HashMap<&str, &Call> = HashMap::new();
     let mut seen = Seen::default();
     for (index, message) in window.iter().enumerate() {
+        // Later calls with the same id replace earlier ones, because ids repeat in real logs.
         called.extend(message.calls().map(|call| (call.id.as_str(), call)));
         let position = positions.in_transcript(index);
         for output in message.outputs() {
@@ -108,6 +109,7 @@ impl Outputs {
     fn repeat(&mut self, tokens: u64, repeat: impl FnOnce() -> Repeat) {
         self.repeated += 1;
         self.repeated_tokens += tokens;
+        // Keep the list sorted and short, so that huge transcripts stay cheap.
         let at = self.repeats.partition_point(|other| other.tokens >= tokens);
         if at < LARGEST {
             self.repeats.insert(at, repeat());
@@ -124,7 +126,7 @@ fn keep_largest(largest: &mut Vec<Large>, tokens: u64, large: impl FnOnce() -> L
     }
 }
 
-/// What a call was, on one line: its command, its path, or else its arguments.
+/// A call on one line: its command, its path, or else its arguments.
 fn gist(call: &Call) -> String {
     const TELLING: [&str; 12] = [
         "command",
@@ -145,7 +147,7 @@ fn gist(call: &Call) -> String {
         .iter()
         .find_map(|name| match arguments.as_ref()?.get(name)? {
             Value::String(text) => Some(text.clone()),
-            // A command as a list of its words.
+            // A command as a list of words.
             Value::Array(words) => {
                 let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
                 words.map(|words| words.join(" "))
@@ -156,9 +158,9 @@ fn gist(call: &Call) -> String {
     clipped(&on_one_line(&told), GIST).into_owned()
 }
 
-/// The outputs seen so far.
+/// Finds repeated outputs.
 ///
-/// Most differ in their length or in a few bytes, so that only those which do not are hashed
+/// Most outputs differ in length or in a few bytes, so only outputs that agree in both are hashed
 /// in full.
 #[derive(Default)]
 struct Seen<'a> {
@@ -166,15 +168,15 @@ struct Seen<'a> {
     equal: HashMap<u64, Vec<(usize, Cow<'a, str>)>>,
 }
 
-/// Outputs that look alike at a glance.
+/// Outputs with the same length and sample.
 enum Alike<'a> {
     One(usize, Cow<'a, str>),
-    /// They are in `equal`.
+    /// They are stored in `equal`.
     Several,
 }
 
 impl<'a> Seen<'a> {
-    /// Where `text` was said before; notes that it is said at `position` if it was not.
+    /// The position of the first copy of `text`; records `position` if there is none.
     fn before(&mut self, position: usize, text: Cow<'a, str>) -> Option<usize> {
         if text.is_empty() {
             return None;
@@ -185,6 +187,8 @@ impl<'a> Seen<'a> {
                 return None;
             }
             Entry::Occupied(mut known) => {
+                // The first text with this length and sample is hashed only now that a second one
+                // has appeared.
                 if let Alike::One(at, earlier) = known.insert(Alike::Several) {
                     self.equal
                         .entry(hash(&earlier))
@@ -195,6 +199,7 @@ impl<'a> Seen<'a> {
         }
         let same = self.equal.entry(hash(&text)).or_default();
         let found = same.iter().find(|(_, earlier)| *earlier == text);
+        // Hashes can collide, so compare the texts.
         if let Some(&(first, _)) = found {
             return Some(first);
         }

@@ -1,4 +1,4 @@
-//! A report for people.
+//! Renders a report as text.
 
 use std::fmt::Write;
 
@@ -10,11 +10,11 @@ use crate::ui::style::{self, TextStyle};
 use crate::ui::visible::visible;
 use crate::verbs::chat::text::{on_one_line, wrapped};
 
-/// How many faults are told before the rest is only counted.
+/// How many faults are listed before the rest is only counted.
 const FAULTS: usize = 20;
 
-/// The report as text, in lines of `width` columns where it can; `colour` also chooses the look
-/// of the bar.
+/// The report as text, in lines of `width` columns if possible. `colour` also selects the style of
+/// the bar.
 pub fn render(report: &Report, colour: bool, width: usize) -> String {
     let mut text = String::new();
     heading(&mut text, report, width);
@@ -76,8 +76,7 @@ fn window(text: &mut String, report: &Report, (colour, width): (bool, usize)) {
             format!(" of {} ({})", grouped(size), percent(reported, size))
         });
         let said = format!(
-            "the provider last reported {prompt} tokens{share}; {} are in the transcript, by our \
-             estimate",
+            "the provider last reported {prompt} tokens{share}; the transcript has an estimated {}",
             grouped(tokens)
         );
         let _ = writeln!(text, "{dim}{}{dim:#}", wrapped(&said, width, 0));
@@ -91,7 +90,7 @@ fn window(text: &mut String, report: &Report, (colour, width): (bool, usize)) {
     legend(text, &segments, (colour, width));
 }
 
-/// What the signs of the bar mean, in lines of `width` columns.
+/// The legend of the bar, in lines of `width` columns.
 fn legend(text: &mut String, segments: &[Segment], (colour, width): (bool, usize)) {
     let mut length = 0;
     for segment in segments.iter().filter(|segment| segment.amount > 0) {
@@ -107,7 +106,7 @@ fn legend(text: &mut String, segments: &[Segment], (colour, width): (bool, usize
     text.push('\n');
 }
 
-/// How much of the window is taken.
+/// The fill level of the window.
 fn gauge(text: &mut String, tokens: u64, size: u64, (colour, width): (bool, usize)) {
     let (used, whole, share) = (grouped(tokens), grouped(size), percent(tokens, size));
     let over = match tokens.saturating_sub(size) {
@@ -203,7 +202,7 @@ fn figure(tokens: Option<u64>, total: u64) -> String {
     }
 }
 
-/// Columns of the figures before a call.
+/// The width of the figures before a call.
 const FIGURES: usize = 25;
 
 fn largest(text: &mut String, report: &Report, width: usize) {
@@ -230,14 +229,14 @@ fn largest(text: &mut String, report: &Report, width: usize) {
     let _ = writeln!(text, "{dim}--message N shows one of them{dim:#}");
 }
 
-/// A call in at most so many columns.
+/// A call in at most `width` columns.
 fn call(tool: &str, gist: &str, width: usize) -> String {
     let call = on_one_line(&format!("{tool} {gist}"));
     let is_path = gist.contains('/') && !gist.contains(char::is_whitespace);
     let room = width.saturating_sub(tool.chars().count() + 2);
     let cut = gist.chars().count().saturating_sub(room);
     if is_path && cut > 0 && room > 0 {
-        // The end of a path tells more than its beginning.
+        // The end of a path says more than its beginning.
         let end: String = gist.chars().skip(cut).collect();
         return on_one_line(&format!("{tool} \u{2026}{end}"));
     }
@@ -251,7 +250,7 @@ fn repeats(text: &mut String, report: &Report, width: usize) {
     }
     let strong = style::STRONG;
     let said = format!(
-        "{} of {} say what an earlier one says, {} tokens ({})",
+        "{} of {} repeat an earlier output, {} tokens ({})",
         outputs.repeated,
         report.counts.outputs,
         grouped(outputs.repeated_tokens),
@@ -282,7 +281,7 @@ fn faults(text: &mut String, report: &Report, width: usize) {
     }
     let bad = style::BAD;
     let number = counted(report.faults.len(), "fault");
-    let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would refuse it");
+    let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would reject it");
     for fault in report.faults.iter().take(FAULTS) {
         let said = format!("message {}: {}", fault.message, visible(&fault.text));
         let _ = writeln!(text, "  {}", wrapped(&said, width.saturating_sub(2), 4));

@@ -1,4 +1,4 @@
-//! How large the window of a conversation is.
+//! Determines the window size of a conversation.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,7 @@ use super::Args;
 use crate::catalogue;
 use crate::exit::Failure;
 
-/// Window sizes: what was asked for, else what the transcript says, else what is known of its
-/// model.
+/// Window sizes: from the flags, else from the transcript, else from the catalogue.
 pub(super) struct Windows {
     asked: Option<u64>,
     catalogue: Catalogue,
@@ -31,7 +30,7 @@ impl Windows {
         })
     }
 
-    /// The window of a conversation, where it can be told.
+    /// The window of a conversation, if known.
     pub(super) fn of(&mut self, conversation: &Conversation) -> Option<u64> {
         if let Some(size) = self.asked.or(conversation.window) {
             return Some(size);

@@ -1,4 +1,4 @@
-//! The server: both tools, one session.
+//! The MCP server with both retrieval tools.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use trimtab::store::{FolderStore, SessionId, Store};
 
 use crate::verbs::output::sessions::tenant;
 
-/// What clients may show the model beside the tools.
+/// Instructions that clients may show to the model.
 const INSTRUCTIONS: &str = "\
 Tool outputs that were shortened or trimmed are stored whole. Where one names a ref_id, read the \
 lines you need with tool_output_cache, or search with tool_output_cache_grep.";
 
-/// Without a session, so many of the newest ones are asked for a ref.
+/// Without a session, a ref is looked up in this many of the newest sessions.
 const MOST_SESSIONS: usize = 256;
-/// Said where there is nothing to read.
+/// The answer if there are no outputs.
 const NO_SESSION: &str = "No outputs are stored yet.";
 
-/// Both tools over the outputs of one session, or of the one that was used last.
+/// Both tools for one session, or for the session used last.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     store: Arc<FolderStore>,
@@ -70,7 +70,7 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         }
         let server = self.clone();
-        // The store reads from disk: other requests are served meanwhile.
+        // The store reads from disk, so other requests are served meanwhile.
         let answer = tokio::task::spawn_blocking(move || {
             server.answer(&request.name, request.arguments.unwrap_or_default())
         });
@@ -97,7 +97,7 @@ impl Server {
             text: NO_SESSION.to_owned(),
             is_error: true,
         };
-        // A ref belongs to one of them; a search of all outputs is answered by the first.
+        // A ref belongs to one of them; the first one answers a search of all outputs.
         for session in sessions {
             answer = Retrieval::new(&*self.store, session).call(tool, &arguments);
             if answer.text != NOT_FOUND {
@@ -107,7 +107,7 @@ impl Server {
         answer
     }
 
-    /// The session that was used last, and behind it the others of its tenant.
+    /// The session used last, followed by the others of its tenant.
     fn newest_sessions(&self) -> Vec<SessionId> {
         let mut sessions = self.store.sessions().unwrap_or_default();
         sessions.retain(|info| info.outputs > 0);

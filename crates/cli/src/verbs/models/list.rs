@@ -1,4 +1,4 @@
-//! `trimtab models list`: a line for each model.
+//! `trimtab models list`: one line per model.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! `trimtab models reset`: back to the built-in catalogue.
+//! `trimtab models reset`: restores the built-in catalogue.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ pub(super) fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failur
         return Ok(());
     }
     let shown = path.display().to_string();
-    let did = if removed { "removed" } else { "there is no" };
+    let did = if removed { "removed" } else { "there was no" };
     terminal.note(&format!(
         "{did} {}; the built-in catalogue has {}",
         visible(&shown),

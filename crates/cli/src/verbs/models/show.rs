@@ -1,4 +1,4 @@
-//! `trimtab models show`: all that is known of one model.
+//! `trimtab models show`: everything that is known about one model.
 
 use std::io::Write;
 
@@ -32,14 +32,14 @@ pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Resul
     Ok(())
 }
 
-/// How the name that was asked for led to this model.
+/// How the requested name matched this model.
 fn matched(how: Match) -> &'static str {
     match how {
         Match::Exact => "",
         Match::Undated => "(found without its date)",
         Match::Provider => "(found by its name without a provider)",
         Match::Alias => "(found by an alias)",
-        Match::Family => "(the nearest of its family)",
+        Match::Family => "(the closest of its family)",
         Match::Limits => "(only its limits are known)",
     }
 }
@@ -49,11 +49,11 @@ fn facts(model: &Model) -> Vec<(String, String)> {
     let mut facts = vec![
         ("provider".to_owned(), model.provider.clone()),
         ("window".to_owned(), tokens(model.window)),
-        ("prompt at most".to_owned(), tokens(model.max_input)),
+        ("longest prompt".to_owned(), tokens(model.max_input)),
     ];
     let mut fact = |label: &str, value: String| facts.push((label.to_owned(), value));
     if let Some(answer) = model.max_output {
-        fact("answer at most", tokens(answer));
+        fact("longest answer", tokens(answer));
     }
     if let Some(prices) = &model.prices {
         fact("prices", price_line(prices));
@@ -104,15 +104,19 @@ fn rules(model: &Model) -> Vec<&'static str> {
     let rules = &model.rules;
     let binding = match rules.bound_reasoning {
         Binding::Free => None,
-        Binding::Partly => Some("in some modes, reasoning is bound to what stood before it"),
-        Binding::Bound => Some("reasoning is bound to what stood before it: no late edits"),
+        Binding::Partly => {
+            Some("in some modes, reasoning is valid only with the messages before it")
+        }
+        Binding::Bound => {
+            Some("reasoning is valid only with the messages before it: no late edits")
+        }
     };
     let said = |holds: bool, rule: &'static str| holds.then_some(rule);
     [
         binding,
         said(
             rules.returns_reasoning,
-            "reasoning must be sent back with the calls it led to",
+            "reasoning must be sent back together with its calls",
         ),
         said(
             rules.answer_may_overrun,
@@ -120,7 +124,7 @@ fn rules(model: &Model) -> Vec<&'static str> {
         ),
         said(
             rules.silent_overflow,
-            "a prompt that is too long is cut without an error",
+            "a prompt that is too long is truncated without an error",
         ),
     ]
     .into_iter()

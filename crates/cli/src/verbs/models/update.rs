@@ -1,4 +1,4 @@
-//! `trimtab models update`: a newer registry is added to the catalogue.
+//! `trimtab models update`: adds a newer registry to the catalogue.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::ui::visible::visible;
 use crate::ui::{Terminal, number};
 use crate::{catalogue, settings, source};
 
-/// How long a download may take.
+/// The time limit of a download.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Runs the verb.
@@ -30,7 +30,7 @@ pub(super) fn run(from: &str, common: &Common, terminal: &mut Terminal) -> Resul
     let import =
         Catalogue::from_registry(&json).map_err(|error| refused(from, &error.to_string()))?;
     let path = catalogue::own_path()?;
-    // A catalogue that cannot be used is made anew.
+    // An unusable catalogue is replaced.
     let before = catalogue::load().unwrap_or_default();
     let merged = before.merged(&import.catalogue);
     let (added, changed) = difference(&before, &import.catalogue);
@@ -46,16 +46,16 @@ pub(super) fn run(from: &str, common: &Common, terminal: &mut Terminal) -> Resul
     let shown = path.display().to_string();
     writeln!(
         terminal.out(),
-        "{} added, {changed} changed, {skipped} entries left out; {} in {}",
+        "{} added, {changed} changed, {skipped} entries skipped; {} in {}",
         number::counted(added, "model"),
         number::counted(models, "model"),
         visible(&shown)
     )?;
-    terminal.note("`trimtab models reset` goes back to the built-in catalogue");
+    terminal.note("`trimtab models reset` restores the built-in catalogue");
     Ok(())
 }
 
-/// How many models of `newer` are new, and how many are not as they were.
+/// The number of models in `newer` that are new, and the number that differ.
 fn difference(before: &Catalogue, newer: &Catalogue) -> (usize, usize) {
     let lines = |catalogue: &Catalogue| -> BTreeMap<String, String> {
         let ids = catalogue.ids().map(str::to_owned);
@@ -91,7 +91,7 @@ fn read(file: &Path, terminal: &Terminal) -> Result<String, Failure> {
     Ok(json)
 }
 
-/// Downloads a registry, through the egress proxy and with the authorities of the settings.
+/// Downloads a registry, with the egress proxy and certificate authorities of the settings.
 fn download(url: &str, common: &Common) -> Result<String, Failure> {
     let outgoing = settings::outgoing(&settings::load(common, &[])?)?;
     let failed = |why: String| Failure::Stuck {
@@ -119,7 +119,7 @@ fn refused(from: &str, why: &str) -> Failure {
     Failure::Input { message, hint }
 }
 
-/// Writes beside the file and renames: a reader sees the old one or the new one.
+/// Writes to a temporary file and renames it, so that a reader sees the old or the new file.
 fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

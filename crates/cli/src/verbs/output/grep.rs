@@ -1,4 +1,4 @@
-//! `trimtab output grep`: a search in an output, or in all of a session.
+//! `trimtab output grep`: searches one output, or all outputs of a session.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::ui::sheet::Sheet;
 use crate::ui::visible::visible_json;
 use crate::ui::{Terminal, style};
 
-/// What `trimtab output grep` takes.
+/// The arguments of `trimtab output grep`.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_missing_positional = true,
@@ -22,48 +22,48 @@ use crate::ui::{Terminal, style};
                       trimtab output grep [OPTIONS] --session <S> --all <PATTERN>"
 )]
 pub struct Args {
-    /// The session that it belongs to.
+    /// The session of the outputs.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// The output to search: its ref, or the beginning of it
+    /// The ref of the output, or a unique prefix of it
     #[arg(value_name = "REF", conflicts_with = "all")]
     pub id: Option<String>,
-    /// What to search for
+    /// The text to search for
     #[arg(value_name = "PATTERN", required = true)]
     pub pattern: String,
     /// Search all outputs of the session
     #[arg(long)]
     pub all: bool,
-    /// The pattern is a regular expression
+    /// Treat the pattern as a regular expression
     #[arg(long, short = 'E')]
     pub regex: bool,
-    /// Upper and lower case are the same
+    /// Ignore case
     #[arg(long, short)]
     pub ignore_case: bool,
-    /// Print so many lines before each match, at most 50
+    /// Print this many lines before each match, at most 50
     #[arg(long, short = 'B', value_name = "N", default_value_t = 0)]
     pub before: usize,
-    /// Print so many lines behind each match, at most 50
+    /// Print this many lines after each match, at most 50
     #[arg(long, short = 'A', value_name = "N", default_value_t = 0)]
     pub after: usize,
-    /// Stop after so many matches
+    /// Stop after this many matches
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub max: usize,
 }
 
-/// What `trimtab output grep --help` says first.
+/// The first part of `trimtab output grep --help`.
 pub const ABOUT: &str = "\
 Search an output, or all outputs of a session.
 
-The pattern is plain text unless --regex is given. Regular expressions are those of Rust's regex \
-crate: no look-around and no back-references, at most 256 bytes. Output of any size is streamed. \
-With --all, outputs that are not text are left out.
+The pattern is plain text unless --regex is given. Regular expressions use the syntax of Rust's \
+regex crate: no look-around, no back-references, at most 256 bytes. Output of any size is \
+streamed. With --all, binary outputs are skipped.
 
-Each line comes with its number, counted from 1: with a colon if it matches, with a dash if it is \
-context. Put -- before a pattern that starts with a dash. A search without a match ends with exit \
-code 1, as that of grep does, and with a note on standard error.";
+Each line is printed with its number, counted from 1, followed by a colon if it matches or by a \
+dash if it is context. Put -- before a pattern that starts with a dash. Like grep, a search \
+without a match exits with code 1, with a note on standard error.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab output grep --session S REF 'no such file'
@@ -81,6 +81,7 @@ pub fn run(
     let id = wanted(args)?;
     let place = store.open()?;
     let session = place.session(&args.session.session)?;
+    // With a ref, the lookup of the output reports an unknown session.
     if id.is_none() {
         place.known(&session)?;
     }
@@ -110,8 +111,9 @@ pub fn run(
 fn wanted(args: &Args) -> Result<Option<&str>, Failure> {
     match (&args.id, args.all) {
         (None, false) => Err(Failure::input(
-            "search where? one argument is a pattern only",
-            "give REF PATTERN to search one output, or --all PATTERN for all of the session",
+            "missing argument: one argument is only a pattern",
+            "give REF PATTERN to search one output, or --all PATTERN to search all outputs of \
+             the session",
         )),
         (id, _) => Ok(id.as_deref()),
     }
@@ -125,21 +127,21 @@ fn query(args: &Args) -> Query<'_> {
     };
     let mut query = query.context(args.before, args.after).max_matches(args.max);
     query.ignore_case = args.ignore_case;
-    // Who names a binary output wants to search it all the same.
+    // An explicitly named binary output is searched anyway.
     query.text_only = args.all;
     query
 }
 
 fn bad_pattern(args: &Args, why: &str) -> Failure {
     let hint = if args.regex {
-        "correct the expression, or leave --regex out to search for the text as it stands"
+        "correct the expression, or omit --regex to search for plain text"
     } else {
-        "give some text to search for, of at most 4096 bytes"
+        "give a text of 1 to 4096 bytes"
     };
     Failure::input(format!("bad pattern {:?}: {why}", args.pattern), hint)
 }
 
-/// Says what the matches do not: that there are none, more, or that something was left out.
+/// Reports what the matches do not show: no matches, more matches, or skipped outputs.
 fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failure> {
     match found.stopped {
         Some(Stop::Matches) => terminal.warn(&format!(
@@ -150,7 +152,8 @@ fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failu
             terminal.warn("there is more than can be shown; narrow the pattern");
         }
         Some(Stop::Work) => terminal.warn(
-            "not everything was searched: the pattern costs too much on this text; use a simpler one",
+            "not everything was searched: the pattern is too expensive on this text; use a \
+             simpler one",
         ),
         Some(Stop::Expired) | None if found.matches.is_empty() => {
             terminal.note(&format!("no matches for {:?}", args.pattern));
@@ -227,18 +230,20 @@ impl Printer {
         self.sheet.flush()
     }
 
-    /// The matches in one output. Where their contexts overlap, each line is printed once.
+    /// Prints the matches in one output. Where their contexts overlap, each line is printed once.
     fn output(&mut self, matches: &[Match]) -> io::Result<()> {
         let mut lines: Vec<&FoundLine> = matches.iter().flat_map(|found| &found.lines).collect();
-        // A match before the same line as context; a long line may have matches in many places.
+        // Sort a match before the same line as context. A long line can have several matches.
         lines.sort_by_key(|line| (line.number, !line.matched, line.start));
         let mut last: Option<&FoundLine> = None;
         for line in lines {
             if let Some(last) = last {
                 let is_same = line.number == last.number;
+                // The same line appears as context of several matches.
                 if is_same && (!line.matched || line.start == last.start) {
                     continue;
                 }
+                // As in grep, a separator marks a gap between contexts.
                 if self.context && line.number > last.number + 1 {
                     self.sheet.styled(style::DIM, "--")?;
                     self.sheet.end()?;

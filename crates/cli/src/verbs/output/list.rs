@@ -1,4 +1,4 @@
-//! `trimtab output list`: which outputs there are.
+//! `trimtab output list`: lists the stored outputs.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use crate::ui::columns::{Align, lined_up};
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, style, units};
 
-/// What `trimtab output list` takes.
+/// The arguments of `trimtab output list`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only the outputs of this session
@@ -24,17 +24,17 @@ pub struct Args {
         hide_env_values = true
     )]
     pub session: Option<String>,
-    /// Only the names of the sessions, as `trimtab output sessions` shows them
+    /// List the sessions instead, as `trimtab output sessions` does
     #[arg(long)]
     pub sessions: bool,
 }
 
-/// What `trimtab output list --help` says last.
+/// The last part of `trimtab output list --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  trimtab output list                     every session, oldest output first
+  trimtab output list                     all sessions, the oldest output first
   trimtab output list --session S
-  trimtab output list --sessions          the sessions, the one used last first
+  trimtab output list --sessions          the sessions, the most recently used first
   trimtab output list --json | jq -r 'select(.byte_size > 1e6) | .ref'";
 
 /// Runs the verb.

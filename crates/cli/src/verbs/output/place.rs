@@ -1,4 +1,4 @@
-//! Where the store is, whose outputs are meant, and what is said when something is wrong.
+//! Finds the store and the session, and explains errors of the store.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 
-/// Says whose outputs are meant.
+/// Selects a session.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SessionArgs {
-    /// The session whose outputs are meant; the beginning of its name is enough for reading
+    /// The session; a unique prefix of its name is enough for reading
     #[arg(
         long,
         short,
@@ -30,12 +30,12 @@ impl SessionArgs {
     }
 }
 
-/// The session called `name`.
+/// Parses the name of a session.
 pub fn session_id(name: &str) -> Result<SessionId, Failure> {
     SessionId::new(name).map_err(|error| {
         Failure::input(
             format!("--session: {error}"),
-            "a session has the name that the agent or the proxy gave it, of 1 to 512 bytes",
+            "session names have 1 to 512 bytes",
         )
     })
 }
@@ -49,7 +49,7 @@ pub struct Place {
 }
 
 impl StoreArgs {
-    /// The folder: the flag, the environment, or the user's data folder.
+    /// The folder of the store: from the flag, the environment, or the user's data folder.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         let given = self
             .store
@@ -58,19 +58,19 @@ impl StoreArgs {
         let path = given.or_else(default_folder).ok_or_else(|| {
             Failure::input(
                 "no folder for the store: HOME is not set",
-                "say where it is with --store PATH or TRIMTAB_STORE",
+                "set it with --store PATH or TRIMTAB_STORE",
             )
         })?;
         if path.to_string_lossy().contains("://") {
             return Err(Failure::input(
-                format!("{}: a store is a folder here, not a URL", path.display()),
+                format!("{}: a store must be a folder, not a URL", path.display()),
                 "give the path of a folder with --store",
             ));
         }
         Ok(path)
     }
 
-    /// Opens a store that is there already.
+    /// Opens an existing store.
     pub fn open(&self) -> Result<Place, Failure> {
         let path = self.path()?;
         if !FolderStore::is_at(&path) {
@@ -79,7 +79,7 @@ impl StoreArgs {
         open(path)
     }
 
-    /// The folder of a store that is there, in whatever state: its database may be lost.
+    /// The folder of an existing store in any state, even without its database.
     pub fn present(&self) -> Result<PathBuf, Failure> {
         let path = self.path()?;
         if !FolderStore::is_at(&path) && !path.join("blobs").is_dir() {
@@ -88,7 +88,7 @@ impl StoreArgs {
         Ok(path)
     }
 
-    /// Opens a store, and makes it if it is not there.
+    /// Opens a store, and creates it if it does not exist.
     pub fn make(&self) -> Result<Place, Failure> {
         open(self.path()?)
     }
@@ -97,7 +97,8 @@ impl StoreArgs {
 fn no_store(path: &Path) -> Failure {
     Failure::input(
         format!("no store at {}", path.display()),
-        "give its folder with --store PATH or TRIMTAB_STORE; `trimtab output put` makes a new one",
+        "give its folder with --store PATH or TRIMTAB_STORE; `trimtab output put` creates a new \
+         one",
     )
 }
 
@@ -108,7 +109,7 @@ fn open(path: PathBuf) -> Result<Place, Failure> {
 
 fn default_folder() -> Option<PathBuf> {
     let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    // A relative path in this variable is to be ignored, says its specification.
+    // The XDG specification requires relative paths in this variable to be ignored.
     let data = folder("XDG_DATA_HOME").map(PathBuf::from);
     let data = data.filter(|path| path.is_absolute());
     let data = data.or_else(|| Some(PathBuf::from(folder("HOME")?).join(".local/share")));
@@ -116,17 +117,17 @@ fn default_folder() -> Option<PathBuf> {
 }
 
 impl Place {
-    /// The store, and the folder that it is in.
+    /// The store and its folder.
     pub fn into_parts(self) -> (FolderStore, PathBuf) {
         (self.store, self.path)
     }
 
-    /// What to tell of an error of this store.
+    /// The failure for an error of this store.
     pub fn failed(&self, error: &Error) -> Failure {
         explain(&self.path, error)
     }
 
-    /// What to tell of an error that has to do with one output.
+    /// The failure for an error that concerns one output.
     pub fn failed_on(&self, session: &SessionId, id: &str, error: &Error) -> Failure {
         match error {
             Error::NotFound => match self.known(session) {
@@ -138,7 +139,7 @@ impl Place {
                         visible(session.as_str())
                     ),
                     format!(
-                        "`trimtab output list --session {}` shows those that there are",
+                        "`trimtab output list --session {}` lists the outputs",
                         visible(session.as_str())
                     ),
                 ),
@@ -154,7 +155,7 @@ impl Place {
         }
     }
 
-    /// How many lines an output has; as many as the store thinks if it cannot be read.
+    /// The number of lines of an output; the store's own count if it cannot be read.
     pub fn shown_lines(&self, session: &SessionId, stored: &Ref) -> u64 {
         let opened = self.store.open(session, stored.id(), Form::Text);
         let lines = opened.and_then(|stored| stored.shown_lines());
@@ -173,7 +174,7 @@ impl Place {
                 visible(session.as_str()),
                 self.path.display()
             ),
-            "`trimtab output sessions` shows those that there are",
+            "`trimtab output sessions` lists the sessions",
         ))
     }
 }
@@ -182,7 +183,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// What to tell of an error of the store at `path`.
+/// Explains an error of the store at `path`.
 pub fn explain(path: &Path, error: &Error) -> Failure {
     let text = error.to_string();
     let (message, hint) = match text.split_once("\nhint: ") {
@@ -209,21 +210,21 @@ pub fn explain(path: &Path, error: &Error) -> Failure {
         ),
         Error::ReadOnly => stuck(
             at("is read-only"),
-            Some("what is in it can still be read; to write, use another --store".to_owned()),
+            Some("stored outputs are readable; to write, use another --store".to_owned()),
         ),
         Error::InUse { .. } => stuck(
             message,
-            Some("stop the proxy and whatever else uses it, then try again".to_owned()),
+            Some("stop the proxy and other programs that use it, then try again".to_owned()),
         ),
         Error::Damaged { .. } => stuck(
             at(&message),
             Some(
-                "`trimtab store check` says what is lost, `trimtab store repair` saves the rest"
+                "`trimtab store check` reports what is lost, `trimtab store repair` saves the rest"
                     .to_owned(),
             ),
         ),
         Error::Busy => stuck(at(&message), Some("try again in a moment".to_owned())),
-        // These name the file already.
+        // These errors already name the file.
         Error::Io { .. } => stuck(
             message,
             hint.or_else(|| Some("give a folder that can be written with --store PATH".to_owned())),

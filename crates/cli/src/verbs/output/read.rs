@@ -1,4 +1,4 @@
-//! `trimtab output read`: an output, or some lines of it.
+//! `trimtab output read`: prints an output, or some lines of it.
 
 use std::io::{self, Write};
 
@@ -14,26 +14,26 @@ use crate::ui::sheet::Sheet;
 use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, style, units};
 
-/// Longer lines are printed piece by piece.
+/// Longer lines are printed in pieces of this size.
 const PIECE: usize = 64 * 1024;
-/// Raw bytes are read so many at a time.
+/// The number of raw bytes that are read at a time.
 const RAW_PIECE: u64 = 1024 * 1024;
-/// A line of JSON holds at most this much of a line.
+/// The longest line that `--json` prints; the rest is clipped.
 const JSON_LINE: usize = 1024 * 1024;
 
-/// What `trimtab output read` takes.
+/// The arguments of `trimtab output read`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The session that it belongs to.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// The output: its ref, or the beginning of it
+    /// The ref of the output, or a unique prefix of it
     #[arg(value_name = "REF")]
     pub id: String,
-    /// First line to print, counted from 0
+    /// The first line to print, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub offset: u64,
-    /// How many lines to print
+    /// The number of lines to print
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
     /// Print the bytes exactly as they were stored, without line numbers
@@ -41,17 +41,17 @@ pub struct Args {
     pub raw: bool,
 }
 
-/// What `trimtab output read --help` says first.
+/// The first part of `trimtab output read --help`.
 pub const ABOUT: &str = "\
 Print an output, or some lines of it.
 
-Lines come numbered from 1, as the model sees them; --offset counts from 0, so --offset 60 starts \
+Lines are numbered from 1, as the model sees them; --offset counts from 0, so --offset 60 starts \
 at the line numbered 61. With --raw the bytes are printed exactly as they were stored. Output of \
-any size is streamed, and reading a few lines at the end of a large one costs those lines.
+any size is streamed, and reading a few lines at the end of a large output reads only those lines.
 
-On a terminal control characters are shown as ^X, unless --raw.";
+On a terminal, control characters are shown as ^X, unless --raw is given.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab output read --session S REF | less
@@ -70,6 +70,7 @@ pub fn run(
     let session = place.session(&args.session.session)?;
     let id = &*place.output(&session, &args.id)?;
     let is_whole = args.raw && args.offset == 0 && args.limit.is_none();
+    // Without --raw, read the text projection, which has lines.
     let form = if is_whole { Form::Whole } else { Form::Text };
     let failed = |error: &Error| place.failed_on(&session, id, error);
     let stored = place.store.open(&session, id, form);
@@ -97,7 +98,7 @@ fn binary(session: &SessionId, stored: &Stored) -> Failure {
     let id = metadata.reference.id();
     Failure::input(
         format!(
-            "output '{id}' is binary ({}, {}): it has no lines to print",
+            "output '{id}' is binary ({}, {}) and has no lines to print",
             visible(&metadata.labels.media_type),
             units::size(metadata.byte_size)
         ),
@@ -115,6 +116,7 @@ impl Stop {
     fn told(self, place: &Place, session: &SessionId, id: &str) -> Failure {
         match self {
             Self::Store(error) => place.failed_on(session, id, &error),
+            // Damage found while streaming arrives as an I/O error.
             Self::Out(error) => match error.downcast::<Error>() {
                 Ok(error) => place.failed_on(session, id, &error),
                 Err(error) => Failure::Failed(error),
@@ -147,6 +149,7 @@ fn raw_lines(args: &Args, stored: &Stored) -> Result<(), Stop> {
     let mut out = raw_output();
     let mut at = start_of(stored, args.offset)?;
     let last = args.offset.saturating_add(args.limit.unwrap_or(u64::MAX));
+    // The end of the last line is the start of the next one.
     let end = if last < stored.line_count() {
         start_of(stored, last)?
     } else {
@@ -164,6 +167,7 @@ fn raw_lines(args: &Args, stored: &Stored) -> Result<(), Stop> {
 /// The place of a line's first byte.
 fn start_of(stored: &Stored, line: u64) -> Result<u64, Error> {
     let mut range = LineRange::new(line, 1);
+    // Only the position of the line is needed.
     range.max_line_bytes = 0;
     let lines = stored.lines(range)?.lines;
     Ok(lines.first().map_or(0, |line| line.start))
@@ -203,6 +207,7 @@ impl Printer<'_> {
         self.sheet.ours("  ")?;
         self.sheet.theirs(&line.bytes)?;
         let mut printed = line.bytes.len() as u64;
+        // Print a long line in pieces, so that it is never held in memory.
         while printed < line.byte_size {
             let rest = usize::try_from(line.byte_size - printed).unwrap_or(PIECE);
             let piece = self.stored.read_at(line.start + printed, rest.min(PIECE))?;

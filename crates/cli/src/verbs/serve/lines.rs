@@ -1,4 +1,4 @@
-//! What is said when the proxy starts.
+//! The messages of the proxy at startup.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use crate::proxy::destinations::destinations;
 use crate::proxy::settings::{Resolved, mode_name};
 use crate::ui::visible::visible;
 
-/// Where it listens, where requests go, and how to point a client at it.
+/// Where the proxy listens, where requests go, and how to point a client at it.
 pub(super) fn started(address: SocketAddr, resolved: &Resolved) -> String {
     let proxy = &resolved.proxy;
     let upstreams: Vec<String> = proxy.upstreams().iter().map(upstream).collect();
@@ -34,16 +34,16 @@ fn url(address: SocketAddr, is_tls: bool) -> String {
     format!("{scheme}://{address}")
 }
 
-/// What is said when keys and conversations pass the network as they are.
+/// The warning if keys and conversations pass the network unencrypted.
 fn not_encrypted(address: SocketAddr, is_tls: bool) -> &'static str {
     if is_tls || address.ip().is_loopback() {
         return "";
     }
-    "\nwarning: other machines can reach this address and nothing is encrypted: keys, tokens and \
-     conversations can be read on the way\nhint: set proxy.tls.certificate and proxy.tls.key"
+    "\nwarning: other machines can reach this address without encryption: keys, tokens and \
+     conversations can be intercepted\nhint: set proxy.tls.certificate and proxy.tls.key"
 }
 
-/// How to point clients at the proxy: those whose dialect an upstream takes.
+/// How to point clients at the proxy, for dialects with an upstream.
 pub fn pointing(url: &str, upstreams: &[Upstream]) -> String {
     let mut text = String::new();
     for provider in Provider::ALL {

@@ -10,9 +10,9 @@ use crate::ui::Terminal;
 use crate::ui::visible::visible_json;
 use crate::verbs::output::place::explain;
 
-/// What `trimtab store check --help` says first.
+/// The first part of `trimtab store check --help`.
 pub const ABOUT: &str = "\
-Read everything in the store and say what is damaged, what is lost and what can be read.
+Read everything in the store and report what is damaged, lost and readable.
 
 Changes nothing, and may run while a proxy uses the store.";
 

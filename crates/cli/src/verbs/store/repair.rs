@@ -11,14 +11,14 @@ use crate::ui::Terminal;
 use crate::ui::visible::visible_json;
 use crate::verbs::output::place::explain;
 
-/// What `trimtab store repair --help` says first.
+/// The first part of `trimtab store repair --help`.
 pub const ABOUT: &str = "\
-Make a new database from what can be read of a damaged one, and say what is lost.
+Build a new database from the readable parts of a damaged one, and report what is lost.
 
-Everything that is taken over was checked by its digest. The damaged database is kept in the \
-store's folder, under a name that begins with damaged-. A store that is whole is left alone, and \
-so is one that another process has open: stop the proxy first. An interrupted repair leaves the \
-store as it was; run it again.";
+Everything that is copied is verified by its digest. The damaged database is kept in the store's \
+folder, under a name that begins with damaged-. An intact store is left unchanged. A store that \
+another process has open cannot be repaired: stop the proxy first. An interrupted repair leaves \
+the store unchanged; run it again.";
 
 /// Runs the verb.
 pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! The client as a child: it has the terminal, and signals are for it.
+//! Runs the client as a child process that has the terminal and receives the signals.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,16 +9,16 @@ use tokio::process::{Child, Command};
 use crate::exit::Failure;
 use crate::handover;
 
-/// What a shell adds to the number of the signal that ended a command.
+/// Shells add this to the number of the signal that ended a command.
 const BY_SIGNAL: i32 = 128;
 
-/// Runs a command in the foreground, and gives its exit code.
+/// Runs a command in the foreground and returns its exit code.
 pub(super) async fn run(
     name: &OsStr,
     args: impl Iterator<Item = OsString>,
     env: Vec<(String, String)>,
 ) -> Result<u8, Failure> {
-    // Before the child is there, so that none is missed.
+    // Register before the child starts, so that no signal is missed.
     let mut signals = Signals::new()?;
     let mut command = Command::new(name);
     for secret in handover::own_secrets() {
@@ -34,7 +34,7 @@ pub(super) async fn run(
     }
 }
 
-/// What a command prints with these arguments; none if it fails.
+/// The output of a command with these arguments; none if it fails.
 pub(super) fn printed(name: &OsStr, args: &[&str]) -> Option<String> {
     let mut command = std::process::Command::new(name);
     for secret in handover::own_secrets() {
@@ -52,11 +52,11 @@ fn failed(name: &OsStr, error: &io::Error) -> Failure {
     }
     Failure::Stuck {
         message: format!("{name}: {error}"),
-        hint: Some("the client must be a program that can be run".to_owned()),
+        hint: Some("the client must be an executable program".to_owned()),
     }
 }
 
-/// The exit code as a shell gives it.
+/// The exit code as a shell reports it.
 fn code(status: ExitStatus) -> u8 {
     #[cfg(unix)]
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
@@ -69,7 +69,7 @@ fn code(status: ExitStatus) -> u8 {
         .unwrap_or(1)
 }
 
-/// Signals that would end us, and must not before the child has ended.
+/// Signals that must not end us before the child has ended.
 #[cfg(unix)]
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -78,7 +78,7 @@ struct Signals {
     hang_up: tokio::signal::unix::Signal,
 }
 
-/// A signal to hand on.
+/// A signal to forward.
 #[cfg(unix)]
 type Signal = Option<rustix::process::Signal>;
 
@@ -97,7 +97,8 @@ impl Signals {
     async fn next(&mut self) -> Signal {
         use rustix::process::Signal;
         tokio::select! {
-            // What is typed at the terminal reaches the child by itself.
+            // Keys typed at the terminal reach the child directly, because it is in the same
+            // process group.
             _ = self.interrupt.recv() => None,
             _ = self.quit.recv() => None,
             _ = self.terminate.recv() => Some(Signal::TERM),
@@ -111,7 +112,7 @@ fn hand_on(child: &Child, signal: Signal) {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let id = id.and_then(rustix::process::Pid::from_raw);
     if let (Some(id), Some(signal)) = (id, signal) {
-        // It may have ended in between: then there is nobody to tell.
+        // The child may have just ended.
         let _ = rustix::process::kill_process(id, signal);
     }
 }

@@ -33,7 +33,7 @@ enum Place {
 #[derive(Clone, Copy)]
 struct Seen<'m> {
     kind: FactKind,
-    /// The newest message with it.
+    /// The newest message that has it.
     message: usize,
     /// In how many messages it stands.
     messages: u32,
@@ -52,7 +52,7 @@ pub(super) struct Gathered<'m> {
 }
 
 impl<'m> Gathered<'m> {
-    /// For messages with so many outputs.
+    /// An empty collection for messages with this many outputs.
     pub(super) fn with_outputs(outputs: usize) -> Self {
         let share = READ_IN_ALL / 2 / outputs.max(1);
         Self {

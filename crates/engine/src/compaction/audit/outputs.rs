@@ -37,7 +37,11 @@ impl StoredOutput<'_> {
 
 /// The stored outputs of the replaced messages, oldest first, each once.
 pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOutput<'_>> {
-    let calls = calls_of_outputs(replaced);
+    let pairing = rounds::pair(replaced);
+    let answered = pairing.outputs.iter();
+    let answered =
+        answered.filter_map(|(place, answer)| Some((*place, pairing.call_of(replaced, *answer)?)));
+    let calls: HashMap<Place, &Call> = answered.collect();
     let mut all: Vec<StoredOutput<'_>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (at, message) in replaced.iter().enumerate() {
@@ -72,16 +76,6 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
         }
     }
     all
-}
-
-/// The call that each output answers.
-fn calls_of_outputs<M: Borrow<Message>>(messages: &[M]) -> HashMap<Place, &Call> {
-    let rounds = rounds::pair(messages).rounds.into_iter();
-    let pairs = rounds.flat_map(|round| round.calls).filter_map(|pair| {
-        let message = messages.get(pair.call.message)?.borrow();
-        Some((pair.output?, message.parts.get(pair.call.part)?.as_call()?))
-    });
-    pairs.collect()
 }
 
 /// The outputs that the fact block in an earlier summary names.

@@ -16,8 +16,7 @@ use trimtab_model::{Dialect, Message, Role};
 
 use super::answer::Answer;
 use super::prompt::Prompt;
-use super::request;
-use crate::policy::Form;
+use super::request::{self, Form};
 use fit::Fit;
 pub use fit::Weigh;
 

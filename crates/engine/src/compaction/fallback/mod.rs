@@ -100,7 +100,7 @@ fn within(replaced: &Replaced<'_>, room: &Room<'_>) -> Deterministic {
     let block = audit.fact_block(&room.with(left.saturating_sub(2)));
     let texts = [OPENING, &said, &block.text];
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-    // An opening alone says nothing.
+    // An opening without sections says nothing.
     let summary = if texts.len() > 1 {
         texts.join("\n")
     } else {

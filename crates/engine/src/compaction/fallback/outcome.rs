@@ -21,9 +21,9 @@ pub(super) enum CallOutcome {
     Unanswered,
     /// There is an output, and it does not say how the call ended.
     Answered,
-    /// It says that all went well.
+    /// The output says that the call succeeded.
     Succeeded,
-    /// It says that it failed, and with which code if it has one.
+    /// The output says that the call failed, and with which exit code, if it has one.
     Failed(Option<i64>),
 }
 
@@ -45,7 +45,7 @@ impl CallOutcome {
         }
     }
 
-    /// In words.
+    /// The outcome in words.
     pub(super) fn text(self) -> String {
         match self {
             Self::Unanswered => "no output yet".to_owned(),

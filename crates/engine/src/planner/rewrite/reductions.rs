@@ -4,14 +4,15 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use trimtab_model::Output;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Output, Part};
 
 use super::BLOCK_BYTES_PER_TOKEN;
 use super::block;
 use super::excerpt::{Allowance, around, is_excerpt};
 use super::purpose::{Purpose, purpose};
 use super::segments::{Piece, Seen, Segment, Survey};
+use crate::observation::shown_as;
 use crate::planner::Conditions;
 use crate::policy::Rewriting;
 use crate::view::policy::Views;
@@ -253,12 +254,9 @@ impl<'s, 'a> Reductions<'s, 'a> {
             };
             let view = cut(&text, &how);
             if matches!(view, Cow::Owned(_)) && seen.output.stored.is_some() {
-                let shown = Output {
-                    content: vec![Part::text(view)],
-                    trimmed: true,
-                    ..seen.output.clone().into_owned()
-                };
-                self.shortened.push((index, shown));
+                let saved = seen.tokens.saturating_sub(measure(&view));
+                self.now = self.now.saturating_sub(saved);
+                self.shortened.push((index, shown_as(&seen.output, view)));
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::rounds::{self, Answer, Pairing};
+use trimtab_model::rounds::{self, Pairing};
 use trimtab_model::{Call, Kind, Output, Part, Role, work};
 
 use crate::log::Log;
@@ -85,7 +85,7 @@ impl<'a> Survey<'a> {
                 position,
                 output: Cow::Borrowed(part.as_output()?),
                 whole: whole(log, position, place.part),
-                call: called(slots, &pairing, *answer),
+                call: pairing.call_of(slots, *answer),
                 tokens,
             })
         });
@@ -122,15 +122,6 @@ impl<'a> Survey<'a> {
         work::step(1 + to - from);
         (from..).zip(self.outputs.get(from..to).unwrap_or_default())
     }
-}
-
-fn called<'a>(slots: &'a [Slot], pairing: &Pairing, answer: Answer) -> Option<&'a Call> {
-    let Answer::Answers { round, call } = answer else {
-        return None;
-    };
-    let place = pairing.rounds.get(round)?.calls.get(call)?.call;
-    let message = &slots.get(place.message)?.message;
-    message.parts.get(place.part).and_then(Part::as_call)
 }
 
 /// What the user told of tools, as outputs without a call.

@@ -324,7 +324,7 @@ fn reserve(window: Option<u64>, asked: Option<u64>, longest: Option<u64>) -> Opt
     match (asked, longest) {
         (asked, Some(longest)) => Some(asked.map_or(longest, |asked| asked.min(longest))),
         (Some(asked), None) => Some(asked.min(share)),
-        (None, None) => None,
+        (None, None) => window.map(Limits::usual_answer),
     }
 }
 
@@ -338,7 +338,9 @@ mod tests {
         assert_eq!(reserve(window, Some(1_000), None), Some(1_000));
         assert_eq!(reserve(window, Some(128_000), None), Some(25_000));
         assert_eq!(reserve(None, Some(128_000), None), Some(128_000));
-        assert_eq!(reserve(window, None, None), None);
+        assert_eq!(reserve(window, None, None), Some(6_250));
+        assert_eq!(reserve(Some(1_000_000), None, None), Some(8_192));
+        assert_eq!(reserve(None, None, None), None);
         // The settings know better than both.
         assert_eq!(reserve(window, Some(128_000), Some(60_000)), Some(60_000));
         assert_eq!(reserve(window, Some(1_000), Some(60_000)), Some(1_000));

@@ -1,4 +1,4 @@
-//! Rows of blobs: outputs and their texts.
+//! Rows of blobs: outputs and their text projections.
 
 use rusqlite::{Connection, Row, params};
 
@@ -59,7 +59,7 @@ pub(in crate::folder) fn insert_blob(db: &Connection, owner: i64, image: &Image)
     Ok(db.last_insert_rowid())
 }
 
-/// Puts a whole image in the place of a damaged one.
+/// Replaces a damaged image.
 pub(in crate::folder) fn replace_blob(db: &Connection, id: i64, image: &Image) -> Result<()> {
     let update = "UPDATE blobs SET byte_size = ?2, newlines = ?3, outline = ?4, seal = ?5,
          file = ?6, image = ?7 WHERE id = ?1";

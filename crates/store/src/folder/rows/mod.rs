@@ -1,4 +1,4 @@
-//! Rows of the database. Each carries a seal, so that a changed row is noticed.
+//! Database rows. Each has a seal that detects changes.
 
 mod blobs;
 mod refs;
@@ -14,10 +14,10 @@ pub(super) use sessions::{
     SessionRow, children, save_session, session, session_by_row, sessions, up, used,
 };
 
-/// Text or bytes that may have been damaged.
+/// Text or bytes that may be damaged.
 type Bytes = Vec<u8>;
 
-/// One row, if there is one. A row that fails its seal is damaged, not missing.
+/// Reads one row, if it exists. A row with a wrong seal is damaged, not missing.
 pub(super) fn one<T>(
     db: &Connection,
     sql: &str,
@@ -54,13 +54,13 @@ pub(super) fn run(db: &Connection, sql: &str, values: impl rusqlite::Params) -> 
     statement.execute(values).map(|_| ()).map_err(from_sqlite)
 }
 
-/// Text, unless it is no longer text.
+/// A text column; none if it is no longer valid text.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
     let bytes = row.get_ref(column)?.as_bytes_or_null()?.unwrap_or_default();
     Ok(String::from_utf8(bytes.to_vec()).ok())
 }
 
-/// Times and sizes fit: the database counts up to 2^63.
+/// Converts a time or size, which always fit: the database counts up to 2^63.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

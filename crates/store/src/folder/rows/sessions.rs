@@ -6,7 +6,7 @@ use super::{Bytes, all, numbers, one, run, signed, text, unsigned};
 use crate::refs::Secret;
 use crate::{Result, SessionId, digest};
 
-/// More sessions above one another than anybody needs; a damaged chain ends here.
+/// The maximum depth of parents, in case a damaged chain is cyclic.
 const DEEPEST: usize = 64;
 
 pub(in crate::folder) struct SessionRow {
@@ -14,13 +14,13 @@ pub(in crate::folder) struct SessionRow {
     pub id: SessionId,
     pub secret: Secret,
     pub parent: Option<i64>,
-    /// The session at the top of its tree.
+    /// The root session of its tree.
     pub owner: i64,
     pub created: u64,
     pub used: u64,
-    /// How many outputs it has been given.
+    /// The number of puts so far.
     pub puts: i64,
-    /// How many entries its streams have, by the stream's number.
+    /// The number of entries per stream.
     pub positions: [i64; 2],
 }
 
@@ -45,7 +45,7 @@ pub(in crate::folder) fn sessions(db: &Connection) -> Result<Vec<SessionRow>> {
     all(db, &format!("{SESSION} ORDER BY name"), [], session_from)
 }
 
-/// A session and those above it, from the bottom up.
+/// A session and its parents, from the bottom up.
 pub(in crate::folder) fn up(db: &Connection, id: &SessionId) -> Result<Vec<SessionRow>> {
     let mut chain: Vec<SessionRow> = Vec::new();
     let mut next = session(db, id)?;
@@ -60,7 +60,7 @@ pub(in crate::folder) fn up(db: &Connection, id: &SessionId) -> Result<Vec<Sessi
     Ok(chain)
 }
 
-/// The sessions right below one.
+/// The direct children of a session.
 pub(in crate::folder) fn children(db: &Connection, row: i64) -> Result<Vec<SessionRow>> {
     all(
         db,
@@ -70,7 +70,7 @@ pub(in crate::folder) fn children(db: &Connection, row: i64) -> Result<Vec<Sessi
     )
 }
 
-/// The session, new if need be, in use now. To be saved.
+/// The session, created if necessary and marked as used. The caller saves it.
 pub(in crate::folder) fn used(db: &Connection, id: &SessionId, now: u64) -> Result<SessionRow> {
     if let Some(mut row) = session(db, id)? {
         row.used = row.used.max(now);

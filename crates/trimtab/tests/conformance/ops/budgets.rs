@@ -50,7 +50,7 @@ pub(super) fn is_over(input: &Value) -> Value {
 }
 
 fn fires(policy: &Policy, situation: &Situation) -> bool {
-    policy.compaction.triggers().fired(situation).is_some()
+    policy.compaction.fired(situation).is_some()
 }
 
 /// The compaction of the preset `archive` with the figures of a case. A reserve that is not
@@ -75,12 +75,10 @@ fn fixed(input: &Value, key: &str) -> Threshold {
 }
 
 pub(super) fn token_limit(input: &Value) -> Value {
-    let (triggers, window) = (
-        archive_compaction(input).triggers(),
-        figure(input, "context_window"),
-    );
-    let limit = triggers.token_limit(window);
-    let fired = triggers.fired(&Situation {
+    let compaction = archive_compaction(input);
+    let window = figure(input, "context_window");
+    let limit = compaction.token_limit(window);
+    let fired = compaction.fired(&Situation {
         window,
         log_tokens: limit.unwrap_or(0),
         ..Situation::default()
@@ -124,11 +122,10 @@ pub(super) fn refs_fires(input: &Value) -> Value {
         }),
         ..Situation::default()
     };
-    let triggers = compaction.triggers();
     // The design is strict: without a limit it does not guess.
-    let error = triggers.check(&situation).err();
+    let error = compaction.check_window(&situation).err();
     json!({
-        "result": triggers.fired(&situation).is_some(),
+        "result": compaction.fired(&situation).is_some(),
         "error": error.map(|error| error.to_string()),
     })
 }
@@ -156,7 +153,7 @@ fn with_figures(name: &str, input: &Value, tokens: &str, messages: &str) -> Poli
 
 pub(super) fn checkpoint_fires(input: &Value) -> Value {
     let policy = with_figures("checkpoint", input, "threshold", "max_messages");
-    let fired = policy.compaction.triggers().fired(&Situation {
+    let fired = policy.compaction.fired(&Situation {
         log_tokens: input["current_tokens"].as_u64().unwrap(),
         messages: input["message_count"].as_u64().unwrap(),
         ..Situation::default()
@@ -185,7 +182,7 @@ pub(super) fn turns_fires(input: &Value) -> Value {
 
 pub(super) fn archive_fires(input: &Value) -> Value {
     let log = messages(&input["messages"]);
-    let fired = archive_compaction(input).triggers().fired(&Situation {
+    let fired = archive_compaction(input).fired(&Situation {
         window: figure(input, "context_window"),
         log_tokens: estimates::anchored(&log),
         messages: log.len() as u64,

@@ -52,7 +52,12 @@ fn shared(log: &[Message]) -> Vec<Arc<Message>> {
 fn normalising(log: &[Message]) {
     let log = shared(log);
     for dialect in DIALECTS {
-        for habit in [Habit::Synthesise, Habit::Strip, Habit::DropRound] {
+        for habit in [
+            Habit::Synthesise,
+            Habit::Tell,
+            Habit::Strip,
+            Habit::DropRound,
+        ] {
             let options = Options::for_dialect(dialect);
             normalise(&log, Options { habit, ..options });
         }

@@ -1,4 +1,4 @@
-//! The events of Chat Completions, rewritten.
+//! Rewrites the events of Chat Completions.
 
 use super::{Edit, Rewriter, Verdict, number, text};
 use crate::json::{elements, pick, quoted};
@@ -47,7 +47,7 @@ impl Rewriter {
         edit.end()
     }
 
-    /// All chunks carry the id of the first.
+    /// Gives all chunks the id of the first.
     fn keep_id(&mut self, id: Option<&str>, edit: &mut Edit<'_>) {
         let Some(json) = id else { return };
         match &self.id {
@@ -57,7 +57,7 @@ impl Rewriter {
         }
     }
 
-    /// A stream names its role once: clients append what a second chunk says.
+    /// A stream names its role once, because clients append a second one.
     fn role(&mut self, delta: &str, edit: &mut Edit<'_>) -> NamedRole {
         if !matches!(pick(delta, ["role"]), Some([Some(_)])) {
             return NamedRole::Not;
@@ -114,7 +114,7 @@ fn stop_by_itself(choices: Option<&str>, edit: &mut Edit<'_>) {
     }
 }
 
-/// True if a delta says something besides its calls.
+/// True if a delta contains more than calls.
 fn says_more(delta: &str) -> bool {
     let names = ["content", "reasoning_content", "reasoning", "refusal"];
     let fields = pick(delta, names).into_iter().flatten().flatten();

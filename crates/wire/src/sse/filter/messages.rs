@@ -1,4 +1,4 @@
-//! The events of Messages, rewritten.
+//! Rewrites the events of Messages.
 
 use super::{Edit, Rewriter, Verdict, number, text};
 use crate::json::pick;
@@ -38,8 +38,8 @@ impl Rewriter {
         edit.end()
     }
 
-    /// The event that says why the answer ends. Where the client does not see the calls of the
-    /// answer, it must not wait for one.
+    /// Handles the event with the stop reason. If the client does not see the calls of the answer,
+    /// it must not wait for one.
     fn ends(&mut self, json: &str) -> Verdict {
         let mut edit = Edit::new(json);
         let [delta, usage] = pick(json, ["delta", "usage"]).unwrap_or_default();
@@ -76,7 +76,7 @@ fn prompt_figures(json: &str) -> Option<Vec<(&'static str, String)>> {
     )
 }
 
-/// The tool that a part calls, if it is a call.
+/// The called tool, if the part is a call.
 fn called(part: &str) -> Option<String> {
     let [type_name, name] = pick(part, ["type", "name"])?;
     text(name).filter(|_| type_name == Some("\"tool_use\""))

@@ -1,4 +1,4 @@
-//! Hides parts of a stream and keeps the numbering of what is left dense.
+//! Hides parts of a stream and keeps the numbering of the rest dense.
 
 mod chat;
 mod messages;
@@ -19,31 +19,30 @@ use crate::splice::edits::Edits;
 
 /// Hides calls of our own tools from the client.
 ///
-/// Where an answer asks for nothing but hidden tools, its end is held back: the caller
-/// answers the calls, and lets the next answer follow with [`Filter::go_on`], so that the
-/// client sees one answer; or it gives the end after all with [`Filter::release`].
+/// If an answer calls only hidden tools, its end is held back: the caller answers the calls and
+/// continues with the next answer ([`Filter::go_on`]), so that the client sees one answer; or it
+/// releases the end ([`Filter::release`]).
 ///
-/// Events are passed on whole, as soon as they are complete. What needs no change passes
-/// byte for byte.
+/// Events are forwarded as soon as they are complete. Unchanged events are forwarded byte for byte.
 #[derive(Clone, Debug)]
 pub struct Filter {
     cutter: Cutter,
     rewriter: Rewriter,
 }
 
-/// What to do with an event.
+/// The decision about an event.
 enum Verdict {
-    /// Pass it as it came.
+    /// Forward it unchanged.
     Pass,
-    /// Pass it with other data.
+    /// Forward it with other data.
     Rewrite(String),
-    /// Leave it out.
+    /// Omit it.
     Hide,
     /// It belongs to the end of the answer.
     End,
 }
 
-/// What the filter knows of the stream.
+/// The state of the stream.
 #[derive(Clone, Debug)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -52,35 +51,35 @@ enum Verdict {
 struct Rewriter {
     dialect: Dialect,
     hidden_names: Vec<String>,
-    /// For each part of this answer, the index under which the client sees it.
+    /// The client's index of each part of this answer.
     indices: HashMap<u64, Option<u64>>,
     next_index: u64,
-    /// The number of the next event; none before the first one that has a number.
+    /// The next sequence number; none before the first event with one.
     next_sequence: Option<u64>,
-    /// True once the client was told the role of the answer.
+    /// True once the client has received the role.
     role_named: bool,
-    /// The prompt's figures of this answer, where the event that had them was left out.
+    /// The prompt figures of this answer, if their event was omitted.
     prompt_figures: Vec<(&'static str, String)>,
     /// A field to add to the usage of the answer, with its value.
     usage_note: Option<(&'static str, String)>,
-    /// True if this answer goes on where another one ended.
+    /// True if this answer continues another one.
     goes_on: bool,
     /// True once a hidden call was seen in this answer.
     hides: bool,
-    /// True once a call for the client was seen in this answer.
+    /// True once a visible call was seen in this answer.
     shows: bool,
     /// The end of the answer, while it is held back.
     held: Option<Vec<u8>>,
-    /// The parts that the client saw, for the event that repeats them all.
+    /// The parts that the client saw, for the event that repeats all parts.
     seen: Vec<String>,
-    /// Bytes of those parts.
+    /// The size of those parts.
     seen_bytes: usize,
     /// The id under which the client knows the answer.
     id: Option<String>,
 }
 
 impl Filter {
-    /// A filter that hides the calls of the tools `hidden`.
+    /// A filter that hides calls of the tools `hidden`.
     pub fn new(dialect: Dialect, hidden: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             cutter: Cutter::new(MAX_EVENT),
@@ -104,7 +103,7 @@ impl Filter {
         }
     }
 
-    /// Takes bytes of the provider and appends those for the client to `out`.
+    /// Reads bytes of the provider and appends the bytes for the client to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         work::step_bytes(bytes.len());
         let rewriter = &mut self.rewriter;
@@ -122,14 +121,15 @@ impl Filter {
         self.rewriter.hides
     }
 
-    /// True if the end of the answer is held back, because it asks for hidden tools only.
+    /// True if the end of the answer is held back, because it calls hidden tools only.
     pub fn is_waiting(&self) -> bool {
         self.rewriter.held.is_some()
     }
 
-    /// The next bytes are those of an answer that goes on where this one ended.
+    /// The next bytes belong to an answer that continues this one.
     pub fn go_on(&mut self) {
         let rewriter = &mut self.rewriter;
+        // The next answer numbers its parts from 0 again. The client's numbering continues.
         rewriter.indices = HashMap::new();
         rewriter.held = None;
         rewriter.goes_on = true;
@@ -137,18 +137,18 @@ impl Filter {
         rewriter.shows = false;
     }
 
-    /// From now on, the usage of the answer is given with one more field.
+    /// Adds a field to the usage of the answer.
     pub fn note_in_usage(&mut self, name: &'static str, json: String) {
         self.rewriter.usage_note = Some((name, json));
     }
 
-    /// Gives the end that was held back.
+    /// Releases the end that was held back.
     pub fn release(&mut self, out: &mut Vec<u8>) {
         out.extend(self.rewriter.held.take().unwrap_or_default());
         self.rewriter.hides = false;
     }
 
-    /// Puts in a text of ours as a part of its own. To be called between parts.
+    /// Inserts our own text as a separate part. Call it between parts.
     pub fn say(&mut self, text: &str, out: &mut Vec<u8>) {
         self.rewriter.say(text, out);
     }
@@ -168,6 +168,7 @@ impl Rewriter {
             return self.put(event, out);
         };
         let verdict = match self.dialect {
+            // `[DONE]` is not JSON, but it is the end in Chat Completions.
             _ if parsed.json == "[DONE]" => Verdict::End,
             Dialect::Chat => self.chat(&parsed.json),
             Dialect::Messages => self.messages(&parsed.json),
@@ -182,6 +183,7 @@ impl Rewriter {
                 self.put(&bytes, out);
             }
             Verdict::End => {
+                // If the client has calls to answer too, the answer must end for it.
                 if self.hides && !self.shows {
                     self.hold();
                 }
@@ -191,6 +193,7 @@ impl Rewriter {
     }
 
     fn put(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        // Once the end is held back, everything after it is held back too.
         let to = self.held.as_mut().unwrap_or(out);
         to.extend_from_slice(bytes);
     }
@@ -204,11 +207,12 @@ impl Rewriter {
         self.hidden_names.iter().any(|hidden| hidden == name)
     }
 
-    /// Gives a part its index for the client, or hides it if it is a call of ours.
+    /// Assigns the client's index to a part, or hides it if it is our own call.
     fn begin(&mut self, index: u64, called: Option<&str>) -> Option<u64> {
         let hidden = called.is_some_and(|name| self.is_hidden(name));
         self.hides |= hidden;
         self.shows |= called.is_some() && !hidden;
+        // Hidden parts get no index, so that the visible ones are dense.
         let seen = (!hidden).then(|| {
             self.next_index += 1;
             self.next_index - 1
@@ -217,7 +221,7 @@ impl Rewriter {
         seen
     }
 
-    /// Adds to a usage object what is to be noted in it, and `more`.
+    /// Adds the pending field and `more` to a usage object.
     fn note_usage(
         &self,
         usage: Option<&str>,
@@ -229,6 +233,7 @@ impl Rewriter {
         };
         let fields = more.into_iter().chain(self.usage_note.clone());
         let with_fields = fields.fold(usage.to_owned(), |object, (name, value)| {
+            // Insert before the closing brace, so that the provider's figures keep their bytes.
             let inner = object.trim_end().strip_suffix('}').unwrap_or(&object);
             let comma = if inner.trim() == "{" { "" } else { "," };
             format!("{inner}{comma}{}:{value}}}", quoted(name))
@@ -236,19 +241,20 @@ impl Rewriter {
         edit.set(usage, &with_fields);
     }
 
-    /// The index under which the client sees a part: none if it is hidden.
+    /// The client's index of a part; none if it is hidden.
     fn index(&self, index: u64) -> Option<u64> {
+        // A part whose start was not seen keeps its index.
         self.indices.get(&index).copied().unwrap_or(Some(index))
     }
 }
 
-/// Changes of one event's JSON.
+/// Changes to the JSON of one event.
 struct Edit<'a> {
     json: &'a str,
     edits: Edits,
     containers: Containers<'a>,
     changed: bool,
-    /// True if a call for the client is in it.
+    /// True if it contains a visible call.
     calls_left: bool,
 }
 
@@ -263,7 +269,7 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// Where `piece`, which was taken from the JSON, stands in it.
+    /// The position of `piece`, a slice of the JSON.
     fn span(&self, piece: &str) -> Span {
         let start = piece
             .as_ptr()
@@ -272,7 +278,7 @@ impl<'a> Edit<'a> {
         Span::new(start, start + piece.len())
     }
 
-    /// Puts `new` where `piece` is, if that is not the same.
+    /// Replaces `piece` by `new`, if they differ.
     fn set(&mut self, piece: &str, new: &str) {
         if piece != new {
             let span = self.span(piece);
@@ -281,14 +287,14 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// Leaves out an element of a list; both were taken from the JSON.
+    /// Removes an element of a list; both are slices of the JSON.
     fn drop_element(&mut self, list: &str, element: &str) {
         let (list, element) = (self.span(list), self.span(element));
         self.containers.drop_element(list, element);
         self.changed = true;
     }
 
-    /// Leaves out a field of an object that was taken from the JSON.
+    /// Removes a field of an object, which is a slice of the JSON.
     fn drop_field(&mut self, object: &str, name: &str) {
         let object = self.span(object);
         self.containers.drop_field(object, name);
@@ -296,6 +302,7 @@ impl<'a> Edit<'a> {
     }
 
     fn end(mut self) -> Verdict {
+        // An unchanged event is forwarded byte for byte.
         if !self.changed {
             return Verdict::Pass;
         }

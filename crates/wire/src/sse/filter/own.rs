@@ -1,11 +1,11 @@
-//! A part of ours, written into a stream.
+//! Writes our own part into a stream.
 
 use trimtab_model::Dialect;
 
 use super::Rewriter;
 use crate::json::{Object, array, quoted};
 
-/// What our parts are called in Responses.
+/// The id prefix of our own parts in Responses.
 const ITEM: &str = "msg_trimtab_";
 
 impl Rewriter {

@@ -1,21 +1,21 @@
-//! Whole events, with every byte of them.
+//! Complete events, with all their bytes.
 
 use memchr::memchr2;
 
-/// Cuts a stream into whole events.
+/// Splits a stream into complete events.
 #[derive(Clone, Debug)]
 pub(super) struct Cutter {
     limit: usize,
     event: Vec<u8>,
-    /// Where the current line begins in `event`.
+    /// The start of the current line in `event`.
     line: usize,
-    /// True if the last byte was a carriage return: a line feed now belongs to it.
+    /// True after a carriage return: a line feed now belongs to it.
     after_return: bool,
-    /// True if the current event is too long to be held, and passes as it comes.
+    /// True if the current event is too long to buffer and is forwarded in pieces.
     passing: bool,
 }
 
-/// A whole event, or a piece of one that is too long to be held.
+/// A complete event, or a piece of one that is too long to buffer.
 pub(super) enum Piece<'a> {
     Event(&'a [u8]),
     Passing(&'a [u8]),
@@ -62,14 +62,14 @@ impl Cutter {
         self.pass_if_overlong(&mut each);
     }
 
-    /// Gives what is left at the end of the stream.
+    /// Returns the rest at the end of the stream.
     pub(super) fn finish(&mut self, mut each: impl FnMut(Piece<'_>)) {
         if !self.event.is_empty() {
             self.end(&mut each);
         }
     }
 
-    /// The line feed of a carriage return that came before it.
+    /// Handles the line feed of an earlier carriage return.
     fn line_feed_of_before(&mut self, each: &mut impl FnMut(Piece<'_>)) {
         if self.event.is_empty() {
             each(Piece::Passing(b"\n"));
@@ -96,7 +96,7 @@ impl Cutter {
         }
         self.passing = true;
         each(Piece::Passing(&self.event));
-        // The line goes on: that it has begun is all that matters of it.
+        // The line continues: only the fact that it has started matters.
         let begun = self.event.len() > self.line;
         self.event.clear();
         self.event.shrink_to(self.limit);
@@ -107,7 +107,7 @@ impl Cutter {
     }
 }
 
-/// The JSON of an event that has data, and how to put other JSON in its place.
+/// The JSON of an event, and how to replace it.
 pub(super) struct Parsed {
     pub(super) json: String,
     before: Vec<u8>,
@@ -115,7 +115,7 @@ pub(super) struct Parsed {
 }
 
 impl Parsed {
-    /// Takes an event apart; none if it has no data.
+    /// Parses an event; none if it has no data.
     pub(super) fn new(event: &[u8]) -> Option<Self> {
         let mut json = String::new();
         let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -142,7 +142,7 @@ impl Parsed {
         })
     }
 
-    /// Writes the event with `json` for data.
+    /// Writes the event with `json` as its data.
     pub(super) fn write(&self, json: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.before);
         out.extend_from_slice(b"data: ");

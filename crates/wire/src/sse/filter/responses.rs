@@ -1,9 +1,9 @@
-//! The events of Responses, rewritten.
+//! Rewrites the events of Responses.
 
 use super::{Edit, Rewriter, Verdict, number, text};
 use crate::json::{elements, pick, quoted};
 
-/// The most bytes of parts that are kept for the event that repeats them.
+/// The maximum size of the parts that are kept for the event that repeats them.
 const MAX_SEEN: usize = 8 << 20;
 
 impl Rewriter {
@@ -56,13 +56,13 @@ impl Rewriter {
         if let Some(sequence) = sequence {
             let next = self.next_sequence.unwrap_or(number(Some(sequence)));
             edit.set(sequence, &next.to_string());
-            // What is held back may never be sent.
+            // A held-back event may never be sent.
             self.next_sequence = Some(next + u64::from(self.held.is_none()));
         }
         edit.end()
     }
 
-    /// The client knows the answer by the id that it had first.
+    /// Gives the answer the id that the client saw first.
     fn known_as(&mut self, id: &str, edit: &mut Edit<'_>) {
         match &self.id {
             None => self.id = text(Some(id)),
@@ -79,7 +79,7 @@ impl Rewriter {
         }
     }
 
-    /// The last event repeats all parts: those that the client saw, and no others.
+    /// The last event repeats all parts: only those that the client saw may be in it.
     fn repeat(&mut self, response: &str, edit: &mut Edit<'_>) {
         let output = pick(response, ["output"]).and_then(|[output]| output);
         let Some(output) = output else { return };
@@ -99,7 +99,7 @@ fn id(response: &str) -> Option<&str> {
     pick(response, ["id"])?.first().copied().flatten()
 }
 
-/// The tool that an entry calls, if it is a call.
+/// The called tool, if the entry is a call.
 fn called(item: &str) -> Option<String> {
     let [type_name, name] = pick(item, ["type", "name"])?;
     let is_call = matches!(

@@ -1,4 +1,4 @@
-//! Conversations that are one JSON value each: request bodies, spliced, and session exports.
+//! Conversations that are one JSON value each: spliced request bodies, and session exports.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) fn write(
     }
 }
 
-/// One conversation with what is sent in it.
+/// One conversation with its new window.
 fn conversation(
     text: &str,
     read: &Conversation,
@@ -74,7 +74,7 @@ fn conversation(
     Ok(patch.end().into_bytes())
 }
 
-/// The object that holds the conversation: the value itself, or the request inside it.
+/// The object with the conversation: the value itself, or the request inside it.
 fn body_of(value: &RawValue) -> Option<&RawValue> {
     let fields = json::fields(value)?;
     let holds = |fields: &Fields<'_>| {
@@ -100,7 +100,7 @@ fn session(text: &str, value: &RawValue, sent: &[Sent]) -> Option<Vec<u8>> {
     Some(elements::write(text, list, &reads, &windows, &mut pen))
 }
 
-/// A request body with what is sent in it, by splicing.
+/// Splices the new window into a request body.
 fn spliced(body: &str, read: &Conversation, sent: &[Sent]) -> Result<Vec<u8>, String> {
     let dialect: Dialect = read.form.dialect();
     let scan = Scan::new(body.as_bytes(), dialect).map_err(|error| error.to_string())?;
@@ -115,7 +115,7 @@ fn spliced(body: &str, read: &Conversation, sent: &[Sent]) -> Result<Vec<u8>, St
     if first.skipped.is_empty() {
         return Ok(first.body.into_owned());
     }
-    // What would make a body longer is not shown in place; written anew, it may.
+    // A view that would make the body longer is not applied in place; rewrite its message instead.
     let longer = first.skipped.iter().filter_map(|at| changes.get(*at));
     let messages: BTreeSet<usize> = longer.filter_map(message_of).collect();
     changes.retain(|change| !message_of(change).is_some_and(|at| messages.contains(&at)));
@@ -129,7 +129,7 @@ fn spliced(body: &str, read: &Conversation, sent: &[Sent]) -> Result<Vec<u8>, St
     Ok(again.body.into_owned())
 }
 
-/// The message that a change is about, if it is about what is in one.
+/// The message that a change concerns, if it concerns its content.
 fn message_of(change: &Change) -> Option<usize> {
     match change {
         Change::Show { message, .. }

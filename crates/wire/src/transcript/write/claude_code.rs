@@ -1,4 +1,4 @@
-//! Lines of a Claude Code session.
+//! Writes lines of a Claude Code session.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::json::{self, Fields, array, quoted, string};
 use crate::messages::write_part;
 use crate::transcript::own;
 
-/// What every line says of its session.
+/// The fields that describe the session, on every line.
 const SESSION: [&str; 10] = [
     "parentUuid",
     "isSidechain",
@@ -24,7 +24,7 @@ const SESSION: [&str; 10] = [
     "slug",
     "timestamp",
 ];
-/// What is written anew, or holds a copy of it.
+/// The fields that are rewritten, or that contain a copy of a rewritten one.
 const WRITTEN: [&str; 7] = [
     "type",
     "message",
@@ -35,10 +35,10 @@ const WRITTEN: [&str; 7] = [
     own::FIELD,
 ];
 
-/// Spells lines of a session.
+/// Writes lines of a session.
 #[derive(Default)]
 pub(super) struct ClaudeCode {
-    /// The names of lines that were used again.
+    /// The ids of lines that were reused.
     used: HashSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Lines of a Codex rollout.
+//! Writes lines of a Codex rollout.
 
 use serde_json::value::RawValue;
 use trimtab_model::{Message, Output, Part, RawJson, Role};
@@ -9,7 +9,7 @@ use crate::json::{self, Fields, quoted, string, type_of};
 use crate::responses::{write_input, write_instructions};
 use crate::transcript::own;
 
-/// Spells lines of a rollout.
+/// Writes lines of a rollout.
 pub(super) struct Codex;
 
 impl Pen for Codex {
@@ -51,8 +51,8 @@ fn show_entry(entry: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
     }
 }
 
-/// The lines of a message. They have no `ordinal`: between two lines that stay there is often
-/// no free one, and Codex reads lines without it, as its older versions wrote them.
+/// The lines of a message. They have no `ordinal`: between two remaining lines there is often no
+/// free one, and Codex reads lines without it, as its older versions wrote them.
 fn lines(new: &New<'_>) -> Vec<String> {
     if let Some(text) = write_instructions(std::slice::from_ref(new.message)) {
         return vec![instructions(new, &text)];
@@ -69,11 +69,11 @@ fn lines(new: &New<'_>) -> Vec<String> {
     entries.iter().map(|entry| line(entry.as_str())).collect()
 }
 
-/// The message with its content as a list of parts: Codex passes over a line whose message has
-/// plain text there. A message of ours gets an id where the others have one.
+/// The message with its content as a list of parts, because Codex skips messages with plain text.
+/// Our own message gets an id if the others have one.
 fn as_codex_spells_it(new: &New<'_>, line: &Fields<'_>) -> Message {
     let mut message = new.message.clone();
-    // An entry that is no message is written as it came.
+    // An entry that is not a message is written verbatim.
     let is_entry = matches!(message.parts.as_slice(), [Part::Opaque(_)]);
     if message.role == Role::Tool || is_entry {
         return message;
@@ -88,7 +88,7 @@ fn as_codex_spells_it(new: &New<'_>, line: &Fields<'_>) -> Message {
     message
 }
 
-/// The line that says what the session is, with other instructions.
+/// The session line with other instructions.
 fn instructions(new: &New<'_>, text: &str) -> String {
     let unit = new.like();
     let mut patch = Patch::new(unit);

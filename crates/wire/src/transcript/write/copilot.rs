@@ -1,4 +1,4 @@
-//! Lines of a Copilot CLI session.
+//! Writes lines of a Copilot CLI session.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::pen::{Names, New, Pen, name};
 use crate::json::{Fields, Object, array, quoted, string};
 use crate::transcript::own;
 
-/// What is written anew in an answer.
+/// The rewritten fields of an answer.
 const ANSWER: [&str; 4] = [
     "content",
     "reasoningText",
@@ -17,9 +17,9 @@ const ANSWER: [&str; 4] = [
     "toolRequests",
 ];
 
-/// What is written anew where the system or the user speaks.
+/// The rewritten fields of system and user messages.
 const SAID: [&str; 4] = ["content", "transformedContent", "role", "parentToolCallId"];
-/// What is written anew at the end of a call.
+/// The rewritten fields of the end of a call.
 const COMPLETE: [&str; 5] = [
     "toolCallId",
     "success",
@@ -28,10 +28,10 @@ const COMPLETE: [&str; 5] = [
     "parentToolCallId",
 ];
 
-/// Spells lines of a session.
+/// Writes lines of a session.
 #[derive(Default)]
 pub(super) struct Copilot {
-    /// The names of lines that were used again.
+    /// The ids of lines that were reused.
     used: HashSet<String>,
 }
 
@@ -89,7 +89,7 @@ impl Copilot {
         };
         let lines = datas.into_iter().enumerate();
         let lines = lines.map(|(at, (type_name, object))| {
-            // An answer that stood in the file says itself whose it is.
+            // An answer that was in the file names its agent itself.
             let object = if type_name == "assistant.message" && new.is_old() {
                 object
             } else {
@@ -129,7 +129,7 @@ impl Copilot {
     }
 }
 
-/// What the system or the user said, with the other fields that stood beside it.
+/// A system or user message, with its other fields.
 fn said(new: &New<'_>, data: &Fields<'_>) -> Object {
     let own = if new.is_old() && data.has("content") {
         data.clone()
@@ -144,7 +144,7 @@ fn said(new: &New<'_>, data: &Fields<'_>) -> Object {
         .maybe("transformedContent", sent)
 }
 
-/// The id of a message of ours; one that stood in the file has its own.
+/// The id of our own message; an original message has one.
 fn new_id(new: &New<'_>) -> Option<String> {
     let made = || quoted(&name(new.like(), new.number, new.message));
     (!new.is_old()).then(made)
@@ -188,7 +188,7 @@ fn request(call: &Call) -> String {
         .end()
 }
 
-/// The end of a call, with the other fields of the line if that was the same call's.
+/// The end of a call, with the other fields of the line if it belongs to the same call.
 fn complete(output: &Output, data: &Fields<'_>) -> Object {
     let result = Object::new().text("content", &output.text()).end();
     let same = data

@@ -1,4 +1,4 @@
-//! Documents whose conversation is a list: elements go and come, the rest stays.
+//! Documents whose conversation is a list: elements are removed and inserted, and the rest stays.
 
 use serde_json::value::RawValue;
 
@@ -10,7 +10,7 @@ use crate::json;
 use crate::splice::Sent;
 use crate::transcript::thread::Read;
 
-/// Writes the document with what is sent in place of `list`, which was read from it.
+/// Writes the document with the new window in place of `list`.
 pub(super) fn write(
     text: &str,
     list: &RawValue,
@@ -37,7 +37,7 @@ pub(super) fn write(
     patch.end().into_bytes()
 }
 
-/// What stands before, between and behind the elements of a list.
+/// The text before, between and after the elements of a list.
 fn spaces(list: &str, elements: &[&str]) -> (String, String, String) {
     let offset = |part: &str| (part.as_ptr() as usize).wrapping_sub(list.as_ptr() as usize);
     let between = |from: usize, to: usize| list.get(from..to).unwrap_or_default().to_owned();

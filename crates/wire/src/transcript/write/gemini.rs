@@ -1,4 +1,4 @@
-//! Entries of a Gemini CLI session.
+//! Writes entries of a Gemini CLI session.
 
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Message, Output, Part, RawJson, Role};
@@ -8,13 +8,13 @@ use super::pen::{Names, New, Pen, name};
 use crate::json::{self, Fields, Object, Type, array, quoted, string, type_of};
 use crate::transcript::own;
 
-/// What is written anew in an entry.
+/// The rewritten fields of an entry.
 const WRITTEN: [&str; 6] = ["id", "type", "content", "thoughts", "toolCalls", own::FIELD];
 
-/// Spells entries of a session.
+/// Writes entries of a session.
 #[derive(Default)]
 pub(super) struct Gemini {
-    /// The names of entries that were used again.
+    /// The ids of entries that were reused.
     used: std::collections::HashSet<String>,
 }
 
@@ -41,7 +41,7 @@ impl Pen for Gemini {
             for part in call.list("result").unwrap_or_default() {
                 show_part(part, outputs, &mut patch);
             }
-            // What the user was shown is a copy.
+            // The text shown to the user is a copy.
             if patch.len() > before
                 && let Some(copy) = call.get("resultDisplay")
             {

@@ -1,4 +1,4 @@
-//! Which units of a file stay, which go, and where new ones stand.
+//! Decides which units of a file stay or go, and the positions of new ones.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,29 +8,29 @@ use super::pen::{Names, New, Pen};
 use crate::splice::Sent;
 use crate::transcript::thread::Read;
 
-/// What becomes of a unit.
+/// The fate of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It stays as it is.
+    /// It stays unchanged.
     Kept,
     /// It stays, with other contents of outputs.
     Shown(String),
     /// It goes: nothing of it is sent any more.
     Gone,
-    /// It goes, because what it holds is written anew.
+    /// It goes, because its content is rewritten.
     Anew,
 }
 
-/// What becomes of a conversation.
+/// The layout of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    /// The fate of each unit that holds a message of it.
+    /// The fate of each unit with a message of the conversation.
     pub(super) fates: BTreeMap<usize, Fate>,
-    /// New units, each list with the unit that it stands before; the last may be the end.
+    /// New units, by the unit before which they are inserted; the last may be the end.
     pub(super) new: BTreeMap<usize, Vec<String>>,
 }
 
-/// The place behind all units.
+/// The position after all units.
 pub(super) const END: usize = usize::MAX;
 
 /// Lays out `sent` over the units of a file.
@@ -51,13 +51,13 @@ struct Plan<'a> {
     sent: &'a [Sent],
     /// The units of each message, in order.
     units: Vec<Vec<usize>>,
-    /// For each message, where it is among what is sent, if it keeps its place.
+    /// For each message, its position in the new window, if it keeps its place.
     stays: Vec<Option<usize>>,
-    /// For each message, whether it is sent at all.
+    /// For each message, whether it is sent.
     is_sent: Vec<bool>,
-    /// For each message, the first one that it shares a unit with.
+    /// For each message, the first one with which it shares a unit.
     group: Vec<usize>,
-    /// The groups that must be written anew because something new stands inside them.
+    /// Groups that must be rewritten because something new is inside them.
     broken: Vec<bool>,
 }
 
@@ -87,8 +87,8 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// A group breaks where something is put between two messages of one unit, and where an
-    /// output must be written that stands in one unit with its call.
+    /// A group breaks if something is inserted between two messages of one unit, or if an output
+    /// must be written that shares a unit with its call.
     fn find_broken(&mut self, joins_outputs: bool) {
         let pairs = self.units.windows(2).enumerate();
         let inside = pairs.filter_map(|(message, pair)| {
@@ -152,7 +152,7 @@ impl<'a> Plan<'a> {
         fates
     }
 
-    /// How the messages of a group are shown.
+    /// The new form of the messages of a group.
     fn shown(&self, group: usize, members: &[usize]) -> Shown<'a> {
         let places: Vec<_> = members.iter().map(|at| self.place(*at)).collect();
         let is_sent = |at: &usize| self.is_sent.get(*at) == Some(&true);
@@ -180,7 +180,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// What must be written, by the unit that it stands before.
+    /// The messages to write, by the unit before which they are inserted.
     fn written(
         &self,
         fates: &BTreeMap<usize, Fate>,
@@ -249,7 +249,7 @@ fn all(units: &[usize], fate: &Fate) -> Vec<(usize, Fate)> {
     units.iter().map(|unit| (*unit, fate.clone())).collect()
 }
 
-/// For each of `count` messages, where it is among what is sent, if it keeps its place.
+/// For each of `count` messages, its position in the new window, if it keeps its place.
 fn stays(count: usize, sent: &[Sent]) -> Vec<Option<usize>> {
     let mut stays = vec![None; count];
     let mut before = count;
@@ -265,7 +265,7 @@ fn stays(count: usize, sent: &[Sent]) -> Vec<Option<usize>> {
     stays
 }
 
-/// For each of `count` messages, whether it is sent at all.
+/// For each of `count` messages, whether it is sent.
 fn is_sent(count: usize, sent: &[Sent]) -> Vec<bool> {
     let mut is_sent = vec![false; count];
     for from in sent.iter().filter_map(|entry| entry.from) {
@@ -276,7 +276,7 @@ fn is_sent(count: usize, sent: &[Sent]) -> Vec<bool> {
     is_sent
 }
 
-/// For each message, the first one that it shares a unit with, directly or through others.
+/// For each message, the first one with which it shares a unit, directly or through others.
 fn groups(units: &[Vec<usize>]) -> Vec<usize> {
     let mut before: Vec<usize> = (0..units.len()).collect();
     let mut of_unit: HashMap<usize, usize> = HashMap::new();
@@ -294,7 +294,7 @@ fn groups(units: &[Vec<usize>]) -> Vec<usize> {
         .collect()
 }
 
-/// Follows `before` to the first message of a group. The way is made shorter for the next time.
+/// Follows `before` to the first message of a group, with path compression.
 fn first_of(before: &mut [usize], message: usize) -> usize {
     let mut at = message;
     loop {
@@ -311,7 +311,7 @@ fn first_of(before: &mut [usize], message: usize) -> usize {
     }
 }
 
-/// The outputs that are shown otherwise than they came; none if more than that changed.
+/// The outputs with another view; none if more than that changed.
 fn changed_outputs<'a>(was: &Message, now: &'a Message) -> Option<Vec<&'a Output>> {
     if was.role != now.role || was.parts.len() != now.parts.len() {
         return None;

@@ -1,11 +1,11 @@
-//! Units that name the one before them: the chain is mended where units went or came.
+//! Re-links units that name their parent, after removals and insertions.
 
 use std::collections::{HashMap, HashSet};
 
 use super::patch::Patch;
 use crate::json::{Fields, quoted, string};
 
-/// A unit on its way into the new file.
+/// A unit of the new file.
 pub(super) struct Piece {
     pub(super) text: String,
     pub(super) is_new: bool,
@@ -17,14 +17,14 @@ struct Last {
     is_new: bool,
 }
 
-/// The name that a unit has.
+/// The id of a unit.
 pub(super) fn name_of(unit: &str, name: &str) -> Option<String> {
     let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
     fields.get(name).and_then(string)
 }
 
-/// Makes every unit whose parent is among those that went, or which stands behind a new one,
-/// name the unit that is before it now.
+/// Re-links parent ids after removals and insertions: a unit whose parent is gone, or that follows
+/// a new unit, names the unit before it.
 pub(super) fn mend(pieces: &mut [Piece], gone: &HashSet<String>, (name, parent): (&str, &str)) {
     let mut threads: HashMap<String, Last> = HashMap::new();
     for piece in pieces {
@@ -54,7 +54,7 @@ pub(super) fn mend(pieces: &mut [Piece], gone: &HashSet<String>, (name, parent):
     }
 }
 
-/// What a unit says of the thread that it belongs to.
+/// The fields that identify the thread of a unit.
 fn thread(fields: &Fields<'_>) -> String {
     let side = fields.is_true("isSidechain").then(|| {
         let agent = fields.text("agentId").unwrap_or_default();

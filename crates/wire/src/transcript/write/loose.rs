@@ -1,4 +1,4 @@
-//! Messages that stand on a line each.
+//! Writes conversations with one message per line.
 
 use trimtab_model::{Message, Output, RawJson, Role};
 
@@ -7,7 +7,7 @@ use crate::json::{Object, array};
 use crate::transcript::Form;
 use crate::{chat, messages, responses};
 
-/// Spells messages of a dialect. Its writers lose nothing, so what changed is written anew.
+/// Writes messages of a dialect. Its writers are lossless, so changed messages are rewritten.
 pub(super) struct Loose(pub(super) Form);
 
 impl Pen for Loose {
@@ -35,7 +35,7 @@ impl Loose {
     }
 }
 
-/// What the system says, as a message among the others.
+/// A system message as a message among others.
 fn system(message: &Message) -> String {
     Object::new()
         .text("role", "system")

@@ -1,7 +1,7 @@
-//! Transcripts written in the form that they were read in.
+//! Writes transcripts back in the form in which they were read.
 //!
-//! What is sent as it came keeps its bytes, unknown fields and all; what is not sent is left
-//! out; messages of ours are written as messages of the form's own kind, in the user's name.
+//! Unchanged messages keep their bytes, including unknown fields; messages that are not sent are
+//! removed; our own messages are written as user messages of that form.
 
 mod body;
 mod claude_code;
@@ -27,17 +27,17 @@ use layout::{END, Fate, Layout, lay_out};
 use links::Piece;
 use pen::Pen;
 
-/// Why a transcript could not be written.
+/// The reasons why a transcript could not be written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The original cannot be read.
     Read(ReadError),
-    /// A conversation is spelled in a way that cannot be changed without loss.
+    /// A conversation has a form that cannot be changed without loss.
     Spelling {
         /// Line in the file, from 1.
         line: u64,
-        /// What is in the way.
+        /// The reason.
         why: String,
     },
 }
@@ -68,10 +68,10 @@ impl From<ReadError> for WriteError {
     }
 }
 
-/// Writes a transcript anew, in its own form, with other messages in it.
+/// Writes a transcript in its own form with other messages.
 ///
-/// `windows` holds what is sent of each conversation, in the order in which [`Reader`] gives
-/// them, with positions in its messages. A conversation without a window stays as it is.
+/// `windows` contains the new window of each conversation, in the order of [`Reader`], with
+/// positions in its messages. A conversation without a window stays unchanged.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -142,7 +142,7 @@ pub fn write(original: &[u8], windows: &[Vec<Sent>]) -> Result<Vec<u8>, WriteErr
     }
     put_new(&mut pieces, laid.new.get(&END));
     if let Some(fields) = pen.links() {
-        // What is written anew may have kept its name.
+        // A rewritten unit may have kept its id.
         for piece in pieces.iter().filter(|piece| piece.is_new) {
             if let Some(name) = links::name_of(&piece.text, fields.0) {
                 gone.remove(&name);
@@ -167,7 +167,7 @@ fn put_new(pieces: &mut Vec<Piece>, new: Option<&Vec<String>>) {
     }
 }
 
-/// The lines as one text; one that ended the file without a break gets it if more follows.
+/// Joins the lines. A last line without a line break gets one if more follows.
 fn joined(pieces: Vec<Piece>) -> Vec<u8> {
     let mut bytes: Vec<u8> = Vec::new();
     for piece in pieces {
@@ -179,16 +179,16 @@ fn joined(pieces: Vec<Piece>) -> Vec<u8> {
     bytes
 }
 
-/// What becomes of all conversations of a file together.
+/// The layout of all conversations of a file.
 struct Laid {
     fates: BTreeMap<usize, Fate>,
     new: BTreeMap<usize, Vec<String>>,
-    /// The units of conversations that stay as they are.
+    /// The units of unchanged conversations.
     others: BTreeSet<usize>,
 }
 
 impl Laid {
-    /// What becomes of a unit. One that holds no message goes if those around it do.
+    /// The fate of a unit. A unit without messages goes if its neighbours do.
     fn fate(&self, unit: usize) -> Fate {
         if let Some(fate) = self.fates.get(&unit) {
             return fate.clone();

@@ -1,7 +1,7 @@
-//! Elements of an opencode session.
+//! Writes elements of an opencode session.
 //!
-//! `opencode import` refuses a session in which a message or a part lacks one of the fields
-//! that opencode writes itself, and it orders both by their ids.
+//! `opencode import` rejects a session in which a message or a part lacks a field that opencode
+//! itself writes, and it orders both by their ids.
 
 use trimtab_model::{Output, Role};
 
@@ -11,17 +11,17 @@ use super::pen::{Names, New, Pen, name};
 use crate::json::{self, Fields, Object, array, quoted, string};
 use crate::transcript::own;
 
-/// How many digits at the start of an id say when it was made; ids are ordered by them.
+/// The number of leading digits of an id that encode its time; ids are ordered by them.
 const TIME_DIGITS: usize = 12;
-/// What follows them in ids of ours: it sorts behind all that opencode makes at the same time.
+/// The rest of our own ids, which sorts after all ids that opencode makes at the same time.
 const LAST_OF_ITS_TIME: &str = "zzzzzzzz";
-/// The agent that opencode starts with.
+/// The default agent of opencode.
 const DEFAULT_AGENT: &str = "build";
 
-/// Spells elements of a session.
+/// Writes elements of a session.
 #[derive(Default)]
 pub(super) struct OpenCode {
-    /// The names of elements that were used again.
+    /// The ids of elements that were reused.
     used: std::collections::HashSet<String>,
 }
 
@@ -55,7 +55,7 @@ impl Pen for OpenCode {
                 .flat_map(|next| next.message.outputs())
                 .collect();
             match new.message.role {
-                // Written with its call.
+                // Written together with its call.
                 Role::Tool => {}
                 Role::Assistant => written.push(self.element(new, "assistant", &outputs)),
                 Role::System | Role::User => written.push(self.element(new, "user", &[])),
@@ -76,7 +76,7 @@ impl OpenCode {
         let same = like.text("role").is_some_and(|own| own == role);
         let old = new.is_old() && same;
         let own = like.get("id").and_then(string);
-        // Elsewhere the id would be out of order.
+        // At another position the id would be out of order.
         let own = own.filter(|id| old && !new.has_moved && self.used.insert(id.clone()));
         let id = own.unwrap_or_else(|| made_id(new));
         let own_field = |name: &str| !matches!(name, "id" | "role" | "summary");
@@ -97,7 +97,7 @@ impl OpenCode {
     }
 }
 
-/// An id that is ordered between the elements that the new one stands between.
+/// An id that sorts between the neighbours of the new element.
 fn made_id(new: &New<'_>) -> String {
     let near = new.near.and_then(|unit| {
         let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
@@ -118,7 +118,7 @@ fn made_id(new: &New<'_>) -> String {
     format!("msg_{time:012x}{LAST_OF_ITS_TIME}{:06}", new.number)
 }
 
-/// What opencode says of every message, taken from a message near by.
+/// The fields of every message, copied from a neighbour.
 fn made_info(near: &Fields<'_>, role: &str) -> Object {
     let raw = |name: &str| near.get(name).map(|raw| raw.get().to_owned());
     let agent = raw("agent").or_else(|| raw("mode"));

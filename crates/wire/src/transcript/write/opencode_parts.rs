@@ -1,11 +1,11 @@
-//! Parts of a message in an opencode session.
+//! Writes parts of a message in an opencode session.
 
 use trimtab_model::{Call, Message, Output, Part, RawJson};
 
 use super::patch::copied;
 use crate::json::{Fields, Object, quoted};
 
-/// What names the parts of one message.
+/// Generates the ids of the parts of one message.
 pub(super) struct PartIds<'a> {
     message: &'a str,
     session: &'a str,
@@ -13,7 +13,7 @@ pub(super) struct PartIds<'a> {
 }
 
 impl<'a> PartIds<'a> {
-    /// For the parts of the message with this id; `number` keeps messages apart.
+    /// For the parts of the message with this id; `number` distinguishes messages.
     pub(super) fn new(message: &'a str, session: &'a str, number: usize) -> Self {
         Self {
             message,
@@ -33,7 +33,7 @@ impl<'a> PartIds<'a> {
     }
 }
 
-/// The parts of a message, calls with their outputs; `info` says when they were said.
+/// The parts of a message, with outputs in their calls. `info` contains the times.
 pub(super) fn parts(
     message: &Message,
     outputs: &[&Output],
@@ -66,7 +66,7 @@ fn plain(type_name: &str, text: &str) -> Object {
     Object::new().text("type", type_name).text("text", text)
 }
 
-/// A part as it came, without its names: it may stand in another message now.
+/// The original part without its ids, because it may be in another message now.
 fn given(raw: &RawJson) -> Object {
     let fields = serde_json::from_str::<Fields<'_>>(raw.as_str()).unwrap_or_default();
     copied(&fields, |name| {

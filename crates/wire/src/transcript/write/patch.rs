@@ -1,4 +1,4 @@
-//! Single values of a JSON text replaced; everything else stays as it is.
+//! Replaces single values of a JSON text; everything else stays identical.
 
 use serde_json::value::RawValue;
 
@@ -6,7 +6,7 @@ use crate::json::{Fields, Object};
 use crate::scan::Span;
 use crate::splice::edits::Edits;
 
-/// A text, being changed.
+/// A text with replacements.
 pub(super) struct Patch<'a> {
     text: &'a str,
     edits: Edits,
@@ -20,7 +20,7 @@ impl<'a> Patch<'a> {
         }
     }
 
-    /// Replaces a value, which was read from the text.
+    /// Replaces a value, which is a slice of the text.
     pub(super) fn replace(&mut self, value: &RawValue, with: &str) {
         let value = value.get();
         let start = (value.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
@@ -33,7 +33,7 @@ impl<'a> Patch<'a> {
         self.edits.is_empty()
     }
 
-    /// How many values are replaced so far.
+    /// The number of replacements so far.
     pub(super) fn len(&self) -> usize {
         self.edits.len()
     }
@@ -44,7 +44,7 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// An object with some of the fields of another one, as they came.
+/// An object with some of the original fields of another one.
 pub(super) fn copied(fields: &Fields<'_>, take: impl Fn(&str) -> bool) -> Object {
     let mut object = Object::new();
     let names: Vec<&str> = fields.names().collect();

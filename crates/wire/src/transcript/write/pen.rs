@@ -1,62 +1,62 @@
-//! How a form spells what is new in it.
+//! The trait of the writers, one per form.
 
 use std::collections::HashMap;
 
 use trimtab_model::{Message, Output};
 
-/// A message that must be written down, because it is ours or because it changed.
+/// A message that must be written, because it is ours or because it changed.
 pub(super) struct New<'a> {
     /// The message.
     pub(super) message: &'a Message,
-    /// The units that it stood in; none if it is ours.
+    /// Its original units; empty if it is ours.
     pub(super) units: Vec<&'a str>,
-    /// A unit of the same conversation: what it says of the session holds for new ones too. The
-    /// new ones stand before it, unless `is_last`.
+    /// A unit of the same conversation, whose session fields also apply to new units. New units are
+    /// inserted before it, unless `is_last`.
     pub(super) near: Option<&'a str>,
-    /// True if no unit that stays follows.
+    /// True if no remaining unit follows.
     pub(super) is_last: bool,
-    /// True if it stood somewhere else in the file.
+    /// True if it was at another position in the file.
     pub(super) has_moved: bool,
-    /// Its position among what is sent: no other new message has the same.
+    /// Its position in the new window, which is unique.
     pub(super) number: usize,
 }
 
 impl<'a> New<'a> {
-    /// The unit to take the other fields from.
+    /// The unit from which other fields are copied.
     pub(super) fn like(&self) -> &'a str {
         let own = self.units.last().copied();
         own.or(self.near).unwrap_or("{}")
     }
 
-    /// True if it stood in the file before.
+    /// True if it was in the file before.
     pub(super) fn is_old(&self) -> bool {
         !self.units.is_empty()
     }
 }
 
-/// The names of the tools that were called, by the ids of the calls.
+/// The names of called tools, by call id.
 pub(super) type Names<'a> = HashMap<&'a str, &'a str>;
 
-/// Spells units of one form.
+/// Writes units of one form.
 pub(super) trait Pen {
-    /// The unit with other contents of outputs; none if it must be written anew.
+    /// The unit with other contents of outputs; none if it must be rewritten.
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String>;
 
-    /// New units for some messages in a row.
+    /// New units for consecutive messages.
     fn write(&mut self, run: &[New<'_>], names: &Names<'_>) -> Vec<String>;
 
-    /// True if outputs stand where their calls do, so that they are written together.
+    /// True if outputs are stored with their calls, so that they are written together.
     fn joins_outputs(&self) -> bool {
         false
     }
 
-    /// The fields that link a unit to the one before it: its name, and its parent's.
+    /// The fields that link a unit to its parent: its id and the parent's id.
     fn links(&self) -> Option<(&'static str, &'static str)> {
         None
     }
 }
 
-/// A name for something new, in the shape of a UUID. The same every time.
+/// A deterministic id in the form of a UUID.
 pub(super) fn name(like: &str, number: usize, message: &Message) -> String {
     // FNV-1a with 128 bits.
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;

@@ -1,7 +1,7 @@
-//! The session that the demo plays: an agent finds out why orders are charged twice.
+//! The session of the demo: an agent finds out why orders are charged twice.
 //!
-//! It is made, not recorded, so that it can be read here; its outputs have the sizes and
-//! shapes of real ones. The same every time.
+//! It is written by hand so that it can be read here. Its outputs have the sizes and shapes of real
+//! ones and are the same in every run.
 
 mod outputs;
 mod story;
@@ -9,32 +9,32 @@ mod words;
 
 use serde_json::{Value, json};
 
-/// A session: what the user says, what the model answers, what the tools give.
+/// A session: the user's messages, the model's answers and the tools' outputs.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     /// The system prompt.
     pub(super) system: String,
-    /// What happens, in order.
+    /// The steps, in order.
     pub(super) steps: Vec<Step>,
 }
 
-/// One thing that happens.
+/// One step of a session.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// The user says something.
+    /// A message of the user.
     User(String),
-    /// The model is called.
+    /// A call of the model.
     Model(Round),
 }
 
-/// One answer of the model, and what its calls give.
+/// One answer of the model with the outputs of its calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Round {
-    /// What the model says.
+    /// The text of the answer.
     pub(super) text: String,
     /// Its calls.
     pub(super) calls: Vec<Called>,
-    /// What the model first looks up among the stored outputs, if it can.
+    /// A text that the model first searches in the stored outputs, if it can.
     pub(super) looks_up: Option<&'static str>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Called {
 }
 
 impl Session {
-    /// The session.
+    /// Builds the session.
     pub(super) fn make() -> Self {
         story::tell()
     }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_long_and_the_same_every_time() {
+    fn demo_session_is_long_and_deterministic() {
         let (one, two) = (Session::make(), Session::make());
         assert_eq!(format!("{one:?}"), format!("{two:?}"));
         let rounds = one.rounds().count();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_up_was_seen_before() {
+    fn looked_up_text_was_seen_before() {
         let session = Session::make();
         let mut seen = String::new();
         let mut looked_up = 0;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_have_ids_of_their_own() {
+    fn call_ids_are_unique() {
         let session = Session::make();
         let calls = session.rounds().flat_map(|round| &round.calls);
         let mut ids: Vec<&str> = calls.map(|call| call.id.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What tools give: listings, files, matches, test logs, rows, service logs.
+//! Generates tool outputs: listings, files, matches, test logs, rows, service logs.
 
 use std::fmt::Write as _;
 
@@ -69,7 +69,7 @@ pub(super) fn matches(seed: u64, word: &str, count: usize) -> String {
     text
 }
 
-/// The log of a test run; `failing` are the tests that fail, with what they say.
+/// The log of a test run. `failing` lists the failing tests with their messages.
 pub(super) fn tests(seed: u64, count: usize, failing: &[(&str, &str)]) -> String {
     let mut dice = Dice::new(seed);
     let mut text = format!(
@@ -96,7 +96,7 @@ pub(super) fn tests(seed: u64, count: usize, failing: &[(&str, &str)]) -> String
     text
 }
 
-/// Rows of a query as JSON; `first` stands in the first of them.
+/// Rows of a query as JSON. `first` appears in the first row.
 pub(super) fn rows(seed: u64, count: usize, first: &str) -> String {
     let mut dice = Dice::new(seed);
     let rows: Vec<_> = (0..count)
@@ -115,7 +115,7 @@ pub(super) fn rows(seed: u64, count: usize, first: &str) -> String {
     serde_json::to_string(&rows).unwrap_or_default()
 }
 
-/// Lines of a service's log; `hidden` is one of them, in the middle.
+/// Lines of a service's log, with `hidden` in the middle.
 pub(super) fn service_log(seed: u64, count: usize, hidden: &str) -> String {
     let mut dice = Dice::new(seed);
     let mut text = String::new();

@@ -1,13 +1,13 @@
-//! What happens in the session.
+//! The steps of the demo's session.
 
 use serde_json::{Value, json};
 
 use super::outputs::{commits, listing, matches, rows, service_log, source, tests};
 use super::{Called, Round, Session, Step};
 
-/// The first order that was charged twice: in an early output, asked for at the end.
+/// The first order that was charged twice: appears in an early output and is asked for at the end.
 const FIRST_ORDER: &str = "ord_7f3a91c04e";
-/// The line of a log that gives the cause away.
+/// The log line that reveals the cause.
 const CAUSE: &str =
     "ERROR queue: lease expired request=5b1e77aa worker=w-17 lease_ms=30000 redelivered=true";
 /// The failing test.
@@ -16,14 +16,14 @@ const FAILING: (&str, &str) = (
     "thread 'payments::tests::a_redelivered_order_is_charged_once' panicked at src/payments/tests.rs:412:9:\n\
      assertion `left == right` failed\n  left: 2\n right: 1",
 );
-/// The migration that CI refuses.
+/// The migration that CI rejects.
 const MIGRATION: (&str, &str) = (
     "migrations::tests::every_migration_can_be_undone",
     "thread 'migrations::tests::every_migration_can_be_undone' panicked at tests/migrations/undo.rs:58:5:\n\
      migration 0142_charge_keys has no down.sql",
 );
 
-/// Tells the story.
+/// Builds the session.
 pub(super) fn tell() -> Session {
     let mut story = Story::default();
     search_for_the_cause(&mut story);
