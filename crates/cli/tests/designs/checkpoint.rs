@@ -9,7 +9,7 @@ use trimtab_testkit::upstream::{Outcome, Received};
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, failing, lines, outputs, ref_in};
+use crate::scripted::{all_text, failing, lines, outputs};
 use crate::talk::{TASK, log};
 
 const PREFIX: &str = "Another language model started this task and produced\na summary. Use this to build on existing work and avoid duplication:";
@@ -328,26 +328,6 @@ async fn overflow_is_recovered_from_by_removing_the_oldest_with_their_pairs() {
     assert!(requests.iter().any(|one| one.outcome == Outcome::Overflow));
     assert!(!all_text(&seen).contains("worker_1 "), "the oldest goes");
     assert!(all_text(&seen).contains(TASK));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_an_overflow_removes_is_behind_a_ref() {
-    let mut talk = overflowing(&[], 4_000).await;
-    let seen = talk.send().await;
-    let text = all_text(&seen);
-    let (_, line) = text
-        .split_once("messages are left out here; all of them: ")
-        .unwrap();
-    let asks = json!({"ref_id": ref_in(line).unwrap(), "pattern": "worker_1 "});
-    talk.answers
-        .say(Reply::call("tool_output_cache_grep", asks));
-    talk.turn("yes?", "look for it");
-    let seen = talk.send().await;
-    assert!(
-        outputs(&seen).last().unwrap().contains("worker_1 "),
-        "{:?}",
-        outputs(&seen)
-    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -254,7 +254,8 @@ async fn window_names_the_tools_that_are_offered(preset: &str, dialect: Dialect)
         body["tools"] = if has_theirs { &theirs } else { &plain }.clone();
         send(&served, dialect, &body).await;
         let requests = upstream.requests().clone();
-        let last = requests.iter().rfind(|one| !is_own(one)).unwrap();
+        // Summarisers have no tools.
+        let last = requests.iter().rfind(|one| !one.tools.is_empty()).unwrap();
         let called = names_called(last);
         let right = if has_theirs {
             "trimtab_tool_output_cache"
