@@ -1,6 +1,6 @@
 //! The window that is sent, and what to do when the provider refuses it.
 
-use trimtab_engine::planner::{Conditions, Ladder, Misfit, Overflow};
+use trimtab_engine::planner::{Ladder, Misfit, Overflow};
 use trimtab_engine::view::retrieval::AnswerLimits;
 use trimtab_wire::overflow::{Action, Kind, Verdict};
 
@@ -67,8 +67,7 @@ impl Session {
     /// How long each of `calls` answers of the retrieval tools to one request may be, so that
     /// they fit the window as they are.
     pub fn retrieval_limits(&self, calls: usize) -> AnswerLimits {
-        let room = self.conditions(Conditions::messages_room);
-        AnswerLimits::for_room(room, calls)
+        self.conditions(|conditions| AnswerLimits::for_room(conditions.messages_room(), calls))
     }
 
     /// Makes the window smaller after the provider refused it.
