@@ -55,9 +55,10 @@ impl Length {
             return *size;
         }
         // Steps through the range in an order that repeats late.
-        let (low, high) = (self.usual.0 as f64, self.usual.1 as f64);
-        let part = (number * 37 % 101) as f64 / 100.0;
-        (low * (high / low).powf(part)) as usize
+        let (low, high) = self.usual;
+        let orders = (high / low).ilog2() as usize;
+        let base = low << (number * 37 % 101 * orders / 101);
+        base + base * (number * 61 % 97) / 97
     }
 }
 
