@@ -12,7 +12,7 @@ use trimtab_store::{SessionId, Store};
 use crate::background::Background;
 use crate::event::Teller;
 use crate::model::Model;
-use crate::tools::{Redeem, Tools};
+use crate::tools::{AnswerRoom, Redeem, Tools};
 use crate::{AgentError, Event, Events, Interrupt, Settings};
 
 /// An agent: a model with tools, and a session that decides what the model sees.
@@ -41,6 +41,8 @@ pub struct Agent {
     pub(crate) settings: Settings,
     /// The tools of the settings, plus the retrieval tools.
     pub(crate) tools: Tools,
+    /// How long answers of the retrieval tools may be.
+    pub(crate) answer_room: AnswerRoom,
     pub(crate) teller: Teller,
     pub(crate) interrupt: Interrupt,
     pub(crate) background: Option<Background>,
@@ -55,7 +57,8 @@ impl Agent {
         id: SessionId,
         settings: Settings,
     ) -> Result<(Self, Events), AgentError> {
-        let (tools, names) = with_retrieval(&settings.tools, &store, &id);
+        let answer_room = AnswerRoom::default();
+        let (tools, names) = with_retrieval(&settings.tools, &store, &id, &answer_room);
         let mut session = Session::open(store, id, settings.setup(&tools, names))?;
         // A resumed session already has its system message.
         if session.projection().log().is_empty() && !settings.system.is_empty() {
@@ -66,6 +69,7 @@ impl Agent {
             session,
             settings,
             tools,
+            answer_room,
             teller,
             interrupt: Interrupt::default(),
             background: None,
@@ -109,7 +113,7 @@ impl Agent {
     /// used.
     pub fn change(&mut self, settings: Settings) -> Result<(), AgentError> {
         let (store, id) = (self.session.store(), self.session.id());
-        let (tools, names) = with_retrieval(&settings.tools, store, id);
+        let (tools, names) = with_retrieval(&settings.tools, store, id, &self.answer_room);
         let setup = settings.setup(&tools, names);
         // Reopen the session, because another dialect has other rules for the window.
         self.session = Session::open(Arc::clone(store), id.clone(), setup)?;
@@ -140,6 +144,7 @@ fn with_retrieval(
     tools: &Tools,
     store: &Arc<dyn Store>,
     id: &SessionId,
+    room: &AnswerRoom,
 ) -> (Tools, Option<ToolNames>) {
     let taken: Vec<String> = tools
         .definitions()
@@ -151,5 +156,6 @@ fn with_retrieval(
         return (tools.clone(), None);
     };
     let [read, grep] = Redeem::both(store, id, found);
-    (tools.clone().with(read).with(grep), names)
+    let tools = tools.clone().with(read.within(room));
+    (tools.with(grep.within(room)), names)
 }

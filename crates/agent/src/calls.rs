@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use trimtab_engine::view::tools::is_retrieval;
 use trimtab_model::{Call, Message, Output, Part, Role};
 
 use crate::tools::Outcome;
@@ -43,6 +44,9 @@ impl Agent {
 
     /// The outcomes of some calls in their order; none if the user interrupted.
     async fn outcomes(&self, calls: &[Call]) -> Option<Vec<Outcome>> {
+        let reads = calls.iter().filter(|call| is_retrieval(&call.name));
+        let limits = self.session.retrieval_limits(reads.count());
+        self.answer_room.set(limits);
         // Dropping the set ends the calls that are still running.
         let mut running = JoinSet::new();
         for (at, call) in calls.iter().cloned().enumerate() {

@@ -31,6 +31,7 @@ pub use list::List;
 pub use processes::end_all_commands;
 pub use protected::is_protected;
 pub use read::ReadFile;
+pub(crate) use retrieval::AnswerRoom;
 pub use retrieval::Redeem;
 pub use search::Search;
 pub use set::Tools;

@@ -1,9 +1,11 @@
 //! The two retrieval tools, which return the parts of outputs that a view leaves out.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 use trimtab::retrieval::Retrieval;
+use trimtab_engine::view::retrieval::AnswerLimits;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_store::{SessionId, Store};
 
@@ -15,6 +17,28 @@ pub struct Redeem {
     definition: Definition,
     store: Arc<dyn Store>,
     session: SessionId,
+    room: AnswerRoom,
+}
+
+/// How many bytes an answer may have. It depends on the window, and clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct AnswerRoom(Arc<AtomicUsize>);
+
+impl Default for AnswerRoom {
+    fn default() -> Self {
+        Self(Arc::new(AtomicUsize::new(usize::MAX)))
+    }
+}
+
+impl AnswerRoom {
+    /// Answers may have this many bytes from now on.
+    pub(crate) fn set(&self, limits: AnswerLimits) {
+        self.0.store(limits.max_bytes, Ordering::Relaxed);
+    }
+
+    fn limits(&self) -> AnswerLimits {
+        AnswerLimits::of_bytes(self.0.load(Ordering::Relaxed))
+    }
 }
 
 impl Redeem {
@@ -24,7 +48,14 @@ impl Redeem {
             definition,
             store: Arc::clone(store),
             session: session.clone(),
+            room: AnswerRoom::default(),
         })
+    }
+
+    /// The same with answers that fit this room.
+    pub(crate) fn within(mut self, room: &AnswerRoom) -> Self {
+        self.room = room.clone();
+        self
     }
 }
 
@@ -37,6 +68,7 @@ impl Tool for Redeem {
         let (this, arguments) = (self.clone(), arguments.to_string());
         let work = tokio::task::spawn_blocking(move || {
             let retrieval = Retrieval::new(&*this.store, this.session.clone());
+            let retrieval = retrieval.limits(this.room.limits());
             retrieval.call(&this.definition.name, &arguments)
         });
         Box::pin(async {

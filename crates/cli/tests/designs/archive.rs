@@ -332,12 +332,18 @@ async fn nothing_is_compacted_where_it_is_switched_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn summariser_that_fails_changes_nothing_while_it_fits() {
-    let mut talk = proxied(Dialect::Chat, &["--window", "28k"]).await;
-    talk.answers.summarise(failing());
-    six_turns(&mut talk);
-    let seen = talk.send_some_times().await;
-    assert!(all_text(&seen).contains("OUTPUT-01"), "{}", all_text(&seen));
+async fn summariser_that_fails_or_says_nothing_changes_nothing_while_it_fits() {
+    for reply in [
+        failing(),
+        Reply::text("<summary></summary>"),
+        Reply::text(" "),
+    ] {
+        let mut talk = proxied(Dialect::Chat, &["--window", "28k"]).await;
+        talk.answers.summarise(reply);
+        six_turns(&mut talk);
+        let seen = talk.send_some_times().await;
+        assert!(all_text(&seen).contains("OUTPUT-01"), "{}", all_text(&seen));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -366,3 +366,23 @@ fn chat_compacts_by_hand_and_tells_what_was_saved() {
     assert!(place(PREFIX) < place("THIRD-QUESTION"), "{shown:#?}");
     assert!(all_text(&chatted.own_calls()[0]).contains("CONTEXT CHECKPOINT COMPACTION"));
 }
+
+#[test]
+fn every_compaction_goes_with_a_warning() {
+    let chatted = Chatted::new(None);
+    chatted.file("notes.txt", &log(300));
+    let read = || Reply::call("read_file", json!({"path": "notes.txt"}));
+    chatted.answers.say(read());
+    chatted.answers.say(Reply::text("first answer"));
+    chatted.answers.say(read());
+    let told = chatted.chat(
+        &["--preset", "checkpoint"],
+        "FIRST-QUESTION\n/compact\nSECOND-QUESTION\n/compact\n",
+    );
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let said = format!("{}{}", told.stdout, told.stderr);
+    for times in ["once", "2 times"] {
+        let warning = format!("this conversation was compacted {times}; details fade");
+        assert!(said.contains(&warning), "{said}");
+    }
+}

@@ -429,6 +429,45 @@ async fn number_of_kept_turns_can_be_set() {
     );
 }
 
+#[test]
+fn open_round_stays_where_no_turn_is_kept() {
+    let chatted = Chatted::new(None);
+    chatted.file("notes.txt", &log(400));
+    let read = || Reply::call("read_file", json!({"path": "notes.txt"}));
+    chatted.answers.say(read());
+    chatted.answers.say(Reply {
+        usage: Some(used(8_000)),
+        ..read()
+    });
+    let args = ["--preset", "refs", "--window", "10000"];
+    let args = [&args[..], &["--set", "retainLastTurns=0"]].concat();
+    let told = chatted.chat(&args, "read it twice\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let calls = chatted.main_calls();
+    let last = lines(calls.last().unwrap());
+    assert!(
+        all_text(calls.last().unwrap()).contains("SHORT-SUMMARY"),
+        "{last:#?}"
+    );
+    let called = last
+        .iter()
+        .position(|line| line.contains(" call read_file"));
+    let called = called.unwrap();
+    assert!(last[called + 1].contains("took 0 ms"), "{last:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summary_larger_than_what_it_replaces_changes_nothing() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "10000"]).await;
+    let long = format!("<summary>{}</summary>", "far too long ".repeat(3_000));
+    talk.answers.summarise(Reply::text(long));
+    talk_until(&mut talk, 8_000);
+    let asked = |_: &Received| talk.upstream.requests().iter().any(|one| is_own_call(one));
+    talk.send_until(asked).await;
+    let seen = talk.send_some_times().await;
+    assert_eq!(seen.json()["messages"], talk.body["messages"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_without_tags_is_taken_as_the_summary() {
     let mut talk = proxied(Dialect::Chat, &["--window", "10000"]).await;

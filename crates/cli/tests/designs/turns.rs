@@ -7,7 +7,7 @@ use trimtab_testkit::upstream::Outcome;
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, failing, lines, outputs, system_text};
+use crate::scripted::{all_text, failing, lines, outputs, ref_in, system_text};
 use crate::talk::{TASK, log};
 
 async fn proxied(dialect: Dialect, args: &[&str]) -> Proxied {
@@ -170,6 +170,51 @@ async fn oldest_half_of_the_turns_goes_before_a_call_that_would_not_fit() {
             "{dialect}: {shown:#?}"
         );
     }
+}
+
+/// Four turns that take so many tokens by the estimate of the design, all texts together.
+fn turns_of_tokens(talk: &mut Proxied, tokens: usize) {
+    let chars = tokens * 5 / 2 / 4;
+    for number in 1..=4 {
+        let words = format!("ANSWER-{number} {}", "word ".repeat(chars / 5));
+        talk.turn(&words, &format!("QUESTION-{number}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn call_that_is_too_large_by_the_estimate_of_the_design_drops_turns() {
+    for dialect in Dialect::ALL {
+        // With the answer's 500 tokens and the tool it is just below the window, and just above.
+        for (tokens, drops) in [(15_200, false), (15_600, true)] {
+            let mut talk = proxied(dialect, &["--window", "16000"]).await;
+            turns_of_tokens(&mut talk, tokens);
+            let seen = talk.send().await;
+            assert!(seen.tokens < 12_000, "others count {} tokens", seen.tokens);
+            let text = all_text(&seen);
+            assert_eq!(!text.contains("ANSWER-1 "), drops, "{dialect} {tokens}");
+            let note = "[Emergency compression dropped ";
+            assert_eq!(system_text(&seen).contains(note), drops, "{dialect}");
+            assert!(
+                text.contains(TASK) && text.contains("ANSWER-4"),
+                "{dialect}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_turns_are_behind_a_ref_in_the_summary() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "9000"]).await;
+    large_turns(&mut talk);
+    let seen = talk.send().await;
+    let system = system_text(&seen);
+    let id = ref_in(&system).unwrap();
+    let asks = json!({"ref_id": id, "pattern": "OUTPUT-1"});
+    talk.answers
+        .say(Reply::call("tool_output_cache_grep", asks));
+    let seen = talk.send().await;
+    let found = outputs(&seen).pop().unwrap();
+    assert!(found.contains("OUTPUT-1"), "{found}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

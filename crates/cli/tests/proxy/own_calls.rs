@@ -44,7 +44,7 @@ struct Session {
 }
 
 /// How long background work may take on a machine that does many other things.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 impl Session {
     /// A session of so many rounds, each with the output that `output` gives. Requests wait for

@@ -198,3 +198,85 @@ async fn tools_of_ours_have_other_names_beside_tools_of_the_same_names() {
         );
     }
 }
+
+/// The tools of ours and of the client that a window calls by name, in texts and in calls.
+fn names_called(received: &Received) -> BTreeSet<String> {
+    let window = String::from_utf8_lossy(&received.body).replace("\\\"", "\"");
+    let before_argument = window.split("({\"ref_id\"").collect::<Vec<_>>();
+    let (_, calls) = before_argument.split_last().unwrap();
+    let name = |text: &&str| {
+        let is_joint = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        text.rsplit(is_joint).next().unwrap_or_default().to_owned()
+    };
+    let messages = received.read_messages();
+    let made = messages.iter().flat_map(Message::calls);
+    let made = made.map(|call| call.name.clone());
+    let made = made.filter(|name| name.contains("output_cache"));
+    calls.iter().map(name).chain(made).collect()
+}
+
+/// A model that reads the first ref of every window once, with the tool of ours.
+fn reads_first(received: &Received) -> Reply {
+    if is_own(received) || received.last.contains("    1  ") {
+        return Reply::text("go on");
+    }
+    let ours = ["trimtab_tool_output_cache", "tool_output_cache"];
+    let mut ours = ours.into_iter();
+    let tool = ours.find(|name| received.tools.iter().any(|tool| tool == name));
+    let window = String::from_utf8_lossy(&received.body).replace("\\\"", "\"");
+    let id = refs_in(&window).into_iter().next();
+    tool.zip(id).map_or_else(
+        || Reply::text("go on"),
+        |(tool, id)| Reply::call(tool, json!({"ref_id": id, "limit": 3})),
+    )
+}
+
+/// A client that has tools of our names in the middle of its session, and then no more.
+async fn window_names_the_tools_that_are_offered(preset: &str, dialect: Dialect) {
+    let upstream = Upstream::start(Options::new(Source::with(reads_first)))
+        .await
+        .unwrap();
+    let url = upstream.url();
+    let args = ["--upstream", &url, "--window", "24000", "--preset", preset];
+    let served = Served::start(&args);
+    let mut body = begun(dialect, true);
+    let plain = body["tools"].clone();
+    let mut theirs = plain.clone();
+    let mut own = plain[0].clone();
+    match dialect {
+        Dialect::Chat => own["function"]["name"] = json!("tool_output_cache"),
+        Dialect::Messages | Dialect::Responses => own["name"] = json!("tool_output_cache"),
+    }
+    theirs.as_array_mut().unwrap().push(own);
+    for number in 0..12_usize {
+        add_round(dialect, &mut body, number, "next", &[log(500 + number)]);
+        let has_theirs = (4..8).contains(&number);
+        body["tools"] = if has_theirs { &theirs } else { &plain }.clone();
+        send(&served, dialect, &body).await;
+        let requests = upstream.requests().clone();
+        // Summarisers have no tools.
+        let last = requests.iter().rfind(|one| !one.tools.is_empty()).unwrap();
+        let called = names_called(last);
+        let right = if has_theirs {
+            "trimtab_tool_output_cache"
+        } else {
+            "tool_output_cache"
+        };
+        let told = format!("{preset} {dialect} {number}: {called:?}");
+        assert!(called.iter().all(|name| name == right), "{told}");
+        if number > 4 {
+            assert!(!called.is_empty(), "{told}");
+            assert!(last.tools.iter().any(|tool| tool == right), "{told}");
+        }
+    }
+    let broken = upstream.violations();
+    assert!(broken.is_empty(), "{preset} {dialect}: {broken:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn window_follows_a_client_that_adds_and_removes_tools_of_the_same_names() {
+    let presets = ["steady", "checkpoint", "turns"];
+    for (preset, dialect) in presets.into_iter().zip(Dialect::ALL) {
+        window_names_the_tools_that_are_offered(preset, dialect).await;
+    }
+}

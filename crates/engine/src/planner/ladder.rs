@@ -9,7 +9,7 @@ use super::{Conditions, Conversation, Step};
 use crate::budget::FloorTooLarge;
 use crate::compaction::recovery::Rung;
 use crate::plan::Reason;
-use crate::policy::Policy;
+use crate::policy::{EstimateBy, Policy};
 
 /// The most steps that are taken. Each step makes the window smaller, so only a bug in this code
 /// can reach the limit.
@@ -63,6 +63,8 @@ pub struct Ladder {
     goal: Goal,
     reason: Reason,
     steps: usize,
+    /// True once the design's own estimate was held against the window.
+    is_judged: bool,
 }
 
 impl Ladder {
@@ -72,6 +74,7 @@ impl Ladder {
             goal,
             reason,
             steps: 0,
+            is_judged: false,
         }
     }
 
@@ -131,6 +134,27 @@ impl Ladder {
         Some(ladder)
     }
 
+    /// The oldest half of the turns, once, where a design that begins with that finds a call too
+    /// large by its own estimate: messages, tools and the answer's limit.
+    fn by_design(
+        &mut self,
+        conversation: &Conversation<'_>,
+        conditions: &Conditions<'_>,
+    ) -> Option<Step> {
+        let begins = self.rungs.front() == Some(&(Rung::DropHalfOfTurns, false));
+        let has_estimate = conversation.policy.estimate != EstimateBy::Ours;
+        if !begins || !has_estimate || self.goal != Goal::Fits || self.is_judged {
+            return None;
+        }
+        self.is_judged = true;
+        let call = conditions.situation(conversation).call_tokens;
+        let excess = call
+            .checked_sub(conditions.window?)
+            .filter(|over| *over > 0)?;
+        let way = Rung::DropHalfOfTurns;
+        rung(conversation, conditions, way, excess, &self.reason)
+    }
+
     /// Why it is climbed.
     pub fn reason(&self) -> &Reason {
         &self.reason
@@ -150,6 +174,9 @@ impl Ladder {
             if !media.is_empty() {
                 return Next::Step(Step::Media(media));
             }
+        }
+        if let Some(step) = self.by_design(conversation, conditions) {
+            return Next::Step(step);
         }
         if !first && (helped == Some(false) || self.goal == Goal::FitsCheaply) {
             self.rungs.pop_front();

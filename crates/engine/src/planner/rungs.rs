@@ -1,6 +1,7 @@
 //! The ways to make a window smaller: the rungs of the ladder.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use trimtab_model::Output;
 
@@ -13,6 +14,7 @@ use crate::compaction::recovery::Rung;
 use crate::normalise::Slot;
 use crate::observation::{outputs_of, plain_text, show, shown_as};
 use crate::plan::{Edit, Reason};
+use crate::view::tools::is_retrieval;
 use crate::view::{Given, Shape, Structure, view};
 
 /// No output is shown shorter than this many bytes when room is short: less is of no use.
@@ -42,7 +44,7 @@ pub(super) fn rung(
             let draft = draft(conversation, conditions, &asked)?;
             return Some(Step::Draft(Box::new(draft)));
         }
-        Rung::ShortenNew => shorten_new(conversation, excess),
+        Rung::ShortenNew => shorten_new(conversation, conditions, excess),
         Rung::Trim => trim(conversation, excess),
         Rung::DropHalfOfTurns => {
             let dropping = Dropping::half_of_turns(conversation, conditions, reason)?;
@@ -62,18 +64,29 @@ fn lower(answer: u64, least: u64, excess: u64) -> Option<u64> {
     (lowered < answer).then_some(lowered)
 }
 
-/// Outputs that nobody was sent yet, shown shorter: the longest first, all to one level.
-fn shorten_new(conversation: &Conversation<'_>, excess: u64) -> Vec<Edit> {
+/// Outputs that nobody was sent yet, shown shorter: the longest first, all to one level. What the
+/// retrieval tools answered stays as it is: the model asked for these very lines.
+fn shorten_new(
+    conversation: &Conversation<'_>,
+    conditions: &Conditions<'_>,
+    excess: u64,
+) -> Vec<Edit> {
+    let is_new = |slot: &&Slot| position(slot).is_some_and(|at| at >= conversation.sent);
+    let new = || conversation.slots.iter().filter(is_new);
+    let calls = new().flat_map(|slot| slot.message.calls());
+    let reads = calls.filter(|call| is_retrieval(&call.name));
+    let reads: HashSet<&str> = reads.map(|call| call.id.as_str()).collect();
     let mut found: Vec<(&Slot, usize, Cow<'_, Output>, usize)> = Vec::new();
-    for slot in conversation.slots {
-        if position(slot).is_none_or(|at| at < conversation.sent) {
-            continue;
-        }
+    for slot in new() {
         for (part, output) in
             outputs_of(&slot.message).filter(|(_, output)| plain_text(output).is_some())
         {
             let bytes = output.text().len();
-            found.push((slot, part, output, bytes));
+            // A server of a client's does not know the window, and may answer at any length.
+            let fits = bytes as u64 <= conditions.messages_room();
+            if !fits || !reads.contains(output.call_id.as_str()) {
+                found.push((slot, part, output, bytes));
+            }
         }
     }
     let total: usize = found.iter().map(|(.., bytes)| bytes).sum();

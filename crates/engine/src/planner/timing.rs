@@ -72,5 +72,5 @@ pub fn is_suspended(thrash: &Thrash, in_vain: u32) -> bool {
 
 /// True if a warning goes with the last of so many compactions.
 pub fn should_warn(thrash: &Thrash, compactions: usize) -> bool {
-    thrash.warn_after > 0 && compactions > thrash.warn_after as usize
+    thrash.warn_after > 0 && compactions >= thrash.warn_after as usize
 }

@@ -83,7 +83,7 @@ pub struct Thrash {
     pub passes: u32,
     /// Enough is this share of the window before, in percent, by the next true usage.
     pub gain_percent: u64,
-    /// After so many compactions a warning goes with every further one; 0 for never.
+    /// From so many compactions on a warning goes with each; 0 for never.
     pub warn_after: u32,
 }
 
@@ -92,7 +92,7 @@ impl Default for Thrash {
         Self {
             passes: 2,
             gain_percent: 10,
-            warn_after: 3,
+            warn_after: 4,
         }
     }
 }

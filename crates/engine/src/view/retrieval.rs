@@ -20,6 +20,34 @@ pub struct AnswerLimits {
     pub max_line_bytes: usize,
 }
 
+/// An answer has room for at least this many bytes: less is of no use.
+const LEAST_BYTES: usize = 1_024;
+
+impl AnswerLimits {
+    /// For each of `calls` answers to one request, in a window with room for so many tokens. As
+    /// many bytes as there are tokens take about a third of that room.
+    ///
+    /// ```
+    /// # use trimtab_engine::view::retrieval::AnswerLimits;
+    /// assert_eq!(AnswerLimits::for_room(200_000, 1), AnswerLimits::default());
+    /// assert_eq!(AnswerLimits::for_room(24_000, 3).max_bytes, 8_000);
+    /// ```
+    pub fn for_room(tokens: u64, calls: usize) -> Self {
+        let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
+        Self::of_bytes(tokens / calls.max(1))
+    }
+
+    /// For an answer of at most so many bytes, within the usual limits.
+    pub fn of_bytes(bytes: usize) -> Self {
+        let usual = Self::default();
+        let max_bytes = bytes.clamp(LEAST_BYTES, usual.max_bytes);
+        Self {
+            max_bytes,
+            max_line_bytes: usual.max_line_bytes.min(max_bytes / 2),
+        }
+    }
+}
+
 impl Default for AnswerLimits {
     fn default() -> Self {
         Self {

@@ -172,7 +172,7 @@ pub const KEYS: &[Key] = &[
     open("compaction.audit.block_tokens", Kind::Number, "the largest block of omitted facts, in tokens; 0 for no block"),
     open("compaction.thrash.passes", Kind::Number, "stop automatic compaction after this many ineffective compactions in a row; 0 for never"),
     open("compaction.thrash.gain_percent", Kind::Number, "a compaction is ineffective if it removed less than this share of the window, in percent"),
-    open("compaction.thrash.warn_after", Kind::Number, "add a warning to every compaction after this many; 0 for never"),
+    open("compaction.thrash.warn_after", Kind::Number, "add a warning to every compaction from this many on; 0 for never"),
     open("compaction.bound_reasoning", Kind::Choice(&["strip", "keep"]), "whether signed reasoning after a change is removed or kept"),
     open("recovery.ladder", Kind::Choices(RUNGS), "steps to take, in this order, when the provider reports an overflow"),
     open("recovery.retries", Kind::Number, "how often the call is then repeated"),

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use trimtab_engine::compaction::answer::Ending;
 use trimtab_engine::normalise::Source;
 use trimtab_engine::plan::{Edit, Plan, Reason};
 use trimtab_engine::policy::Policy;
@@ -14,7 +15,10 @@ use trimtab_store::{MemoryStore, SessionId};
 use super::manager::{Failed, Manager, Sent, ShownRef};
 use super::run::Settings;
 use super::sizes::{Size, Sizer};
-use crate::session::{Event, Limits, Moment, Session, Setup};
+use crate::session::{Answered, Event, Limits, Moment, Pending, Session, Setup};
+
+/// No summary takes more requests than this; a count that does not end would stop a replay.
+const MOST_REQUESTS: u64 = 1_000;
 
 /// A session over a store in memory. Summaries are the deterministic ones, and the provider is
 /// taken to count what we estimate.
@@ -31,6 +35,8 @@ pub struct Managed {
     open: Option<u64>,
     /// True if the newest message is an output.
     outputs_came: bool,
+    /// How often a model would have been asked for a summary.
+    own_calls: u64,
 }
 
 impl Managed {
@@ -65,12 +71,14 @@ impl Managed {
             mentions: Mentions::default(),
             open: None,
             outputs_came: false,
+            own_calls: 0,
         })
     }
 
     /// Passes through a moment; a summary that is wanted is the deterministic one.
     fn check(&mut self, moment: Moment) -> Result<(), Failed> {
         if let Some(pending) = self.session.check(moment).map_err(failed)? {
+            self.own_calls += requests(&pending);
             self.session.finish(pending).map_err(failed)?;
         }
         Ok(())
@@ -131,6 +139,21 @@ impl Managed {
         }
         refs
     }
+}
+
+/// How many requests to a model a summary takes, if each of them is answered.
+fn requests(pending: &Pending) -> u64 {
+    let mut asked = pending.clone();
+    let mut count = 0;
+    while count < MOST_REQUESTS && asked.request().is_some() {
+        count += 1;
+        asked.answer(Answered::Text {
+            text: "a summary".to_owned(),
+            ending: Ending::Whole,
+            usage: None,
+        });
+    }
+    count
 }
 
 /// What the definitions of the retrieval tools take.
@@ -298,5 +321,9 @@ impl Manager for Managed {
 
     fn compactions(&self) -> u64 {
         self.session.projection().journal().compactions() as u64
+    }
+
+    fn own_calls(&self) -> u64 {
+        self.own_calls
     }
 }

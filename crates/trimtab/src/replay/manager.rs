@@ -25,6 +25,11 @@ pub trait Manager {
     fn compactions(&self) -> u64 {
         0
     }
+
+    /// How often a model would have been asked for a summary so far.
+    fn own_calls(&self) -> u64 {
+        0
+    }
 }
 
 /// What is sent at one call.

@@ -30,6 +30,8 @@ pub struct Report {
     pub breaks: Vec<Break>,
     /// How often old rounds were replaced.
     pub compactions: u64,
+    /// Calls of a model that the policy would have made on its own, for summaries.
+    pub own_calls: u64,
     /// Texts that calls took from outputs, and where the windows have them.
     pub recall: Recall,
     /// Calls that took a text from an output.
@@ -165,6 +167,7 @@ impl Report {
         self.extended += other.extended;
         self.breaks.extend_from_slice(&other.breaks);
         self.compactions += other.compactions;
+        self.own_calls += other.own_calls;
         self.recall.add_all(&other.recall);
         self.needing += other.needing;
         self.ready += other.ready;

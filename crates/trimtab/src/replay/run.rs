@@ -117,6 +117,7 @@ pub fn replay_needing(
         }
     }
     run.report.compactions = manager.compactions();
+    run.report.own_calls = manager.own_calls();
     run.report
 }
 

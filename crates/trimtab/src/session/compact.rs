@@ -242,9 +242,13 @@ impl Session {
         if !planner::should_warn(&self.setup.policy.compaction.thrash, compactions) {
             return;
         }
+        let times = match compactions {
+            1 => "once".to_owned(),
+            more => format!("{more} times"),
+        };
         let note = format!(
-            "this conversation was compacted {compactions} times; details fade with every \
-             summary of a summary\nhint: begin a new session for a new task"
+            "this conversation was compacted {times}; details fade with every summary of a \
+             summary\nhint: begin a new session for a new task"
         );
         let event = Event::new(EventKind::Warning, Reason::Nothing);
         self.events.push(event.noting(note));

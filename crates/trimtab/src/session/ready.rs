@@ -1,6 +1,7 @@
 //! The window that is sent, and what to do when the provider refuses it.
 
 use trimtab_engine::planner::{Ladder, Misfit, Overflow};
+use trimtab_engine::view::retrieval::AnswerLimits;
 use trimtab_wire::overflow::{Action, Kind, Verdict};
 
 use super::bound::UnderWay;
@@ -61,6 +62,12 @@ impl Session {
             let excess = conditions.excess(conversation.window, conditions.answer());
             excess.is_none()
         })
+    }
+
+    /// How long each of `calls` answers of the retrieval tools to one request may be, so that
+    /// they fit the window as they are.
+    pub fn retrieval_limits(&self, calls: usize) -> AnswerLimits {
+        self.conditions(|conditions| AnswerLimits::for_room(conditions.messages_room(), calls))
     }
 
     /// Makes the window smaller after the provider refused it.

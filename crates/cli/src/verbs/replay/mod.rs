@@ -99,6 +99,7 @@ Columns:
   cold         what they cost without one; 1.00 is sending everything
   extends      windows that only add to the one before, so that the cache is read
   breaks       windows that change what was sent before, so that the cache is written again
+  own calls    calls of a model for summaries, for each 100 calls of the conversation
   over         windows that are larger than the model's
   faults       windows that a provider would refuse
   newest shown tokens of outputs that the model is shown when they come in

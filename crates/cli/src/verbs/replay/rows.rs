@@ -113,6 +113,11 @@ impl Row {
         ratio(effective, self.all.billed.dollars())
     }
 
+    /// Calls of a model for summaries, for each 100 calls of the conversation.
+    pub fn own_calls_per_100(&self) -> f64 {
+        100.0 * ratio(self.report.own_calls as f64, self.report.calls as f64)
+    }
+
     /// The share of calls that found in their window what they took from outputs; none if no call
     /// took anything.
     pub fn ready_share(&self) -> Option<f64> {
@@ -138,6 +143,7 @@ struct Line<'a> {
     billed_ratio: f64,
     cold_ratio: f64,
     extended_share: f64,
+    own_calls_per_100: f64,
 }
 
 /// How far a preset is from the oracle.
@@ -182,6 +188,7 @@ impl Rows {
                     billed_ratio: row.billed_ratio(),
                     cold_ratio: row.cold_ratio(),
                     extended_share: row.extended_share(),
+                    own_calls_per_100: row.own_calls_per_100(),
                 };
                 lines.push(serde_json::to_value(&line).unwrap_or_default());
             }

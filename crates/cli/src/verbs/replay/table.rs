@@ -9,8 +9,6 @@ use crate::ui::columns::{Align, lined_up};
 use crate::ui::number::grouped;
 use crate::ui::visible::visible;
 
-/// Columns of each table.
-const COLUMNS: usize = 10;
 /// So many breaks of one conversation are listed.
 const BREAKS: usize = 12;
 
@@ -72,6 +70,7 @@ fn lines(rows: &Rows, every: bool) -> String {
         "cold",
         "extends",
         "breaks",
+        "own calls",
         "over",
         "faults",
     ];
@@ -94,7 +93,7 @@ fn lines(rows: &Rows, every: bool) -> String {
     text
 }
 
-fn table(
+fn table<const COLUMNS: usize>(
     rows: &Rows,
     every: bool,
     head: [&str; COLUMNS],
@@ -117,7 +116,7 @@ fn table(
     lined_up(&lined, align)
 }
 
-fn cost_line(name: &str, row: &Row) -> [String; COLUMNS] {
+fn cost_line(name: &str, row: &Row) -> [String; 11] {
     [
         name.to_owned(),
         percent(row.report.ready, row.report.needing),
@@ -127,12 +126,13 @@ fn cost_line(name: &str, row: &Row) -> [String; COLUMNS] {
         format!("{:.3}", row.cold_ratio()),
         format!("{:.1} %", row.extended_share() * 100.0),
         grouped(row.report.breaks.len() as u64),
+        format!("{:.1}", row.own_calls_per_100()),
         grouped(row.report.over),
         grouped(row.report.faults),
     ]
 }
 
-fn need_line(name: &str, row: &Row) -> [String; COLUMNS] {
+fn need_line(name: &str, row: &Row) -> [String; 10] {
     let Report { recall, .. } = &row.report;
     let shown = |found: &Found| percent(found.shown, found.needed);
     [

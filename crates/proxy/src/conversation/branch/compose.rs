@@ -19,6 +19,7 @@ use trimtab_wire::scan::{Memo, Scan};
 use trimtab_wire::splice::{Change, splice};
 use trimtab_wire::validate::{Fault, validate};
 
+use super::renamed::under_names;
 use super::{Branch, Trouble};
 use crate::conversation::retrieval_tools;
 use crate::prefix_cache::last_sent::Carried;
@@ -163,7 +164,7 @@ impl Branch {
                 tools: ours.definitions.clone(),
             });
         }
-        let body = self.carry_out(scan, whole, prints)?;
+        let body = self.carry_out(scan, whole, prints, offered)?;
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
         let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
         let events = self.session.events().into_iter();
@@ -251,12 +252,13 @@ impl Branch {
     }
 
     /// The body with the window carried out on it; none if it is sent as it came. The changes
-    /// in `whole` are not about messages.
+    /// in `whole` are not about messages; `offered` are the tools of ours in it.
     fn carry_out(
         &mut self,
         scan: &Scan<'_>,
         mut whole: Vec<Change>,
         prints: Option<Prints<'_>>,
+        offered: Option<ToolNames>,
     ) -> Result<Option<Bytes>, Trouble> {
         self.session.window()?;
         let projection = self.session.projection();
@@ -274,9 +276,13 @@ impl Branch {
             return Ok(Some(body));
         }
         self.carried = None;
+        let changes_in = |log: &Log, entries: &[Entry]| {
+            let renamed = offered.and_then(|names| under_names(names, log, entries));
+            changes_to(log, renamed.as_deref().unwrap_or(entries), scan.dialect())
+        };
         let mut changes = match as_client {
-            Some((log, entries)) => changes_to(&log, &entries, scan.dialect()),
-            None => changes_to(log, entries, scan.dialect()),
+            Some((log, entries)) => changes_in(&log, &entries),
+            None => changes_in(log, entries),
         };
         changes.extend(whole.iter().cloned());
         // If only normalising changed something, the body is changed only where it is not valid.

@@ -285,7 +285,9 @@ fn mixed(said: &Message, names: ToolNames, outputs: Vec<Output>) -> Mixed {
 /// What the calls of ours are answered with.
 fn outputs(branch: &mut Branch, said: &Message, names: ToolNames, enough: bool) -> Vec<Output> {
     let store = Arc::clone(branch.session().store());
-    let retrieval = Retrieval::new(store.as_ref(), branch.id().clone());
+    let calls = our_calls(said, names);
+    let limits = branch.session().retrieval_limits(calls.len());
+    let retrieval = Retrieval::new(store.as_ref(), branch.id().clone()).limits(limits);
     let output = |(_, call): (usize, Call)| {
         if enough {
             return Output::new(call.id, ENOUGH);
@@ -296,5 +298,5 @@ fn outputs(branch: &mut Branch, said: &Message, names: ToolNames, enough: bool) 
             ..Output::new(call.id, answer.text)
         }
     };
-    our_calls(said, names).into_iter().map(output).collect()
+    calls.into_iter().map(output).collect()
 }
