@@ -69,22 +69,27 @@ pub fn rebuild(
     let mut edits = hide_all_but(&stays, anchor);
     edits.extend(moved_or_shortened(slots, kept, front, tail));
     edits.extend(replacement_edits(slots, replacement, placement, anchor));
-    for at in kept.behind.iter().filter(|at| **at < tail) {
-        if let Some(slot) = slots.get(*at) {
-            edits.push(Edit::Insert {
-                before: anchor,
-                message: Arc::clone(&slot.message),
-            });
-        }
-    }
+    let moved = kept.behind.iter().filter(|at| **at < tail);
+    // A system message that stays is not moved: hiding leaves it where it is.
+    let moved = moved
+        .filter_map(|at| slots.get(*at))
+        .filter(|slot| !(kept.system_stays && is_system_of_log(slot)));
+    edits.extend(moved.map(|slot| Edit::Insert {
+        before: anchor,
+        message: Arc::clone(&slot.message),
+    }));
     edits
 }
 
 /// The index behind the last system message of the log: system messages come first.
 fn system_end(slots: &[Slot]) -> usize {
-    let system =
-        |slot: &Slot| slot.message.role == Role::System && matches!(slot.source, Source::Log(_));
-    slots.iter().rposition(system).map_or(0, |at| at + 1)
+    let last = slots.iter().rposition(is_system_of_log);
+    last.map_or(0, |at| at + 1)
+}
+
+/// True for a system message of the client.
+fn is_system_of_log(slot: &Slot) -> bool {
+    slot.message.role == Role::System && in_log(slot).is_some()
 }
 
 /// Puts in what is kept before the summary but cannot stay as it is: what stands before a
@@ -130,8 +135,7 @@ fn tail_start(slots: &[Slot], kept: &Kept) -> usize {
     let mut tail = slots.len();
     for (at, slot) in slots.iter().enumerate().rev() {
         let is_kept = behind.next_if_eq(&&at).is_some();
-        let is_system = slot.message.role == Role::System && in_log(slot).is_some();
-        let stays = is_kept || (is_system && kept.system_stays);
+        let stays = is_kept || (is_system_of_log(slot) && kept.system_stays);
         if !stays {
             break;
         }
