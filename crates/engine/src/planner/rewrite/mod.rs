@@ -86,7 +86,9 @@ pub(super) fn rewrite(
     let (due, conditions) = if let Some(due) = forced {
         (due, conditions)
     } else {
-        let due = may_be_due(settings, &plain, plain.weigh(&total), since)?;
+        let newest = conversation.projection.journal().newest_compaction();
+        let left = newest.map_or(0, |plan| plan.tokens_after);
+        let due = may_be_due(settings, &plain, plain.weigh(&total), (since, left))?;
         (due, &plain)
     };
     let survey = Survey::new(conversation, conditions);

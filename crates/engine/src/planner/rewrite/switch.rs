@@ -4,11 +4,16 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::percent;
 use crate::planner::Conditions;
 use crate::policy::Rewriting;
 
 /// Whether a rewrite pays is looked at with every so many calls.
 const CALLS_BETWEEN_LOOKS: u64 = 3;
+/// After so many calls since the last rewrite a window counts as long.
+const CALLS_OF_EARLY_LOOKS: u64 = 48;
+/// A rewrite leaves at least so much of what the one before it left, in percent.
+const LEFT_AGAIN: u64 = 85;
 /// What is left of the room below a price cliff, in percent: counts differ.
 const BELOW_CLIFF: u64 = 98;
 
@@ -96,14 +101,14 @@ pub(super) fn due(settings: &Rewriting, conditions: &Conditions<'_>, total: u64)
     cliff(conditions, total).or_else(|| cold.then(|| due(Switch::Cold)))
 }
 
-/// The switch point that old text makes which may have been read too often in `calls` calls. Whether
-/// it was is only known once it is known what a rewrite would take out: see
-/// [`was_read_too_often`].
+/// The switch point that old text makes which may have been read too often in `calls` calls since
+/// a rewrite left `left` tokens. Whether it was is only known once it is known what a rewrite
+/// would take out: see [`was_read_too_often`].
 pub(super) fn may_be_due(
     settings: &Rewriting,
     conditions: &Conditions<'_>,
     total: u64,
-    calls: u64,
+    (calls, left): (u64, u64),
 ) -> Option<Due> {
     // Where nobody knows the window, money is still a reason.
     let known = conditions.window.map(|_| conditions.messages_room());
@@ -115,10 +120,13 @@ pub(super) fn may_be_due(
     // A rewrite seldom leaves less than this. What it would really leave is looked up only now
     // and then, because that costs a walk over the window.
     let least = settings.low(due.room);
-    let read = read_in_vain(total, least, calls, &due.rates);
+    // In a long window the walk is long too. There, a look must promise more.
+    let is_long = calls > CALLS_OF_EARLY_LOOKS;
+    let expected = least.max(if is_long { percent(left, LEFT_AGAIN) } else { 0 });
+    let read = read_in_vain(total, expected, calls, &due.rates);
     let may_be = total >= least.saturating_mul(2)
         && calls.is_multiple_of(CALLS_BETWEEN_LOOKS)
-        && read >= cost_limit(settings, least, &due);
+        && read >= cost_limit(settings, expected, &due);
     may_be.then_some(due)
 }
 
