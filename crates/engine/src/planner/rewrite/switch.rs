@@ -122,7 +122,11 @@ pub(super) fn may_be_due(
     let least = settings.low(due.room);
     // In a long window the walk is long too. There, a look must promise more.
     let is_long = calls > CALLS_OF_EARLY_LOOKS;
-    let expected = least.max(if is_long { percent(left, LEFT_AGAIN) } else { 0 });
+    let expected = least.max(if is_long {
+        percent(left, LEFT_AGAIN)
+    } else {
+        0
+    });
     let read = read_in_vain(total, expected, calls, &due.rates);
     let may_be = total >= least.saturating_mul(2)
         && calls.is_multiple_of(CALLS_BETWEEN_LOOKS)
